@@ -8,49 +8,54 @@ block:  thread (member, column), WIDTH columns side by side, so that rows are re
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
+from ..llvm.builder import Value
 from ..llvm.loops import Carried, Values
 from ..llvm.reductions import ArgFold, Reduction
+from ..llvm.stages import Body
 from ..llvm.text import Operand
 from ..loop_ir.index import Var
 from ..loop_ir.kernel import Array, Nest
 from ..schedule.schedule import Loops
+from .emitter import Word
 from .points import PointEmitter
-from .warps import WarpEmitter
+from .warps import Warp
 
 WIDTH = 32
 ROW = WIDTH + 1  # of shared memory: lanes that read down a column meet other banks
 
 
-class ColumnEmitter(PointEmitter, WarpEmitter):
+class ColumnEmitter(PointEmitter):
     """Emits one kernel whose schedule has a `depth`."""
 
     def body(self) -> None:
-        plan, ty = self.layout, self.index_type
-        self.holds_back, self.in_loop = True, False
+        plan = self.layout
+        self.memory.holds_back, self.in_loop = True, False
         self.depth = plan.depth
-        self.env.update(plan.outer.env)
-        self.column = self.value_of(f"and i32 {self.thread()}, {WIDTH - 1}")
-        self.member = self.value_of(f"lshr i32 {self.thread()}, {WIDTH.bit_length() - 1}")
-        first = self.value_of(f"mul {ty} {self.block_number()}, {WIDTH}")
-        q = self.value_of(f"add {ty} {first}, {self.widened(self.column)}")
+        self.indices.env.update(plan.outer.env)
+        self.column = self.b.thread() & WIDTH - 1
+        self.member = self.b.thread() >> WIDTH.bit_length() - 1
+        first = self.b.block_number() * WIDTH
+        q = first + self.b.widened(self.column)
         self.here = (
             ""  # whether the thread has a column of its own; if not, it repeats the last one
         )
         if plan.units % WIDTH:
-            self.here = self.value_of(f"icmp slt {ty} {q}, {plan.units}")
-            q = self.least(q, str(plan.units - 1))
+            self.here = q < plan.units
+            q = self.indices.least(q, plan.units - 1)
         self.unseen: set[Array] = set()  # written, not yet known to be seen by all members
         *others, last = plan.outer.vars
         self._unit(q, others, last)
 
     def _nest(self, nest: Nest, loops: Loops) -> None:
         if any(
-            a.array in self.unseen and a.array in self.passed for s in nest.stages for a in s.reads
+            a.array in self.unseen and a.array in self.b.passed
+            for s in nest.stages
+            for a in s.reads
         ):
-            self._flush()
-            self.barrier()
+            self.flush()
+            self.b.barrier()
             self.unseen.clear()
         super()._nest(nest, loops)
         self.unseen |= {s.array for s in nest.stages}
@@ -59,76 +64,72 @@ class ColumnEmitter(PointEmitter, WarpEmitter):
         starts = fold.initial()
         if isinstance(fold, ArgFold):  # the place of a best element is the member's first
             rest = math.prod(nest.extents[1:])
-            first = self.value_of(f"mul i32 {self.member}, {rest}")
+            first = self.member * rest
             if starts[1].type == "i64":
-                first = self.value_of(f"zext i32 {first} to i64")
+                first = first.zext("i64")
             starts[1] = starts[1]._replace(text=first)
         return starts
 
-    def _walk(
-        self, loops: Sequence[Var], nest: Nest, values: Values, body: Callable[[Values], Values]
-    ) -> Values:
-        if self.in_loop:
-            return super()._walk(loops, nest, values, body)
+    def walk(self, loops: Sequence[Var], nest: Nest, values: Values, body: Body) -> Values:
         var, rest = loops[0], loops[1:]
         self.in_loop = True
 
-        def step(position: str, carried: Values) -> Values:
-            self.positions[var] = position
-            return self._walk(rest, nest, carried, body) if rest else body(carried)
+        def step(position: Word, carried: Values) -> Values:
+            self.indices.positions[var] = position
+            return self.stages.walk(rest, nest, carried, body) if rest else body(carried)
 
-        start = self.widened(self.member)
-        ends = self._loop(start, self.extent(nest, var), self.depth, values, step)
+        start = self.b.widened(self.member)
+        ends = self.loops.loop(start, self.stages.extent(nest, var), self.depth, values, step)
         self.in_loop = False
         return ends
 
     def finished(self, fold: Reduction, ends: Sequence[Carried], looped: bool) -> Operand:
         if not looped:
             return super().finished(fold, ends, looped)
-        op, depth = self.value_of, self.depth
-        memory = [self.shared(d, depth * ROW) for d in fold.dtypes]
-        own = op(f"add i32 {op(f'mul i32 {self.member}, {ROW}')}, {self.column}")
+        depth, warp = self.depth, Warp(self.b, self.exprs)
+        memory = [self.b.shared(d, depth * ROW) for d in fold.dtypes]
+        own = self.member * ROW + self.column
         self._put(fold, memory, [c.text for c in ends], own)
-        self.barrier()
+        self.b.barrier()
         # Lane k takes member k % depth of a column, and has one member of every warp's columns.
-        member = op(f"and i32 {self.column}, {depth - 1}")
-        first = op(f"mul i32 {self.member}, {WIDTH // depth}")
-        side = op(f"lshr i32 {self.column}, {depth.bit_length() - 1}")
-        column = op(f"add i32 {first}, {side}")
-        place = op(f"add i32 {op(f'mul i32 {member}, {ROW}')}, {column}")
-        total = self.fold_lanes(fold, self._get(fold, memory, place), depth)
-        results = [self.shared(d, WIDTH) for d in fold.dtypes[-1:]]
-        with self.only_if(op(f"icmp eq i32 {member}, 0")):
+        member = self.column & depth - 1
+        first = self.member * (WIDTH // depth)
+        side = self.column >> depth.bit_length() - 1
+        column = first + side
+        place = member * ROW + column
+        total = warp.fold_lanes(fold, self._get(fold, memory, place), depth)
+        results = [self.b.shared(d, WIDTH) for d in fold.dtypes[-1:]]
+        with self.b.when(member.eq(0)):
             self._put(fold, results, total[-1:], column)
-        self.barrier()
+        self.b.barrier()
         return fold.result(Operand(self._get(fold, results, self.column)[-1], True))
 
     def _put(
-        self, fold: Reduction, memory: Sequence[str], texts: Sequence[str], place: str
+        self, fold: Reduction, memory: Sequence[Word], texts: Sequence[Value], place: Value
     ) -> None:
         dtypes = fold.dtypes[-len(memory) :]
         for start, text, dtype in zip(memory, texts, dtypes, strict=True):
-            self.store_elements(dtype, text, self.in_shared(dtype, start, place), 1)
+            self.b.store_elements(dtype, text, self.b.in_shared(dtype, start, place), 1)
 
-    def _get(self, fold: Reduction, memory: Sequence[str], place: str) -> list[str]:
+    def _get(self, fold: Reduction, memory: Sequence[Value], place: Value) -> list[Value]:
         dtypes = fold.dtypes[-len(memory) :]
         return [
-            self.load_elements(dtype, self.in_shared(dtype, start, place), 1)
+            self.b.load_elements(dtype, self.b.in_shared(dtype, start, place), 1)
             for start, dtype in zip(memory, dtypes, strict=True)
         ]
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
         """Inside of loops members store elements of their own, elsewhere the first stores for all."""
-        if not self.stored and not self.single:
+        if not self.memory.stored and not self.memory.single:
             return
-        conditions = [self.here] if self.here else []
+        conditions: list[Word] = [self.here] if self.here else []
         if not self.in_loop:
-            conditions.append(self.value_of(f"icmp eq i32 {self.member}, 0"))
+            conditions.append(self.member.eq(0))
         if not conditions:
-            super()._flush()
+            super().flush()
             return
         both = conditions[0]
         for other in conditions[1:]:
-            both = self.value_of(f"and i1 {both}, {other}")
-        with self.only_if(both):
-            super()._flush()
+            both = both & other
+        with self.b.when(both):
+            super().flush()

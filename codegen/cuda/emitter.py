@@ -1,7 +1,7 @@
-"""The code of one thread: expressions as scalar instructions, positions in 32 bits, errors by an atomic.
+"""The builder of a thread's code: the kernel around it, intrinsics, shared memory, errors by an atomic.
 
 Everything that is computed is scalar; what a thread does for neighbouring elements is the same code
-once per element. Pointers are texts that begin with their address space: `addrspace(1) %p0`.
+once per element. Pointers have an address space: `ptr addrspace(1) %p0`.
 """
 
 from __future__ import annotations
@@ -10,25 +10,24 @@ from collections.abc import Iterable, MutableMapping, Sequence
 from typing import Any
 
 from ...ir.types import BOOL, I64
+from ..llvm.builder import VOID, Number, Value, constant, typed_text
 from ..llvm.instructions import SCALAR_TYPES
-from ..llvm.nests import NestEmitter
-from ..llvm.text import Operand
-from ..loop_ir.index import Index, Var
+from ..llvm.text import TextEmitter
 from ..loop_ir.kernel import Array
-from ..math.functions import Function
-from ..scalar import DType, Expr
+from ..scalar import DType
 from .intrinsics import INTRINSICS
 from .program import MAP_ALIGNMENT, MAP_BYTES
 from .target import CudaTarget
 
-GLOBAL, SHARED = "addrspace(1) ", "addrspace(3) "
+GLOBAL, SHARED = "ptr addrspace(1)", "ptr addrspace(3)"  # types of pointers
+Word = Any  # a Value, or a number that is known already
 STATIC_BYTES = 48 << 10  # of shared memory that a kernel may have without asking
 
 
-class ThreadEmitter(NestEmitter):
-    """Emits at width 1. `arrays` are behind the parameters %p0, %p1, ..., at elements `origins`."""
+class ThreadBuilder(TextEmitter):
+    """Writes a kernel at width 1. `arrays` are behind its parameters %p0, %p1, ..."""
 
-    table_space = GLOBAL
+    table_space = "addrspace(1) "
     HALF_FEATURES = frozenset(("",))  # every device converts halves
 
     def __init__(
@@ -36,23 +35,13 @@ class ThreadEmitter(NestEmitter):
         target: CudaTarget,
         index_type: str,
         arrays: Sequence[Array],
-        origins: dict[Array, int],
         definitions: MutableMapping[str, str],
     ) -> None:
         super().__init__(target, 1, definitions=definitions)
         self.device = target
         self.index_type = index_type
-        self.lane = None
-        self.mask = ""
-        self.env: dict[Var, Index] = {}
-        self.positions: dict[Var, Any] = {}
-        self.registers: dict[Array, Operand] = {}
-        self.buffers: dict[Array, tuple[str, tuple[int, ...]]] = {}
-        self.idempotent = False
-        self.called: frozenset[Function] = frozenset()
         self.arrays = list(arrays)
-        self.origins = origins
-        self.pointers = {a: f"{GLOBAL}%p{k}" for k, a in enumerate(self.arrays)}
+        self.pointers = {a: Value(GLOBAL, f"%p{k}", self) for k, a in enumerate(self.arrays)}
         self.written: set[Array] = set()  # in this kernel
         self.passed: frozenset[Array] = frozenset()  # between threads
         self.scalars: list[str] = []  # parameters that are numbers: `i32 %length`
@@ -74,10 +63,10 @@ class ThreadEmitter(NestEmitter):
         for k, (array, n) in enumerate(zip(self.arrays, alignments, strict=True)):
             known = "noalias " if array not in self.passed else ""  # other threads write there
             known += "readonly " if array not in self.written else ""
-            params.append(f"ptr {GLOBAL}{known}align {n} %p{k}")
+            params.append(f"{GLOBAL} {known}align {n} %p{k}")
         params += self.scalars
         if self.reports:
-            params.append(f"ptr {GLOBAL}align 8 %status")
+            params.append(f"{GLOBAL} align 8 %status")
         attributes = {"nvvm.reqntid": str(threads), **self.attributes}
         known = " ".join(f'"{name}"="{value}"' for name, value in attributes.items())
         self.ret()
@@ -89,62 +78,57 @@ class ThreadEmitter(NestEmitter):
 
     # Intrinsics.
 
-    def nvvm(self, name: str, *operands: str, fresh: bool = False) -> str:
+    def parameter(self, type: str, name: str, align: int = 0) -> Value:
+        """One more parameter of the kernel, which is no array."""
+        self.scalars.append(f"{type} align {align} %{name}" if align else f"{type} %{name}")
+        return Value(type, f"%{name}", self)
+
+    def nvvm(self, name: str, *operands: Value | Number, fresh: bool = False) -> Value:
         """The value of one of `intrinsics.INTRINSICS`; `fresh`: it may differ from call to call."""
         row = INTRINSICS[name]
         self.declarations.add(row.declaration)
-        arguments = ", ".join(f"{t} {x}" for t, x in zip(row.types, operands, strict=True))
-        text = f"call {row.result} @{name}({arguments})"
+        given = zip(row.types, operands, strict=True)
+        text = f"call {row.result} @{name}({', '.join([typed_text(t, x) for t, x in given])})"
         if row.result == "void":
-            self.lines.append(f"  {text}")
-            return ""
-        return self.fresh_of(text) if fresh else self.value_of(text)
+            self.line(text)
+            return VOID
+        return self.fresh(row.result, text) if fresh else self.op(row.result, text)
 
-    def thread(self, axis: str = "x") -> str:
+    def thread(self, axis: str = "x") -> Value:
         """The thread's number in its block, in 32 bits."""
         return self.nvvm(f"llvm.nvvm.read.ptx.sreg.tid.{axis}")
 
-    def block_number(self, axis: str = "x") -> str:
+    def block_number(self, axis: str = "x") -> Word:
         """The block's number in the grid, as an index."""
         if self.alone:
-            return "0"
+            return 0
         number = self.nvvm(f"llvm.nvvm.read.ptx.sreg.ctaid.{axis}")
         return self.widened(number)
 
-    def widened(self, text: str) -> str:
+    def widened(self, number: Any) -> Any:
         """A 32-bit number, not negative, as an index."""
-        if self.index_type == "i32" or text[0] != "%":
-            return text
-        return self.value_of(f"zext i32 {text} to i64")
+        if isinstance(number, int) or number.type == self.index_type:
+            return number
+        return number.zext("i64")
+
+    def narrowed(self, index: Any) -> Any:
+        """An index that is small, in 32 bits."""
+        return index if isinstance(index, int) or index.type == "i32" else index.trunc("i32")
 
     def barrier(self) -> None:
-        self.nvvm("llvm.nvvm.barrier.cta.sync.aligned.all", "0")
-
-    # Branches.
-
-    def only_if(self, condition: str) -> _Guard:
-        """`with e.only_if(c):` the code inside runs where `c` holds; its values stay inside."""
-        return _Guard(self, condition)
+        self.nvvm("llvm.nvvm.barrier.cta.sync.aligned.all", 0)
 
     # Memory.
 
-    def _address(self, dtype: DType, base: str, offset: str) -> str:
-        space, name = base.rsplit(" ", 1)
-        element = memory_type(dtype)
-        place = self.value_of(
-            f"getelementptr {element}, ptr {space} {name}, {self.index_type} {offset}"
-        )
-        return f"{space} {place}"
-
-    def shared(self, dtype: DType, count: int) -> str:
+    def shared(self, dtype: DType, count: int) -> Value:
         """New shared memory of the block for so many elements."""
         element = memory_type(dtype)
         name = f"@NAME_shared{len(self.globals)}"
         body = f"internal addrspace(3) global [{count} x {element}] undef, align 16"
         self.globals.append(f"{name} = {body}")
-        return f"{SHARED}{name}"
+        return Value(SHARED, name, self)
 
-    def shared_block(self, nbytes: int, align: int = 128) -> str:
+    def shared_block(self, nbytes: int, align: int = 128) -> Value:
         """New shared memory in bytes, aligned to all banks; much of it is asked for at the launch."""
         name = f"@NAME_shared{len(self.globals)}"
         if nbytes <= STATIC_BYTES:
@@ -153,66 +137,41 @@ class ThreadEmitter(NestEmitter):
             body = f"external addrspace(3) global [0 x i8], align {align}"
             self.dynamic_bytes = nbytes
         self.globals.append(f"{name} = {body}")
-        return f"{SHARED}{name}"
+        return Value(SHARED, name, self)
 
-    def in_shared(self, dtype: DType, base: str, at: str) -> str:
+    def in_shared(self, dtype: DType, base: Value, at: Value | int) -> Value:
         """The place of an element in shared memory; `at` is an i32."""
-        element = memory_type(dtype)
-        name = base.rsplit(" ", 1)[1]
-        place = self.value_of(f"getelementptr {element}, ptr {SHARED}{name}, i32 {at}")
-        return f"{SHARED}{place}"
-
-    def _data_text(self, expr: Expr) -> str:
-        text = self.operand(expr).text
-        if self.index_type == "i64" or text[0] != "%":
-            return text
-        return self.value_of(f"trunc i64 {text} to i32")
+        return self.offset(base, at, memory_type(dtype))
 
     # Errors.
 
-    def _report(
-        self, bad: str, index: str, lanes: int, size: int, site: int, dtype: DType = I64
-    ) -> None:
-        """Where `bad`, note index, size and site in the status block, if there is no error yet."""
-        self.reports = True
-        with self.only_if(bad):
-            if dtype != I64:
-                index = self.value_of(f"sext {SCALAR_TYPES[dtype]} {index} to i64")
-            self.note(site, (index, str(size)))
-
-    def note(self, site: int, words: Iterable[str]) -> None:
+    def note(self, site: int, words: Iterable[Word | int]) -> None:
         """Report an error: the first of all threads writes its words."""
         self.reports = True
-        status = f"ptr {GLOBAL}%status"
-        at = self.fresh_of(f"getelementptr i64, {status}, i64 7")
-        swapped = self.fresh_of(
-            f'cmpxchg ptr {GLOBAL}{at}, i64 0, i64 {site} syncscope("device") monotonic monotonic'
-        )
-        first = self.fresh_of(f"extractvalue {{ i64, i1 }} {swapped}, 1")
-        with self.only_if(first):
+        status = Value(GLOBAL, "%status", self)
+        at = self.offset(status, 7, "i64")
+        order = 'syncscope("device") monotonic monotonic'
+        _, first = self.swap_atomic(at, constant("i64", 0), constant("i64", site), order)
+        with self.when(first):
             for k, word in enumerate(words):
-                place = self.fresh_of(f"getelementptr i64, {status}, i64 {k}")
-                self.lines.append(f"  store i64 {word}, ptr {GLOBAL}{place}, align 8")
+                self.store(self.word(word), status, k, unit="i64", align=8)
 
 
-class _Guard:
-    """A block that is entered under a condition."""
+class DeviceStatus:
+    """The status block of a launch, as the one where failed checks are noted."""
 
-    def __init__(self, e: ThreadEmitter, condition: str) -> None:
-        self.e, self.condition = e, condition
+    def __init__(self, b: ThreadBuilder) -> None:
+        self.b = b
 
-    def __enter__(self) -> None:
-        e = self.e
-        inside, self.after = e.new_label("then"), e.new_label("next")
-        e.lines.append(f"  br i1 {self.condition}, label %{inside}, label %{self.after}")
-        self.scope = e.scope()
-        self.scope.__enter__()
-        e.start_block(inside)
-
-    def __exit__(self, *error: object) -> None:
-        self.scope.__exit__(None, None, None)
-        self.e.lines.append(f"  br label %{self.after}")
-        self.e.start_block(self.after)
+    def report(
+        self, bad: Value, index: Value, lanes: int, size: int, site: int, dtype: DType = I64
+    ) -> None:
+        """Where `bad`, note index, size and site, if there is no error yet."""
+        self.b.reports = True
+        with self.b.when(bad):
+            if dtype != I64:
+                index = index.sext("i64")
+            self.b.note(site, (index, size))
 
 
 def memory_type(dtype: DType) -> str:

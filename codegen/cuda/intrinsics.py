@@ -11,6 +11,7 @@ is a signature and the least sm and PTX version; a test assembles every row at i
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from ...ir.record import record
 
@@ -36,7 +37,12 @@ class Intrinsic:
     @property
     def types(self) -> tuple[str, ...]:
         """The operands' types, without the values of literals."""
-        return tuple(_LITERAL.sub(r"\1", operand) for operand in self.operands)
+        return _types(self.operands)
+
+
+@cache
+def _types(operands: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(_LITERAL.sub(r"\1", operand) for operand in operands)
 
 
 def _operands(text: str) -> tuple[str, ...]:

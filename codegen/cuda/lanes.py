@@ -6,96 +6,93 @@ Neighbours in memory are loaded together before the first of them, and stored to
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Any
 
 from ...ir.types import BOOL
+from ..llvm.accesses import AccessEmitter
 from ..llvm.builder import Value
+from ..llvm.checks import CheckEmitter
+from ..llvm.indices import IndexEmitter
+from ..llvm.leaves import KernelLeaves
+from ..llvm.loops import LoopEmitter
+from ..llvm.scalars import ScalarEmitter
+from ..llvm.stages import StageEmitter
 from ..llvm.text import Operand
 from ..loop_ir.index import Data, Index, Var, variables
 from ..loop_ir.kernel import Access, Array, Kernel
 from ..lowering.pointwise import loop_variables
 from ..scalar import DType, Expr
 from ..schedule.signature import Signature
-from .emitter import ThreadEmitter, memory_type
+from ..schedule.survey import results_read
+from .emitter import DeviceStatus, ThreadBuilder, Word, memory_type
 from .schedule import Schedule, is_wide, passed_arrays
 from .target import CudaTarget
 
 
-class LaneEmitter(ThreadEmitter):
-    """Emits one kernel, for `lanes` points at a time, of which number `number` is the one at hand."""
+class LaneMemory(AccessEmitter):
+    """Memory for `lanes` points at a time, of which number `number` is the one at hand."""
+
+    b: ThreadBuilder
 
     def __init__(
         self,
-        kernel: Kernel,
-        own: Signature,
-        plan: Schedule,
-        target: CudaTarget,
-        definitions: MutableMapping[str, str],
+        b: ThreadBuilder,
+        indices: IndexEmitter,
+        origins: Mapping[Array, int],
         alignments: Mapping[Array, int],
+        along: Var,
     ) -> None:
-        super().__init__(target, plan.index_type, own.arrays, own.origins, definitions)
-        self.kernel, self.layout = kernel, plan
-        self.plan: Any = plan
-        self.written = {s.array for s in kernel.stages}
+        super().__init__(indices, b.pointers, origins)
         self.lanes = 1
-        self.along = plan.outer.vars[-1]
-        self.first = ""  # where the first of the lanes stands
+        self.along = along
+        self.first: Word = ""  # where the first of the lanes stands
         self.number = 0  # of the lane at hand
         self.points: list[dict[Array, Operand]] = [self.registers]  # each lane's values
-        self.stored: dict[tuple[str, Index], list[str]] = {}  # not yet: lanes that go together
-        self.single: list[tuple[DType, str, str]] = []  # not yet: value and place
-        self.holds_back = False  # whether stores wait for `_flush`
-        self.known_loads = False  # whether equal loads give equal values
-        if plan.row is not None:
-            self.passed = plan.row.passed
-        elif plan.depth > 1:
-            self.passed = passed_arrays(kernel)
-        self.home = {self.pointers[a]: (a, alignments[a]) for a in own.arrays}
-        for found in plan.surveys.values():
-            for loop, positions in found.results.items():
-                self.read_results.setdefault(loop, set()).update(positions)
+        self.by_points = False  # whether a single lane has values of its own, too
+        self.stored: dict[tuple[Value, Index], list[Value]] = {}  # not yet: lanes that go together
+        self.single: list[tuple[DType, Value, Value]] = []  # not yet: value and place
+        self.holds_back = False  # whether stores wait for `flush`
+        self.home = {self.pointers[a]: (a, n) for a, n in alignments.items()}
 
-    def body(self) -> None:
-        """Emit the kernel's code."""
-        raise NotImplementedError
-
-    def _each(self) -> Iterator[int]:
+    def each(self) -> Iterator[int]:
         """Stand at one lane after the other."""
-        if self.lanes == 1:
+        if self.lanes == 1 and not self.by_points:
             yield 0
             return
         for k in range(self.lanes):
             self.number, self.registers = k, self.points[k]
-            self.positions[self.along] = self._position(k)
-            self.forget()
+            if self.lanes > 1:
+                self.indices.positions[self.along] = self._position(k)
+            self.exprs.forget()
             yield k
-        self.forget()
+        self.exprs.forget()
 
-    def at_lanes(self, lane: Var, count: int, value: Expr) -> list[str]:
+    def at_lanes(self, lane: Var, count: int, value: Expr) -> list[Value]:
         """The value at 0, 1, ..., count - 1 of a loop, whatever neighbours are meant otherwise."""
         before = self.lanes, self.along, self.first, self.points, self.registers
-        self.lanes, self.along, self.first = count, lane, "0"
+        self.lanes, self.along, self.first = count, lane, 0
         self.points = [{} for _ in range(count)]
         self.registers = self.points[0]
-        self.positions[lane] = "0"
-        self.forget()
-        texts = [self.operand(value).text for _ in self._each()]
+        self.indices.positions[lane] = 0
+        self.exprs.forget()
+        texts = [self.exprs.operand(value).text for _ in self.each()]
         self.lanes, self.along, self.first, self.points, self.registers = before
-        self.forget()
+        self.exprs.forget()
         return texts
 
-    def _position(self, k: int) -> str:
-        if self.first == "0":
-            return str(k)
-        return self.value_of(f"add {self.index_type} {self.first}, {k}") if k else self.first
+    def _position(self, k: int) -> Word:
+        if self.first == 0:
+            return k
+        return self.first + k if k else self.first
 
     def register_files(self) -> list[dict[Array, Operand]]:
         return [self.registers, *self.points]
 
     # Memory: what lanes have side by side goes together.
 
-    def _wide(self, base: str, flat: Index) -> bool:
+    def _wide(self, base: Value, flat: Index) -> bool:
         known = self.home.get(base)
         if self.lanes == 1 or known is None:
             return False
@@ -107,88 +104,114 @@ class LaneEmitter(ThreadEmitter):
     def _follows(self, atom: Data) -> bool:
         """Whether an index that the program computed may differ between lanes."""
         return any(
-            self.along in variables(self.env[v]) if v in self.env else v is self.along
+            self.along in variables(self.indices.env[v])
+            if v in self.indices.env
+            else v is self.along
             for v in atom.vars
         )
 
-    def _read(self, dtype: DType, base: str, flat: Index, guard: Operand | None) -> Operand:
-        flat = flat.substitute(self.env)
+    def read(self, dtype: DType, base: Any, flat: Index, guard: Operand | None) -> Operand:
+        flat = flat.substitute(self.indices.env)
         if guard is not None or not self._wide(base, flat):
-            known = self.home.get(base)
-            self.known_loads = known is not None and known[0] not in self.written
-            value = super()._read(dtype, base, flat, guard)
-            self.known_loads = False
-            return value
+            return super().read(dtype, base, flat, guard)
         pointer, memory, align = self._group(dtype, base, flat)
-        return self._lane_of(dtype, memory, f"ptr {pointer}", align)
+        return self._lane_of(dtype, memory, pointer, align)
 
-    def _load(self, expr: Expr) -> Operand:
+    def load(self, expr: Expr) -> Operand:
         """A guarded load whose guard is the same for all lanes may be one access, too."""
         access: Access = expr.attr
         if self.lanes == 1 or not expr.args or access.array in self.registers:
-            return super()._load(expr)
+            return super().load(expr)
         base, flat = self.place(access.array, access.index)
-        flat = flat.substitute(self.env)
-        if not self._wide(base, flat) or not same_for_all(expr.args[0], self.along, self.env):
-            return super()._load(expr)
-        dtype, guard = access.array.dtype, self.operand(expr.args[0])
+        flat = flat.substitute(self.indices.env)
+        if not self._wide(base, flat) or not same_for_all(
+            expr.args[0], self.along, self.indices.env
+        ):
+            return super().load(expr)
+        dtype, guard = access.array.dtype, self.exprs.operand(expr.args[0])
         pointer, memory, align = self._group(dtype, base, flat)
-        (space, there), home = pointer.rsplit(" ", 1), base.rsplit(" ", 1)[1]
-        ty = f"ptr {space}"
-        there = self.value_of(f"select i1 {guard.text}, {ty} {there}, {ty} {home}")
-        return self._lane_of(dtype, memory, f"{ty} {there}", align)
+        there = self.b.select(self.b.known(guard.text, BOOL, 1), pointer, base)
+        return self._lane_of(dtype, memory, there, align)
 
-    def _lane_of(self, dtype: DType, memory: str, pointer: str, align: int) -> Operand:
+    def _lane_of(self, dtype: DType, memory: Value, pointer: Value, align: int) -> Operand:
         """The element of the lane at hand, from what all lanes load together."""
-        vector = self.value_of(f"load {memory}, {pointer}, align {align}")
-        text = self.value_of(f"extractelement {memory} {vector}, i32 {self.number}")
+        text = f"load {memory}, {pointer!r}, align {align}"
+        vector = self.b.op(memory, text)  # once for all lanes
+        text = self.b.extract(vector, self.number)
         if dtype == BOOL:
-            text = self.value_of(f"icmp ne i8 {text}, 0")
+            text = text.ne(0)
         return Operand(text, True)
 
-    def fresh(self, type: str, text: str) -> Value:
-        if self.known_loads and text.startswith("load "):
-            return self.op(type, text)  # nobody writes there
-        return super().fresh(type, text)
+    def one(self, dtype: DType, base: Any, place: Any) -> Value:
+        known = self.home.get(base)
+        stays = known is not None and known[0] not in self.b.written
+        return self.b.load_elements(dtype, place, 1, stays=stays)
 
-    def _write(self, dtype: DType, base: str, flat: Index, value: Operand) -> None:
-        flat = flat.substitute(self.env)
+    def write(self, dtype: DType, base: Any, flat: Index, value: Operand) -> None:
+        flat = flat.substitute(self.indices.env)
         if self._wide(base, flat):
             text = value.text
             if dtype == BOOL:
-                text = self.value_of(f"zext i1 {text} to i8")
+                text = text.zext("i8")
             self.stored.setdefault((base, flat), []).append(text)
         elif self.holds_back:
-            place = self._address(dtype, base, self.index_text(flat))
+            place = self.b.element_at(dtype, base, self.indices.value(flat))
             self.single.append((dtype, value.text, place))
         else:
-            super()._write(dtype, base, flat, value)
+            super().write(dtype, base, flat, value)
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
         """Store what has been kept back."""
         for (base, flat), texts in self.stored.items():
             assert len(texts) == self.lanes, "every lane stores, once"
             dtype = self.home[base][0].dtype
             pointer, memory, align = self._group(dtype, base, flat)
-            element = memory.split(" x ")[1][:-1]
-            vector = "poison"
-            for k, text in enumerate(texts):
-                vector = self.value_of(
-                    f"insertelement {memory} {vector}, {element} {text}, i32 {k}"
-                )
-            self.lines.append(f"  store {memory} {vector}, ptr {pointer}, align {align}")
+            self.b.store(self.b.packed(texts), pointer, align=align)
         for dtype, text, place in self.single:
-            self.store_elements(dtype, text, place, 1)
+            self.b.store_elements(dtype, text, place, 1)
         self.stored, self.single = {}, []
 
-    def _group(self, dtype: DType, base: str, flat: Index) -> tuple[str, str, int]:
+    def _group(self, dtype: DType, base: Word, flat: Index) -> tuple[Word, Word, int]:
         """Where the first lane's element is, the LLVM type of all lanes' in memory, the alignment."""
-        here, self.positions[self.along] = self.positions[self.along], self.first
-        pointer = self._address(dtype, base, self.index_text(flat))
-        self.positions[self.along] = here
+        here, self.indices.positions[self.along] = self.indices.positions[self.along], self.first
+        pointer = self.b.element_at(dtype, base, self.indices.value(flat))
+        self.indices.positions[self.along] = here
         element = memory_type(dtype)
         align = math.gcd(self.lanes * dtype.itemsize, 16)
         return pointer, f"<{self.lanes} x {element}>", align
+
+
+class LaneEmitter(ABC):
+    """Emits one kernel of loops and stages, for several points at a time."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        own: Signature,
+        plan: Schedule,
+        target: CudaTarget,
+        definitions: MutableMapping[str, str],
+        alignments: Mapping[Array, int],
+    ) -> None:
+        self.kernel, self.layout = kernel, plan
+        b = self.b = ThreadBuilder(target, plan.index_type, own.arrays, definitions)
+        b.written = {s.array for s in kernel.stages}
+        if plan.row is not None:
+            b.passed = plan.row.passed
+        elif plan.depth > 1:
+            b.passed = passed_arrays(kernel)
+        exprs = self.exprs = ScalarEmitter(b)
+        exprs.read_results = results_read(plan.surveys.values())
+        self.indices = IndexEmitter(exprs)
+        homes = {a: alignments[a] for a in own.arrays}
+        self.memory = LaneMemory(b, self.indices, own.origins, homes, plan.outer.vars[-1])
+        exprs.leaves = KernelLeaves(self.memory, CheckEmitter(exprs, DeviceStatus(b)))
+        self.loops = LoopEmitter(self.indices)
+        self.stages = StageEmitter(kernel, self.memory, self.loops)
+
+    @abstractmethod
+    def body(self) -> None:
+        """Emit the kernel's code."""
 
 
 def same_for_all(expr: Expr, lane: Var, env: Mapping[Var, Index]) -> bool:

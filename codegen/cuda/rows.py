@@ -13,28 +13,32 @@ from __future__ import annotations
 
 import math
 
+from ..llvm.builder import Value
 from ..llvm.loops import Carried, Values
 from ..llvm.reductions import ArgFold, Reduction
 from ..llvm.text import Operand
 from ..loop_ir.index import Var
 from ..loop_ir.kernel import Array, Nest, Stage
 from ..schedule.schedule import Loops
-from .teams import TeamEmitter
+from .emitter import Word
+from .lanes import LaneEmitter
+from .teams import Team
 
 
-class RowEmitter(TeamEmitter):
+class RowEmitter(LaneEmitter):
     """Emits one kernel under a schedule of the form "rows"."""
 
     def body(self) -> None:
         plan = self.layout
         assert plan.row is not None
         self.held, self.unrolled = plan.row.held, plan.row.unrolled
-        self.team, self.holds_back = plan.row.team, True
+        self.team = Team(self.b, self.indices, plan.row.team)
+        self.memory.holds_back = self.memory.by_points = True
         self.whole: dict[Array, Operand] = {}  # values of the row
         self.parts: dict[tuple[int, ...], list[dict[Array, Operand]]] = {}  # of its elements
-        self.env.update(plan.outer.env)
-        self.stand_at_own_row()
-        self.registers = self.whole
+        self.indices.env.update(plan.outer.env)
+        self.team.stand_at_own_row(plan.outer.vars, plan.threads)
+        self.memory.registers = self.whole
         fresh: set[Array] = set()  # written by this team, not yet known to be seen by all of it
         for nest, loops in zip(self.kernel.nests, plan.inner, strict=True):
             if any(
@@ -42,7 +46,7 @@ class RowEmitter(TeamEmitter):
                 for s in nest.stages
                 for a in s.reads
             ):
-                self.meet()
+                self.team.meet()
                 fresh.clear()
             self._nest(nest, loops)
             fresh |= {s.array for s in nest.stages}
@@ -50,35 +54,37 @@ class RowEmitter(TeamEmitter):
     # Nests.
 
     def _nest(self, nest: Nest, loops: Loops) -> None:
-        self.env.update(loops.env)
+        self.indices.env.update(loops.env)
         if not loops.vars:
             for stage in nest.stages:
-                fold = self._reduction(stage, nest, False)
+                fold = self.stages.reduction(stage, nest, False)
                 if fold is None:
-                    self._store_stage(stage)
+                    self.stages.store_stage(stage)
                 else:
-                    self.keep(stage, fold.finish(fold.combine(fold.initial())))
+                    self.stages.keep(stage, fold.finish(fold.combine(fold.initial())))
             self._store_whole()
             return
-        self._hoist(nest)
-        folds = [self._reduction(s, nest, False) for s in nest.stages]
+        self.stages.hoist(nest)
+        folds = [self.stages.reduction(s, nest, False) for s in nest.stages]
         ends = self._elements(nest, loops, folds)
-        self.registers = self.whole
+        self.memory.registers = self.whole
         position = 0
         for stage, fold in zip(nest.stages, folds, strict=True):
             if fold is not None:
-                self.keep(stage, self.folded(fold, ends[position : position + fold.count]))
+                self.stages.keep(
+                    stage, self.team.folded(fold, ends[position : position + fold.count])
+                )
                 position += fold.count
         self._store_whole()
 
     def _store_whole(self) -> None:
         """Values of the row are stored by the first of the team."""
-        if self.single or self.stored:
-            first = self.value_of(f"icmp eq i32 {self.member}, 0")
-            if self.here:
-                first = self.value_of(f"and i1 {first}, {self.here}")
-            with self.only_if(first):
-                self._flush()
+        if self.memory.single or self.memory.stored:
+            first = self.team.member.eq(0)
+            if self.team.here:
+                first = first & self.team.here
+            with self.b.when(first):
+                self.memory.flush()
 
     def _elements(self, nest: Nest, loops: Loops, folds: list[Reduction | None]) -> Values:
         """Every element of the row, each in the thread that it belongs to."""
@@ -88,7 +94,7 @@ class RowEmitter(TeamEmitter):
         units = math.prod(v.extent for v in loops.vars) // lanes
         extents = (*others, Var("unit", last.extent // lanes))
         left = self._ragged(nest)
-        passes, whole = -(-units // self.team), units // self.team
+        passes, whole = -(-units // self.team.size), units // self.team.size
         if left:
             whole = 0
         parts = self.parts.setdefault(nest.extents, [{} for _ in range(passes * lanes)])
@@ -96,29 +102,24 @@ class RowEmitter(TeamEmitter):
         if self.unrolled:
             for k in range(passes):
                 points = parts[k * lanes : (k + 1) * lanes]
-                at = self.value_of(f"add i32 {self.member}, {k * self.team}")
+                at = self.team.member + k * self.team.size
                 values = self._pass(
                     nest, folds, extents, last, at, k >= whole, points, values, units
                 )
             return values
 
-        def step(position: str, carried: Values, partial: bool = False) -> Values:
-            at = self.value_of(f"add i32 {self._narrow(position)}, {self.member}")
+        def step(position: Word, carried: Values, partial: bool = False) -> Values:
+            at = self.b.narrowed(position) + self.team.member
             points: list[dict[Array, Operand]] = [{} for _ in range(lanes)]
             return self._pass(nest, folds, extents, last, at, partial, points, carried, units)
 
-        stop = whole * self.team
+        stop = whole * self.team.size
         if whole:
-            values = self._loop("0", str(stop), self.team, values, step)
+            values = self.loops.loop(0, stop, self.team.size, values, step)
         if left:
-            end = str(passes * self.team)
-            return self._loop("0", end, self.team, values, lambda p, v: step(p, v, True))
-        return step(str(stop), values, True) if whole < passes else values
-
-    def _narrow(self, position: str) -> str:
-        if self.index_type == "i32" or position[0] != "%":
-            return position
-        return self.value_of(f"trunc i64 {position} to i32")
+            end = passes * self.team.size
+            return self.loops.loop(0, end, self.team.size, values, lambda p, v: step(p, v, True))
+        return step(stop, values, True) if whole < passes else values
 
     def _starts(self, folds: list[Reduction | None], loops: tuple[Var, ...], last: Var) -> Values:
         """What accumulators start from. The place of a best element is that of the thread's first."""
@@ -128,9 +129,9 @@ class RowEmitter(TeamEmitter):
                 continue
             initial = fold.initial()
             if isinstance(fold, ArgFold):
-                first = self.value_of(f"mul i32 {self.member}, {self.layout.lanes}")
+                first = self.team.member * self.layout.lanes
                 if initial[1].type == "i64":
-                    first = self.value_of(f"zext i32 {first} to i64")
+                    first = first.zext("i64")
                 initial[1] = initial[1]._replace(text=first)
             starts += initial
         return starts
@@ -141,7 +142,7 @@ class RowEmitter(TeamEmitter):
         folds: list[Reduction | None],
         loops: tuple[Var, ...],
         last: Var,
-        unit: str,
+        unit: Value,
         partial: bool,
         points: list[dict[Array, Operand]],
         values: Values,
@@ -150,25 +151,24 @@ class RowEmitter(TeamEmitter):
         """One unit of each thread. In a partial pass those beyond the end repeat the last one."""
         valid = ""
         if partial:
-            valid = self.value_of(f"icmp slt i32 {unit}, {units}")
-            below = self.value_of(f"select i1 {valid}, i32 {unit}, i32 {units - 1}")
+            valid = unit < units
+            below = self.b.select(valid, unit, units - 1)
             unit = below
-        self.stand_at(loops, self.widened(unit))
-        self.along, self.lanes = last, self.layout.lanes
-        ty = self.index_type
-        first = self.positions[loops[-1]]
-        self.first = self.value_of(f"mul {ty} {first}, {self.lanes}") if self.lanes > 1 else first
-        self.positions[last] = self.first
+        self.indices.stand_at(loops, self.b.widened(unit))
+        self.memory.along, self.memory.lanes = last, self.layout.lanes
+        first = self.indices.positions[loops[-1]]
+        first = first * self.memory.lanes if self.memory.lanes > 1 else first
+        self.memory.first = self.indices.positions[last] = first
         valid = self._inside(nest, valid)
-        self.points = points
+        self.memory.points = points
         for point in points:
             point.update(self.whole)
         values = list(values)
-        for _ in self._each():
+        for _ in self.memory.each():
             position = 0
             for stage, fold in zip(nest.stages, folds, strict=True):
                 if fold is None:
-                    self._store_stage(stage)
+                    self.stages.store_stage(stage)
                     continue
                 old = values[position : position + fold.count]
                 new = fold.combine(old)
@@ -177,23 +177,23 @@ class RowEmitter(TeamEmitter):
                 values[position : position + fold.count] = new
                 position += fold.count
         guard = valid
-        if self.here:
-            guard = self.value_of(f"and i1 {valid}, {self.here}") if valid else self.here
-        if self.stored or self.single:
+        if self.team.here:
+            guard = valid & self.team.here if valid else self.team.here
+        if self.memory.stored or self.memory.single:
             if guard:
-                with self.only_if(guard):
-                    self._flush()
+                with self.b.when(guard):
+                    self.memory.flush()
             else:
-                self._flush()
+                self.memory.flush()
         for point in points:
             for array in [a for a in point if a not in self.held]:
                 del point[array]
-        self.lanes = 1
-        self.forget()
+        self.memory.lanes = 1
+        self.exprs.forget()
         return values
 
-    def _chosen(self, condition: str, new: Carried, old: Carried) -> Carried:
-        text = self.value_of(f"select i1 {condition}, {new.type} {new.text}, {old.type} {old.text}")
+    def _chosen(self, condition: Value, new: Carried, old: Carried) -> Carried:
+        text = self.b.select(condition, new.text, old.text)
         return new._replace(text=text)
 
     # The last chunk of a reduction that was cut may be shorter than the others.
@@ -202,22 +202,21 @@ class RowEmitter(TeamEmitter):
         stage = nest.stages[0]
         return stage if stage.chunks is not None else None
 
-    def _inside(self, nest: Nest, valid: str) -> str:
+    def _inside(self, nest: Nest, valid: Word) -> Value:
         """Whether this thread's unit lies in the chunk; one that does not repeats the chunk's last."""
         stage = self._ragged(nest)
         if stage is None or stage.chunks is None:
             return valid
         chunks = stage.chunks
-        var = next(iter(self.env[stage.dims[stage.kept]].terms))
+        var = next(iter(self.indices.env[stage.dims[stage.kept]].terms))
         assert isinstance(var, Var), "the loop that is cut is a loop of its own"
-        ty = self.index_type
-        start = self.index_text(self.env[stage.dims[chunks.axis]] * chunks.length)
-        left = self.value_of(f"sub {ty} {chunks.total}, {start}")
-        here = self.value_of(f"icmp slt {ty} {self.positions[var]}, {left}")
-        if var is self.along:
-            rest = self.value_of(f"sub {ty} {left}, {self.lanes}")
-            self.first = self.positions[var] = self.least(self.positions[var], rest)
+        start = self.indices.value(self.indices.env[stage.dims[chunks.axis]] * chunks.length)
+        left = chunks.total - start
+        here = self.indices.positions[var] < left
+        if var is self.memory.along:
+            first = self.indices.least(self.indices.positions[var], left - self.memory.lanes)
+            self.memory.first = self.indices.positions[var] = first
         else:
-            rest = self.value_of(f"sub {ty} {left}, 1")
-            self.positions[var] = self.least(self.positions[var], rest)
-        return self.value_of(f"and i1 {valid}, {here}") if valid else here
+            rest = left - 1
+            self.indices.positions[var] = self.indices.least(self.indices.positions[var], rest)
+        return valid & here if valid else here

@@ -3,45 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import MutableMapping, Sequence
+from typing import Any
 
 from ...ir.types import I64
-from ..llvm.instructions import SCALAR_TYPES
+from ..llvm.accesses import AccessEmitter
+from ..llvm.builder import Value
+from ..llvm.checks import CheckEmitter
+from ..llvm.indices import IndexEmitter
+from ..llvm.leaves import KernelLeaves
 from ..llvm.scalar_code import StatementEmitter
+from ..llvm.scalars import ScalarEmitter
 from ..loop_ir.steps import ScalarCode
-from ..scalar import DType
-from .emitter import ThreadEmitter
+from ..scalar import DType, Expr
+from .emitter import ThreadBuilder
 from .target import CudaTarget
 
 
-class ScalarThreadEmitter(StatementEmitter, ThreadEmitter):
+class ScalarThreadEmitter(StatementEmitter):
     """Emits one step. A failed check ends it."""
+
+    b: ThreadBuilder
 
     def __init__(
         self, step: ScalarCode, target: CudaTarget, definitions: MutableMapping[str, str]
     ) -> None:
         arrays = list(dict.fromkeys([*step.reads, *step.writes]))
-        super().__init__(target, "i64", arrays, dict.fromkeys(arrays, 0), definitions)
-        self.step = step
-        self.written = set(step.writes)
+        b = ThreadBuilder(target, "i64", arrays, definitions)
+        b.written = set(step.writes)
+        exprs = ScalarEmitter(b)
+        memory = AccessEmitter(IndexEmitter(exprs), b.pointers, dict.fromkeys(arrays, 0))
+        exprs.leaves = KernelLeaves(memory, CheckEmitter(exprs, self))
+        super().__init__(step, memory)
+
+    def together(self, values: Sequence[Expr]) -> None:
+        """Each by itself."""
 
     def body(self) -> None:
-        self._block(self.step.body)
+        self.block(self.step.body)
 
     def poll(self) -> None:
         """Nobody interrupts a kernel."""
 
-    def _leave_if(self, bad: str, words: Sequence[str], site: str) -> None:
-        yes, no = self.new_label("bad"), self.new_label("good")
-        self.lines.append(f"  br i1 {bad}, label %{yes}, label %{no}{self._seldom()}")
-        self.start_block(yes)
-        with self.scope():
-            self.note(int(site), words)
-        self.lines.append("  ret void")
-        self.start_block(no)
+    def leave_if(self, bad: Value, words: Sequence[Any], site: Any) -> None:
+        yes, no = self.b.later("bad"), self.b.later("good")
+        self.b.fork(bad, yes, (), no, (), self.b.seldom())
+        self.b.at(yes)
+        with self.b.scope():
+            self.b.note(int(site), words)
+        self.b.ret()
+        self.b.at(no)
 
-    def _report(
-        self, bad: str, index: str, lanes: int, size: int, site: int, dtype: DType = I64
+    def report(
+        self, bad: Value, index: Value, lanes: int, size: int, site: int, dtype: DType = I64
     ) -> None:
         if dtype != I64:
-            index = self.value_of(f"sext {SCALAR_TYPES[dtype]} {index} to i64")
-        self._leave_if(bad, (index, str(size)), str(site))
+            index = index.sext("i64")
+        self.leave_if(bad, (index, size), site)

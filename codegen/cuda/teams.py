@@ -8,73 +8,74 @@ team has the result, which depends on nothing but the size of the team.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
+from ..llvm.builder import Value
+from ..llvm.indices import IndexEmitter
 from ..llvm.loops import Carried
 from ..llvm.reductions import Reduction
 from ..llvm.text import Operand
-from .warps import EVERYBODY, WARP, WarpEmitter
+from ..loop_ir.index import Var
+from .emitter import ThreadBuilder, Word
+from .warps import EVERYBODY, WARP, Warp
 
 
-class TeamEmitter(WarpEmitter):
-    """`team` threads work together; `member` is this thread's number among them."""
+class Team:
+    """`size` threads work together; `member` is this thread's number among them."""
 
-    team = 1
-    member = "0"
-    here = ""  # whether the team has a row of its own; if not, it repeats the last one
+    def __init__(self, b: ThreadBuilder, indices: IndexEmitter, size: int) -> None:
+        self.b, self.indices, self.warp = b, indices, Warp(b, indices.exprs)
+        self.size = size
+        self.member: Word = 0
+        self.here: Word = (
+            ""  # whether the team has a row of its own; if not, it repeats the last one
+        )
 
-    def stand_at_own_row(self) -> None:
-        """Find this thread's row and its number in the team, and set the outer loops' variables."""
-        plan, ty = self.layout, self.index_type
-        rows, teams = math.prod(self.kernel.extents), plan.threads // self.team
-        thread, row = self.thread(), self.block_number()
+    def stand_at_own_row(self, loops: Sequence[Var], threads: int) -> None:
+        """Find this thread's row and its number in the team, and set the outer loops' variables.
+
+        `threads` are those of the block.
+        """
+        rows, teams = math.prod(v.extent for v in loops), threads // self.size
+        thread, row = self.b.thread(), self.b.block_number()
         self.member = thread
         if teams > 1:
-            self.member = self.value_of(f"and i32 {thread}, {self.team - 1}")
-            number = self.value_of(f"lshr i32 {thread}, {self.team.bit_length() - 1}")
-            first = self.value_of(f"mul {ty} {row}, {teams}")
-            row = self.value_of(f"add {ty} {first}, {self.widened(number)}")
+            self.member = thread & self.size - 1
+            number = thread >> self.size.bit_length() - 1
+            first = row * teams
+            row = first + self.b.widened(number)
             if rows % teams:
-                self.here = self.value_of(f"icmp slt {ty} {row}, {rows}")
-                row = self.least(row, str(rows - 1))
-        self.stand_at(plan.outer.vars, row)
-
-    def _each(self) -> Iterator[int]:
-        if self.lanes > 1:
-            yield from super()._each()
-            return
-        self.number, self.registers = 0, self.points[0]
-        self.forget()
-        yield 0
-        self.forget()
+                self.here = row < rows
+                row = self.indices.least(row, rows - 1)
+        self.indices.stand_at(loops, row)
 
     def meet(self) -> None:
         """Wait for the team; what its threads wrote before is seen by all of them afterwards."""
-        if self.team > WARP:
-            self.barrier()
-        elif self.team > 1:
-            self.nvvm("llvm.nvvm.bar.warp.sync", EVERYBODY)
+        if self.size > WARP:
+            self.b.barrier()
+        elif self.size > 1:
+            self.b.nvvm("llvm.nvvm.bar.warp.sync", EVERYBODY)
 
     def folded(self, fold: Reduction, ends: Sequence[Carried]) -> Operand:
         """The fold of what all threads of the team have come to, each the value `ends` of its own."""
-        texts = self.fold_lanes(fold, [c.text for c in ends], min(self.team, WARP))
-        if self.team > WARP:
+        texts = self.warp.fold_lanes(fold, [c.text for c in ends], min(self.size, WARP))
+        if self.size > WARP:
             texts = self._fold_warps(fold, texts)
         return fold.result(Operand(texts[-1], True))
 
-    def _fold_warps(self, fold: Reduction, texts: list[str]) -> list[str]:
+    def _fold_warps(self, fold: Reduction, texts: list[Value]) -> list[Value]:
         """The first lane of each warp leaves its value in shared memory, where every warp folds them."""
-        warps = self.team // WARP
-        lane = self.value_of(f"and i32 {self.thread()}, {WARP - 1}")
-        warp = self.value_of(f"lshr i32 {self.thread()}, {WARP.bit_length() - 1}")
-        places = [self.shared(d, warps) for d in fold.dtypes]
-        with self.only_if(self.value_of(f"icmp eq i32 {lane}, 0")):
+        warps = self.size // WARP
+        lane = self.b.thread() & WARP - 1
+        warp = self.b.thread() >> WARP.bit_length() - 1
+        places = [self.b.shared(d, warps) for d in fold.dtypes]
+        with self.b.when(lane.eq(0)):
             for place, text, dtype in zip(places, texts, fold.dtypes, strict=True):
-                self.store_elements(dtype, text, self.in_shared(dtype, place, warp), 1)
-        self.barrier()
-        here = self.value_of(f"and i32 {lane}, {warps - 1}")
+                self.b.store_elements(dtype, text, self.b.in_shared(dtype, place, warp), 1)
+        self.b.barrier()
+        here = lane & warps - 1
         found = [
-            self.load_elements(dtype, self.in_shared(dtype, place, here), 1)
+            self.b.load_elements(dtype, self.b.in_shared(dtype, place, here), 1)
             for place, dtype in zip(places, fold.dtypes, strict=True)
         ]
-        return self.fold_lanes(fold, found, warps)
+        return self.warp.fold_lanes(fold, found, warps)

@@ -6,9 +6,13 @@ block:  a square of SIDE x SIDE points; what lies along the other loop is loaded
 
 from __future__ import annotations
 
+from functools import partial
+
+from ..llvm.builder import Value
 from ..llvm.text import Operand
 from ..loop_ir.index import Var
-from ..scalar import Expr
+from ..scalar import DType
+from .emitter import Word
 from .lanes import LaneEmitter
 from .schedule import SIDE
 
@@ -21,67 +25,65 @@ class TransposeEmitter(LaneEmitter):
     def body(self) -> None:
         plan = self.layout
         assert plan.cross is not None
-        self.env.update(plan.outer.env)
+        self.indices.env.update(plan.outer.env)
         *others, last = plan.outer.vars
         cross = plan.cross
         down, along = Var("down", -(-cross.extent // SIDE)), Var("along", -(-last.extent // SIDE))
         rest = [v for v in others if v is not cross]
-        self.stand_at((*rest, down, along), self.block_number())
-        thread = self.thread()
-        self.column = self.value_of(f"and i32 {thread}, {SIDE - 1}")
-        row = self.value_of(f"lshr i32 {thread}, {SIDE.bit_length() - 1}")
-        self.rows = [self.value_of(f"add i32 {row}, {k}") for k in range(0, SIDE, DEEP)]
-        ty = self.index_type
+        self.indices.stand_at((*rest, down, along), self.b.block_number())
+        thread = self.b.thread()
+        self.column = thread & SIDE - 1
+        row = thread >> SIDE.bit_length() - 1
+        self.rows = [row + k for k in range(0, SIDE, DEEP)]
         self.corner = {
-            cross: self.value_of(f"mul {ty} {self.positions[down]}, {SIDE}"),
-            last: self.value_of(f"mul {ty} {self.positions[along]}, {SIDE}"),
+            cross: self.indices.positions[down] * SIDE,
+            last: self.indices.positions[along] * SIDE,
         }
-        self.squares: dict[Expr, str] = {}
-        squares = {expr: self.shared(expr.dtype, SIDE * (SIDE + 1)) for expr in plan.turned}
+        squares = {expr: self.b.shared(expr.dtype, SIDE * (SIDE + 1)) for expr in plan.turned}
         for row in self.rows:
             self._stand(cross, self.column, last, row)
             for expr, memory in squares.items():
-                value = self.operand(expr)
-                place = self.in_shared(expr.dtype, memory, self._in_square(row, self.column))
-                self.store_elements(expr.dtype, value.text, place, 1)
-            self.forget()
-        self.barrier()
-        self.squares = squares
-        self.holds_back = True
+                value = self.exprs.operand(expr)
+                place = self.b.in_shared(expr.dtype, memory, self._in_square(row, self.column))
+                self.b.store_elements(expr.dtype, value.text, place, 1)
+            self.exprs.forget()
+        self.b.barrier()
+        self.memory.brought = {
+            expr: partial(self._turned, memory, expr.dtype) for expr, memory in squares.items()
+        }
+        self.memory.holds_back = True
         for row in self.rows:
             self.row = row
             valid = self._stand(last, self.column, cross, row)
             for nest in self.kernel.nests:
                 for stage in nest.stages:
-                    self._store_stage(stage)
+                    self.stages.store_stage(stage)
             if valid:
-                with self.only_if(valid):
-                    self._flush()
+                with self.b.when(valid):
+                    self.memory.flush()
             else:
-                self._flush()
-            self.registers.clear()
-            self.forget()
+                self.memory.flush()
+            self.memory.registers.clear()
+            self.exprs.forget()
 
-    def _stand(self, first: Var, x: str, second: Var, y: str) -> str:
+    def _stand(self, first: Var, x: Value, second: Var, y: Value) -> Word:
         """Stand at a point of the square, or at the last there is; whether it was there, if in doubt."""
-        ty, valid = self.index_type, ""
+        valid = ""
         for var, offset in ((first, x), (second, y)):
-            at = self.value_of(f"add {ty} {self.corner[var]}, {self.widened(offset)}")
-            self.positions[var] = at
+            at = self.corner[var] + self.b.widened(offset)
+            self.indices.positions[var] = at
             if var.extent % SIDE:
-                self.positions[var] = self.least(at, str(var.extent - 1))
-                here = self.value_of(f"icmp slt {ty} {at}, {var.extent}")
-                valid = self.value_of(f"and i1 {valid}, {here}") if valid else here
+                self.indices.positions[var] = self.indices.least(at, var.extent - 1)
+                here = at < var.extent
+                valid = valid & here if valid else here
         return valid
 
-    def _in_square(self, row: str, column: str) -> str:
+    def _in_square(self, row: Value, column: Value) -> Value:
         """A place in a square, whose rows are one element longer, so that columns are in many banks."""
-        start = self.value_of(f"mul i32 {row}, {SIDE + 1}")
-        return self.value_of(f"add i32 {start}, {column}")
+        start = row * (SIDE + 1)
+        return start + column
 
-    def _load(self, expr: Expr) -> Operand:
-        memory = self.squares.get(expr)
-        if memory is None:
-            return super()._load(expr)
-        place = self.in_shared(expr.dtype, memory, self._in_square(self.column, self.row))
-        return Operand(self.load_elements(expr.dtype, place, 1), True)
+    def _turned(self, memory: Value, dtype: DType) -> Operand:
+        """An element of a square at the point at hand."""
+        place = self.b.in_shared(dtype, memory, self._in_square(self.column, self.row))
+        return Operand(self.b.load_elements(dtype, place, 1), True)

@@ -5,25 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ...ir.types import BOOL
+from ..llvm.builder import Value
 from ..llvm.reductions import Reduction, apply
+from ..llvm.scalars import ScalarEmitter
 from ..llvm.text import Operand
 from ..scalar import DType
-from .lanes import LaneEmitter
+from .emitter import ThreadBuilder, Word
 
 WARP = 32
-EVERYBODY = "-1"
+EVERYBODY = -1
 
 
-class WarpEmitter(LaneEmitter):
+class Warp:
     """All lanes of a warp are to come to each of these together."""
 
-    def exchanged(self, text: str, dtype: DType, distance: int) -> str:
+    def __init__(self, b: ThreadBuilder, exprs: ScalarEmitter) -> None:
+        self.b, self.exprs = b, exprs
+
+    def exchanged(self, text: Value, dtype: DType, distance: int) -> Value:
         """The value of the thread whose lane differs in the bit `distance`."""
         return self._moved(
             text, dtype, lambda s, part: self._shuffle("bfly", s, part, distance, WARP - 1)
         )
 
-    def from_lane(self, text: str, dtype: DType, lane: str | int, width: int = WARP) -> str:
+    def from_lane(self, text: Value, dtype: DType, lane: Value | int, width: int = WARP) -> Value:
         """The value of a lane, counted in its group of `width`."""
         return self._moved(
             text,
@@ -32,46 +37,45 @@ class WarpEmitter(LaneEmitter):
         )
 
     def from_before(
-        self, text: str, dtype: DType, distance: int, width: int = WARP
-    ) -> tuple[str, str]:
+        self, text: Value, dtype: DType, distance: int, width: int = WARP
+    ) -> tuple[Word, Word]:
         """The value of the lane so far before this one, and whether its group of `width` has it."""
-        inside = ""
+        inside: Word = ""
 
-        def move(suffix: str, part: str) -> str:
+        def move(suffix: str, part: Value) -> Value:
             nonlocal inside
             name = f"llvm.nvvm.shfl.sync.up.{suffix}p"
-            pair = self.nvvm(name, EVERYBODY, part, str(distance), str(_group(width)), fresh=True)
-            both = f"{{ {'float' if suffix == 'f32' else suffix}, i1 }}"
-            inside = inside or self.fresh_of(f"extractvalue {both} {pair}, 1")
-            return self.fresh_of(f"extractvalue {both} {pair}, 0")
+            pair = self.b.nvvm(name, EVERYBODY, part, distance, _group(width), fresh=True)
+            inside = inside or self.b.field(pair, 1)
+            return self.b.field(pair, 0)
 
         return self._moved(text, dtype, move), inside
 
-    def _moved(self, text: str, dtype: DType, move: Callable[[str, str], str]) -> str:
+    def _moved(self, text: Value, dtype: DType, move: Callable[[str, Value], Value]) -> Value:
         """A value that goes from lane to lane: `move` takes a suffix of shuffles and 32 bits."""
         bits = 1 if dtype == BOOL else dtype.itemsize * 8
         if bits == 64:
             return self._moved_halves(text, dtype, lambda part: move("i32", part))
         if bits == 32:
             return move("f32" if dtype.kind == "f" else "i32", text)
-        moved = move("i32", self.value_of(f"zext i{bits} {text} to i32"))
-        return self.fresh_of(f"trunc i32 {moved} to i{bits}")
+        moved = move("i32", text.zext("i32"))
+        return moved.trunc(f"i{bits}")
 
-    def _moved_halves(self, text: str, dtype: DType, move: Callable[[str], str]) -> str:
+    def _moved_halves(self, text: Value, dtype: DType, move: Callable[[Value], Value]) -> Value:
         if dtype.kind == "f":
-            text = self.fresh_of(f"bitcast double {text} to i64")
-        low = self.fresh_of(f"trunc i64 {text} to i32")
-        high = self.fresh_of(f"trunc i64 {self.fresh_of(f'lshr i64 {text}, 32')} to i32")
+            text = text.to("bitcast", "i64")
+        low = text.trunc("i32")
+        high = (text >> 32).trunc("i32")
         low, high = move(low), move(high)
-        upper = self.fresh_of(f"shl i64 {self.fresh_of(f'zext i32 {high} to i64')}, 32")
-        whole = self.fresh_of(f"or i64 {upper}, {self.fresh_of(f'zext i32 {low} to i64')}")
-        return self.fresh_of(f"bitcast i64 {whole} to double") if dtype.kind == "f" else whole
+        upper = high.zext("i64") << 32
+        whole = upper | low.zext("i64")
+        return whole.to("bitcast", "double") if dtype.kind == "f" else whole
 
-    def _shuffle(self, how: str, suffix: str, text: str, which: str | int, group: int) -> str:
+    def _shuffle(self, how: str, suffix: str, text: Value, which: str | int, group: int) -> Value:
         name = f"llvm.nvvm.shfl.sync.{how}.{suffix}"
-        return self.nvvm(name, EVERYBODY, text, str(which), str(group), fresh=True)
+        return self.b.nvvm(name, EVERYBODY, text, which, group, fresh=True)
 
-    def fold_lanes(self, fold: Reduction, texts: Sequence[str], lanes: int) -> list[str]:
+    def fold_lanes(self, fold: Reduction, texts: Sequence[Value], lanes: int) -> list[Value]:
         """The fold of what groups of `lanes` lanes, side by side, have come to; each lane has it."""
         distance = lanes // 2
         while distance:
@@ -79,7 +83,7 @@ class WarpEmitter(LaneEmitter):
                 self.exchanged(t, d, distance) for t, d in zip(texts, fold.dtypes, strict=True)
             ]
             pairs = [Operand(t, True) for t in (*texts, *others)]
-            merged = apply(self, fold.merge, pairs, [*fold.dtypes, *fold.dtypes])
+            merged = apply(self.exprs, fold.merge, pairs, [*fold.dtypes, *fold.dtypes])
             texts = [m.text for m in merged]
             distance //= 2
         return [*texts]

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from ...ir.types import BOOL
 from ..cuda import program as device
-from ..cuda.emitter import ThreadEmitter
+from ..cuda.emitter import ThreadBuilder
 from ..cuda.intrinsics import INTRINSICS
 from ..cuda.program import Entry, Launch, Ref
 from ..cuda.scalar_code import ScalarThreadEmitter
@@ -153,11 +153,11 @@ class ProgramBuilder:
             self.kernels[name] = entry
         return known[0]
 
-    def emitted(self, e: ThreadEmitter, hint: str, threads: int, alignments: Sequence[int]) -> str:
-        """The name of the kernel that `e` has emitted."""
-        self.declarations |= set(e.declarations)
-        text = e.definition("NAME", threads, alignments)
-        return self.function(hint, text, Entry((threads, 1, 1), e.dynamic_bytes))
+    def emitted(self, b: ThreadBuilder, hint: str, threads: int, alignments: Sequence[int]) -> str:
+        """The name of the kernel that `b` has written."""
+        self.declarations |= set(b.declarations)
+        text = b.definition("NAME", threads, alignments)
+        return self.function(hint, text, Entry((threads, 1, 1), b.dynamic_bytes))
 
     def kernel(self, step: Kernel) -> list[device.Step]:
         own = signature(step)
@@ -200,8 +200,8 @@ class ProgramBuilder:
         alignments = self.aligned(own)
         e = emitter_for(plan)(step, own, plan, self.target, self.definitions, alignments)
         e.body()
-        name = self.emitted(e, symbol(ops_of(step)), plan.threads, list(alignments.values()))
-        return self._launch(name, own, plan, e.reports), e.reports
+        name = self.emitted(e.b, symbol(ops_of(step)), plan.threads, list(alignments.values()))
+        return self._launch(name, own, plan, e.b.reports), e.b.reports
 
     def _launch(self, name: str, own: Signature, plan: Schedule, reports: bool) -> Launch:
         arguments = [self.ref(a, own.origins[a] * a.dtype.itemsize) for a in own.arrays]
@@ -265,16 +265,16 @@ class ProgramBuilder:
 
     def multiplied(self, step: Product, tile: Tile | WarpgroupTile) -> Launch:
         """The launch of a product by a tile."""
-        from ..kernels.matmul.cuda_tensor_cores import product_emitter
+        from ..kernels.matmul.cuda_emitter import ProductEmitter
 
         if isinstance(tile, WarpgroupTile):
             return self.multiplied_by_warpgroups(step, tile)
         arrays = step.arrays
         alignments = {a: self.alignment(a) for a in arrays}
-        e = product_emitter(step, tile, self.target, self.definitions, alignments)
+        e = ProductEmitter(step, tile, self.target, self.definitions, alignments)
         e.body()
-        name = self.emitted(e, symbol(step.ops), tile.threads, list(alignments.values()))
-        arguments = [*map(self.ref, arrays), *([Ref("status")] if e.reports else [])]
+        name = self.emitted(e.b, symbol(step.ops), tile.threads, list(alignments.values()))
+        arguments = [*map(self.ref, arrays), *([Ref("status")] if e.b.reports else [])]
         return Launch(name, (tile.blocks(step.matmul), 1, 1), tuple(arguments))
 
     def multiplied_by_warpgroups(self, step: Product, tile: WarpgroupTile) -> Launch:
@@ -286,17 +286,19 @@ class ProgramBuilder:
         alignments = {a: self.alignment(a) for a in step.arrays}
         e = WarpgroupEmitter(step, tile, sides, self.target, self.definitions, alignments)
         e.body()
-        name = self.emitted(e, symbol(step.ops), tile.threads, [alignments[a] for a in e.arrays])
-        arguments: list[device.Argument] = [*e.maps(self.ref), *map(self.ref, e.arrays)]
-        arguments += [Ref("status")] if e.reports else []
+        name = self.emitted(
+            e.b, symbol(step.ops), tile.threads, [alignments[a] for a in e.b.arrays]
+        )
+        arguments: list[device.Argument] = [*e.maps(self.ref), *map(self.ref, e.b.arrays)]
+        arguments += [Ref("status")] if e.b.reports else []
         return Launch(name, (e.blocks, 1, 1), tuple(arguments))
 
     def scalar_code(self, step: lowered.ScalarCode) -> list[device.Step]:
         e = ScalarThreadEmitter(step, self.target, self.definitions)
         e.body()
-        step.name = self.emitted(e, symbol(step.ops), 1, [self.alignment(a) for a in e.arrays])
+        step.name = self.emitted(e.b, symbol(step.ops), 1, [self.alignment(a) for a in e.b.arrays])
         self.note(KernelReport(step.name, tuple(step.ops), note="scalar code"))
-        arguments = [*map(self.ref, e.arrays), *([Ref("status")] if e.reports else [])]
+        arguments = [*map(self.ref, e.b.arrays), *([Ref("status")] if e.b.reports else [])]
         return [Launch(step.name, (1, 1, 1), tuple(arguments))]
 
     def copy(self, step: lowered.Copy) -> list[device.Step]:
@@ -309,19 +311,19 @@ class ProgramBuilder:
     def check(self, step: lowered.Check) -> list[device.Step]:
         """A kernel of one thread that notes an error unless the flag is set."""
         arrays = list(dict.fromkeys([step.flag, *step.values]))
-        e = ThreadEmitter(self.target, "i32", arrays, dict.fromkeys(arrays, 0), self.definitions)
-        words = [self._word(e, a) for a in step.values]
-        passed = e.load_elements(BOOL, e.pointers[step.flag], 1)
-        with e.only_if(e.value_of(f"xor i1 {passed}, true")):
-            e.note(step.site, words)
-        name = self.emitted(e, "check", 1, [self.alignment(a) for a in arrays])
+        b = ThreadBuilder(self.target, "i32", arrays, self.definitions)
+        words = [self._word(b, a) for a in step.values]
+        passed = b.load_elements(BOOL, b.pointers[step.flag], 1)
+        with b.when(~passed):
+            b.note(step.site, words)
+        name = self.emitted(b, "check", 1, [self.alignment(a) for a in arrays])
         return [Launch(name, (1, 1, 1), (*map(self.ref, arrays), Ref("status")))]
 
-    def _word(self, e: ThreadEmitter, array: Array) -> str:
+    def _word(self, b: ThreadBuilder, array: Array) -> str:
         """A 0-d value's bytes in an int64."""
         bits = array.dtype.itemsize * 8
-        value = e.fresh_of(f"load i{bits}, ptr {e.pointers[array]}, align {array.dtype.itemsize}")
-        return value if bits == 64 else e.value_of(f"zext i{bits} {value} to i64")
+        value = b.load(f"i{bits}", b.pointers[array], align=array.dtype.itemsize)
+        return value if bits == 64 else value.zext("i64")
 
     def callback(self, step: lowered.Callback) -> list[device.Step]:
         operands, results = map(self.ref, step.operands), map(self.ref, step.results)
@@ -345,9 +347,9 @@ class ProgramBuilder:
         return TapeEmitter(self.target, handle, values, alignments, self.definitions)
 
     def _tape_launch(self, e: TapeEmitter, hint: str, blocks: int, threads: int) -> Launch:
-        name = self.emitted(e, hint, threads, [self.alignment(a) for a in e.arrays])
+        name = self.emitted(e.b, hint, threads, [self.alignment(a) for a in e.b.arrays])
         heap = Ref("heap", 0), Ref("heap", 1)
-        return Launch(name, (blocks, 1, 1), (*map(self.ref, e.arrays), *heap))
+        return Launch(name, (blocks, 1, 1), (*map(self.ref, e.b.arrays), *heap))
 
     def _tape_launches(
         self, handle: Array, values: Sequence[Array], store: bool

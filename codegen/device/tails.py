@@ -14,12 +14,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...ir.record import replace
-from ..cuda.emitter import GLOBAL
+from ..cuda.emitter import GLOBAL, ThreadBuilder
 from ..cuda.lanes import LaneEmitter
 from ..cuda.program import Launch, Ref
 from ..cuda.scan_plan import row_plan
 from ..cuda.schedule import MOST_THREADS, Schedule, row_of, scatters, schedule
 from ..cuda.target import CudaTarget
+from ..llvm.builder import Value, constant
 from ..loop_ir.kernel import Array, Kernel
 from ..loop_ir.steps import touched
 from ..program.entry import symbol
@@ -56,9 +57,9 @@ def with_tails(builder: ProgramBuilder, steps: Sequence[Any]) -> tuple[Launch | 
         for k, s, p in kernels
     )
     first.body()
-    _follow(first, others, plan.blocks)
+    _follow(first.b, others, plan.blocks)
     alignments = [n for _, s, _ in kernels for n in builder.aligned(s).values()]
-    name = builder.emitted(first, symbol(ops_of(step)), plan.threads, alignments)
+    name = builder.emitted(first.b, symbol(ops_of(step)), plan.threads, alignments)
     builder.report(step, plan, name, tuple(op for k, _, _ in kernels for op in ops_of(k)))
     arguments = [
         builder.ref(a, s.origins[a] * a.dtype.itemsize) for _, s, _ in kernels for a in s.arrays
@@ -66,7 +67,7 @@ def with_tails(builder: ProgramBuilder, steps: Sequence[Any]) -> tuple[Launch | 
     if plan.blocks > 1:
         builder.counter_words = 1
         arguments.append(Ref("counters"))
-    if first.reports:
+    if first.b.reports:
         arguments.append(Ref("status"))
     for kernel, *_ in kernels:
         kernel.name = name
@@ -126,45 +127,44 @@ def _tail_plan(
     return replace(plan, threads=threads, blocks=1) if plan.units <= threads else None
 
 
-def _follow(e: LaneEmitter, tails: Sequence[LaneEmitter], blocks: int) -> None:
-    """Let the last of so many blocks do what `tails` emit, once `e` has emitted its own body."""
+def _follow(b: ThreadBuilder, tails: Sequence[LaneEmitter], blocks: int) -> None:
+    """Let the last of so many blocks do what `tails` emit, once `b` has its own kernel."""
     if blocks == 1:
-        _emit(e, tails)
+        _emit(b, tails)
     else:
-        with e.only_if(_is_last(e, blocks)):
-            _emit(e, tails)
+        with b.when(_is_last(b, blocks)):
+            _emit(b, tails)
 
 
-def _is_last(e: LaneEmitter, blocks: int) -> str:
+def _is_last(b: ThreadBuilder, blocks: int) -> Value:
     """Whether all other blocks are done; what they wrote is seen then."""
-    e.scalars.append(f"ptr {GLOBAL}align 4 %ticket")
-    flag = e.in_shared(U32, e.shared(U32, 1), "0")
-    e.barrier()
-    with e.only_if(e.value_of(f"icmp eq i32 {e.thread()}, 0")):
-        e.nvvm("llvm.nvvm.membar.gl")
-        ticket = f"ptr {GLOBAL}%ticket"
-        done = e.fresh_of(f'atomicrmw add {ticket}, i32 1 syncscope("device") monotonic')
-        last = e.value_of(f"icmp eq i32 {done}, {blocks - 1}")
-        with e.only_if(last):
-            e.lines.append(f"  store i32 0, {ticket}, align 4")
-        e.nvvm("llvm.nvvm.membar.gl")
-        e.lines.append(f"  store i32 {e.value_of(f'zext i1 {last} to i32')}, ptr {flag}, align 4")
-    e.barrier()
-    return e.value_of(f"icmp ne i32 {e.fresh_of(f'load i32, ptr {flag}, align 4')}, 0")
+    ticket = b.parameter(GLOBAL, "ticket", align=4)
+    flag = b.in_shared(U32, b.shared(U32, 1), 0)
+    b.barrier()
+    with b.when(b.thread().eq(0)):
+        b.nvvm("llvm.nvvm.membar.gl")
+        done = b.update_atomic("add", ticket, constant("i32", 1), 'syncscope("device") monotonic')
+        last = done.eq(blocks - 1)
+        with b.when(last):
+            b.store(constant("i32", 0), ticket, align=4)
+        b.nvvm("llvm.nvvm.membar.gl")
+        b.store(last.zext("i32"), flag, align=4)
+    b.barrier()
+    return b.load("i32", flag, align=4).ne(0)
 
 
-def _emit(e: LaneEmitter, tails: Sequence[LaneEmitter]) -> None:
+def _emit(b: ThreadBuilder, tails: Sequence[LaneEmitter]) -> None:
     for tail in tails:
-        tail.code, tail.globals = e.code, e.globals
-        tail.declarations, tail.alone = e.declarations, True
-        first = len(e.arrays)
-        tail.pointers.update(
-            {a: f"{GLOBAL}%p{first + k}" for k, a in enumerate(tail.arrays)},
+        tail.b.code, tail.b.globals = b.code, b.globals
+        tail.b.declarations, tail.b.alone = b.declarations, True
+        first = len(b.arrays)
+        tail.b.pointers.update(
+            {a: Value(GLOBAL, f"%p{first + k}", tail.b) for k, a in enumerate(tail.b.arrays)},
         )
-        e.barrier()
+        b.barrier()
         tail.body()
-        e.reports = e.reports or tail.reports
+        b.reports = b.reports or tail.b.reports
         # Other blocks write what it reads, and it may write where the arrays of others were.
-        e.arrays += tail.arrays
-        e.passed |= {*tail.arrays}
-        e.written |= tail.written
+        b.arrays += tail.b.arrays
+        b.passed |= {*tail.b.arrays}
+        b.written |= tail.b.written

@@ -8,187 +8,155 @@ scatter.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...ir.types import BOOL
 from ..loop_ir.index import Index, linear
 from ..loop_ir.kernel import Access, Array
-from ..math.functions import Function
 from ..scalar import DType, Expr
 from .builder import Value, constant, vector, vector_constant
-from .checks import CheckEmitter
-from .functions import FunctionTable
-from .instructions import type_text
-from .text import Operand, TextEmitter, address, element_type
+from .indices import IndexEmitter
+from .text import Operand, element_type
+
+Buffers = dict[Array, tuple[Any, tuple[int, ...]]]
 
 
-class AccessEmitter(CheckEmitter):
+class AccessEmitter:
     """Knows where arrays are: in a register, in a row buffer on the stack, or behind a pointer."""
 
-    registers: dict[Array, Operand]
-    buffers: dict[Array, tuple[Any, tuple[int, ...]]]
-    pointers: dict[Array, Any]
-    origins: dict[Array, int]  # the elements that the pointers point at
-    functions: FunctionTable
-    called: frozenset[Function]  # those that are not written out
+    def __init__(
+        self, indices: IndexEmitter, pointers: Mapping[Array, Any], origins: Mapping[Array, int]
+    ) -> None:
+        self.indices, self.exprs, self.b = indices, indices.exprs, indices.b
+        self.registers: dict[Array, Operand] = {}
+        self.buffers: Buffers = {}  # pointers, and strides in elements
+        self.pointers = pointers
+        self.origins = origins  # the elements that the pointers point at
+        # Loads of what has been brought elsewhere, and what gives their values.
+        self.brought: dict[Expr, Callable[[], Operand]] = {}
+        self.b.scoped.append(self._scoped)
 
     def register_files(self) -> list[dict[Array, Operand]]:
         """Where values of arrays are remembered: one for each point that is worked on."""
         return [self.registers]
 
-    @contextmanager
-    def scope(self) -> Iterator[None]:
+    def _scoped(self) -> Callable[[], None]:
         """What a block puts into registers is there only where the block has been passed."""
         before = [(file, dict(file)) for file in self.register_files()]
-        try:
-            with super().scope():
-                yield
-        finally:
+
+        def restore() -> None:
             for file, values in before:
                 file.clear()
                 file.update(values)
 
-    def emit_leaf(self, expr: Expr) -> Operand:
-        if expr.op == "load":
-            return self._load(expr)
-        if expr.op == "index":
-            return self._index(expr.attr)
-        if expr.op == "bounded":
-            return self._bounded(expr)
-        if expr.op == "demanded":
-            return self._demanded(expr)
-        return super().emit_leaf(expr)
+        return restore
 
-    def call_function(self, function: Function, operands: Sequence[Operand]) -> Operand:
-        if function not in self.called:
-            return super().call_function(function, operands)
-        return self.call_named(function, operands, self)
+    def is_uniform(self, access: Access) -> bool:
+        """Whether what is read is the same in all lanes."""
+        if access.array in self.registers:
+            return self.registers[access.array].uniform
+        return all(self.indices.is_uniform(i) for i in access.index)
 
-    def call_named(
-        self, function: Function, operands: Sequence[Operand], wide: TextEmitter
-    ) -> Operand:
-        """Call a function of the module at the width of `wide`, which emits what stands here."""
-        uniform = all(x.uniform for x in operands)
-        lanes = 1 if uniform else wide.width
-        given = [
-            self.known(x.text, p.dtype, 1) if uniform else wide.spread(x, p.dtype)
-            for p, x in zip(function.params, operands, strict=True)
-        ]
-        name = self.functions.name(function, lanes)
-        ty = type_text(function.root.dtype, lanes)
-        call = f"call fastcc {ty} {name}({', '.join(repr(x) for x in given)})"
-        return Operand(self.op(ty, call), uniform)
-
-    def leaf_is_uniform(self, expr: Expr) -> bool:
-        if self.width == 1 or self.lane is None:
-            return True
-        if expr.op == "load":
-            access: Access = expr.attr
-            if access.array in self.registers:
-                return self.registers[access.array].uniform
-            return all(self._is_uniform_index(i) for i in access.index)
-        return expr.op in ("bounded", "demanded") or self._is_uniform_index(expr.attr)
-
-    def _load(self, expr: Expr) -> Operand:
+    def load(self, expr: Expr) -> Operand:
+        brought = self.brought.get(expr)
+        if brought is not None:
+            return brought()
         access: Access = expr.attr
         held = self.registers.get(access.array)
         if held is not None:
             return held
         base, flat = self.place(access.array, access.index)
-        guard = self.operand(expr.args[0]) if expr.args else None
-        return self._read(access.array.dtype, base, flat, guard)
+        guard = self.exprs.operand(expr.args[0]) if expr.args else None
+        return self.read(access.array.dtype, base, flat, guard)
 
-    def _read(self, dtype: DType, base: str, flat: Index, guard: Operand | None) -> Operand:
-        flat = flat.substitute(self.env)
-        if self._is_uniform_index(flat):
-            offset = self.index_text(flat)
+    def read(self, dtype: DType, base: str, flat: Index, guard: Operand | None) -> Operand:
+        flat = flat.substitute(self.indices.env)
+        if self.indices.is_uniform(flat):
+            offset = self.indices.value(flat)
             if guard is not None:
-                on = self._any_lane(guard)
-                offset = self.select(on, offset, 0)
-            return Operand(self.load_elements(dtype, self._address(dtype, base, offset), 1), True)
+                on = self.exprs.any_lane(guard)
+                offset = self.b.select(on, offset, 0)
+            return Operand(self.one(dtype, base, self.b.element_at(dtype, base, offset)), True)
         mask = self._lanes_on(guard)
-        lane = self.lane
+        lane = self.indices.lane
         assert lane is not None
-        if flat.coeff(lane) == 1 and self._rest_uniform(flat):
-            pointer = self._address(dtype, base, self.index_text(flat))
-            return Operand(self.load_elements(dtype, pointer, self.width, mask=mask), False)
+        if flat.coeff(lane) == 1 and self.indices.rest_is_uniform(flat):
+            pointer = self.b.element_at(dtype, base, self.indices.value(flat))
+            return Operand(self.b.load_elements(dtype, pointer, self.b.width, mask=mask), False)
         if self._is_interleaved(dtype, flat):
-            pointer = self._address(dtype, base, self.index_text(flat))
+            pointer = self.b.element_at(dtype, base, self.indices.value(flat))
             return Operand(self._load_interleaved(dtype, pointer, mask), False)
-        pointers = self._addresses(dtype, base, flat)
+        pointers = self.b.element_at(dtype, base, self.indices.vector(flat))
         return Operand(self._gather(dtype, pointers, mask), False)
 
-    def _write(self, dtype: DType, base: str, flat: Index, value: Operand) -> None:
-        flat = flat.substitute(self.env)
-        if self._is_uniform_index(flat):
+    def one(self, dtype: DType, base: Any, place: Any) -> Value:
+        """One element of what begins at `base`."""
+        return self.b.load_elements(dtype, place, 1)
+
+    def write(self, dtype: DType, base: str, flat: Index, value: Operand) -> None:
+        flat = flat.substitute(self.indices.env)
+        if self.indices.is_uniform(flat):
             if not value.uniform:
                 raise AssertionError("a value that differs between lanes is stored to one place")
-            self.store_elements(
-                dtype, value.text, self._address(dtype, base, self.index_text(flat)), 1
+            self.b.store_elements(
+                dtype, value.text, self.b.element_at(dtype, base, self.indices.value(flat)), 1
             )
             return
-        text = self.spread(value, dtype)
-        lane = self.lane
+        text = self.b.spread(value, dtype)
+        lane = self.indices.lane
         assert lane is not None
-        if flat.coeff(lane) == 1 and self._rest_uniform(flat):
-            pointer = self._address(dtype, base, self.index_text(flat))
-            self.store_elements(dtype, text, pointer, self.width, mask=self.mask)
+        if flat.coeff(lane) == 1 and self.indices.rest_is_uniform(flat):
+            pointer = self.b.element_at(dtype, base, self.indices.value(flat))
+            self.b.store_elements(dtype, text, pointer, self.b.width, mask=self.b.mask)
         elif self._is_interleaved(dtype, flat):
-            pointer = self._address(dtype, base, self.index_text(flat))
+            pointer = self.b.element_at(dtype, base, self.indices.value(flat))
             self._store_interleaved(dtype, text, pointer)
         else:
-            self._scatter(dtype, text, self._addresses(dtype, base, flat))
+            self._scatter(dtype, text, self.b.element_at(dtype, base, self.indices.vector(flat)))
 
     def _is_interleaved(self, dtype: DType, flat: Index) -> bool:
         """Whether the lanes touch every other element."""
-        lane = self.lane
+        lane = self.indices.lane
         assert lane is not None
-        return dtype.itemsize >= 4 and flat.coeff(lane) == 2 and self._rest_uniform(flat)
+        return dtype.itemsize >= 4 and flat.coeff(lane) == 2 and self.indices.rest_is_uniform(flat)
 
     def _load_interleaved(self, dtype: DType, pointer: str, mask: str) -> Value:
-        wide = self.load_elements(dtype, pointer, 2 * self.width, mask=self._every_other(mask))
-        return self.shuffle(wide, Value(wide.type, "poison"), range(0, 2 * self.width, 2))
+        wide = self.b.load_elements(dtype, pointer, 2 * self.b.width, mask=self._every_other(mask))
+        return self.b.shuffle(wide, Value(wide.type, "poison"), range(0, 2 * self.b.width, 2))
 
     def _store_interleaved(self, dtype: DType, value: Value, pointer: str) -> None:
-        lanes = [k // 2 for k in range(2 * self.width)]
-        spread = self.shuffle(value, Value(value.type, "poison"), lanes)
-        mask = self._every_other(self.mask)
-        self.store_elements(dtype, spread, pointer, 2 * self.width, mask=mask)
+        lanes = [k // 2 for k in range(2 * self.b.width)]
+        spread = self.b.shuffle(value, Value(value.type, "poison"), lanes)
+        mask = self._every_other(self.b.mask)
+        self.b.store_elements(dtype, spread, pointer, 2 * self.b.width, mask=mask)
 
     def _every_other(self, mask: str) -> Value:
         """A mask of twice the width: its even lanes are on as in `mask`, its odd lanes off."""
         if not mask:
-            return vector_constant("i1", [True, False] * self.width)
-        lanes = [k // 2 if k % 2 == 0 else self.width for k in range(2 * self.width)]
-        on = self.known(mask, BOOL, self.width)
-        return self.shuffle(on, constant(on.type, "zeroinitializer"), lanes)
+            return vector_constant("i1", [True, False] * self.b.width)
+        lanes = [k // 2 if k % 2 == 0 else self.b.width for k in range(2 * self.b.width)]
+        on = self.b.known(mask, BOOL, self.b.width)
+        return self.b.shuffle(on, constant(on.type, "zeroinitializer"), lanes)
 
     def _lanes_on(self, guard: Operand | None) -> str:
         """The mask of a load: the loop's lanes, and those that the program wants."""
         if guard is None:
-            return self.mask
-        on = self.spread(guard, BOOL)
-        return on & self.mask if self.mask else on
-
-    def _address(self, dtype: DType, base: str, offset: str) -> Any:
-        return self.offset(address(base), offset, element_type(dtype))
-
-    def _addresses(self, dtype: DType, base: str, flat: Index) -> Value:
-        return self.offset(address(base), self._index_vector(flat), element_type(dtype))
+            return self.b.mask
+        on = self.b.spread(guard, BOOL)
+        return on & self.b.mask if self.b.mask else on
 
     def _gather(self, dtype: DType, places: Value, mask: str) -> Value:
-        memory = constant(vector(self.width, element_type(dtype)), "zeroinitializer")
-        on = self.known(mask or "splat (i1 true)", BOOL, self.width)
-        found = self.gather(places, on, memory, dtype.itemsize)
+        memory = constant(vector(self.b.width, element_type(dtype)), "zeroinitializer")
+        on = self.b.known(mask or "splat (i1 true)", BOOL, self.b.width)
+        found = self.b.gather(places, on, memory, dtype.itemsize)
         return found.ne(0) if dtype == BOOL else found
 
     def _scatter(self, dtype: DType, value: Value, places: Value) -> None:
         if dtype == BOOL:
-            value = self.bytes_of(value, self.width)
-        on = self.known(self.mask or "splat (i1 true)", BOOL, self.width)
-        self.scatter(value, places, on, dtype.itemsize)
+            value = self.b.bytes_of(value, self.b.width)
+        on = self.b.known(self.b.mask or "splat (i1 true)", BOOL, self.b.width)
+        self.b.scatter(value, places, on, dtype.itemsize)
 
     def place(self, array: Array, index: tuple[Index, ...]) -> tuple[Any, Index]:
         """A pointer, and the offset from it in elements, of a position in an array."""

@@ -24,7 +24,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .modules import Function
 
 Number = int | str  # a constant that takes its type from its neighbour: a number, or its text
 
@@ -66,6 +69,18 @@ def bools(type: str) -> str:
 @cache
 def is_float(type: str) -> bool:
     return element_of(type) in ("half", "float", "double")
+
+
+@cache
+def bytes_of(type: str) -> int:
+    """How many bytes a number has."""
+    return {"half": 2, "float": 4, "double": 8}.get(type) or bits_of(type) // 8
+
+
+@cache
+def _fields(type: str) -> tuple[str, ...]:
+    """The types in `{ i32, i1 }`."""
+    return tuple(part.strip() for part in type[1:-1].split(","))
 
 
 @cache
@@ -145,6 +160,15 @@ class Value(str):
 
     def __rmul__(self, other: Number) -> Value:  # type: ignore[override]
         return self._turned("mul", other)
+
+    def __rand__(self, other: Number) -> Value:
+        return self._turned("and", other)
+
+    def __ror__(self, other: Number) -> Value:
+        return self._turned("or", other)
+
+    def __rxor__(self, other: Number) -> Value:
+        return self._turned("xor", other)
 
     def __rlshift__(self, other: Number) -> Value:
         return self._turned("shl", other)
@@ -260,6 +284,11 @@ def _text_as(type: str, value: Value | Number) -> str:
     if value.type != type:
         raise TypeError(f"{value!r} where {type} is wanted")
     return value
+
+
+def typed_text(type: str, value: Value | Number) -> str:
+    """An operand of this type, as it stands in a call."""
+    return f"{type} {_text_as(type, value)}"
 
 
 class Block:
@@ -450,7 +479,7 @@ class Builder:
         self.at(end)
 
     @contextmanager
-    def when(self, condition: Value, likely: bool = False) -> Iterator[None]:
+    def when(self, condition: Value | Number, likely: bool = False) -> Iterator[None]:
         """`with f.when(c):` writes what happens only if `c` holds."""
         body, end = self.block("when"), self.block("end")
         self.branch(condition, body, end, likely)
@@ -478,9 +507,10 @@ class Builder:
     def fresh(self, type: str, text: str) -> Value:
         """An instruction that has a value of this type."""
         code = self.code
-        value = _new_text(Value, f"%v{next(code.numbers)}")
+        name = f"%v{next(code.numbers)}"
+        code.here.lines.append(f"  {name} = {text}")
+        value = _new_text(Value, name)
         value.type, value.builder = type, self
-        code.here.lines.append(f"  {value} = {text}")
         return value
 
     def literal(self, type: str, value: Number) -> Value:
@@ -559,6 +589,12 @@ class Builder:
             return VOID
         return self.fresh(result, text)
 
+    def assembly(self, result: str, text: str, constraints: str, *values: Value) -> Value:
+        """Inline assembly, which may do more than its value shows, for all lanes of a warp together."""
+        given = ", ".join([repr(v) for v in values])
+        call = f'asm sideeffect "{text}", "{constraints}"({given}) convergent nounwind'
+        return self.fresh(result, f"call {result} {call}")
+
     def intrinsic(self, name: str, type: str, *args: Value | Number) -> Value:
         """`llvm.NAME`, overloaded on `type`, which its result has, and arguments that are ints."""
         values = [a if isinstance(a, Value) else _as_typed(type, a) for a in args]
@@ -588,6 +624,13 @@ class Builder:
         place = lane if isinstance(lane, Value) else constant("i64", lane)
         given = f"{into.type} {into}, {value.type} {value}"
         return self.op(into.type, f"insertelement {given}, {place.type} {place}")
+
+    def packed(self, values: Sequence[Value]) -> Value:
+        """A vector that has these values in its lanes."""
+        found = Value(vector(len(values), values[0].type), "poison", self)
+        for k, value in enumerate(values):
+            found = self.insert(found, value, k)
+        return found
 
     def shuffle(self, a: Value, b: Value, lanes: Iterable[int]) -> Value:
         """The lanes of a and then of b with these numbers."""
@@ -696,7 +739,7 @@ class Builder:
         self.line(f"call void @llvm.prefetch.p0({given})")
 
     def load_atomic(self, type: str, place: Value, order: str) -> Value:
-        size = bits_of(type) // 8
+        size = bytes_of(type)
         return self.fresh(type, f"load atomic {type}, {place!r} {order}, align {size}")
 
     def store_atomic(self, value: Value, place: Value, order: str) -> None:
@@ -712,11 +755,11 @@ class Builder:
         _as(old.type, new)
         pair = f"{{ {old.type}, i1 }}"
         found = self.fresh(pair, f"cmpxchg {place!r}, {old!r}, {new!r} {orders}")
-        return self.field(found, old.type, 0), self.field(found, "i1", 1)
+        return self.field(found, 0), self.field(found, 1)
 
-    def field(self, pair: Value, type: str, number: int) -> Value:
+    def field(self, several: Value, number: int) -> Value:
         """One value of several that an instruction has given."""
-        return self.op(type, f"extractvalue {pair!r}, {number}")
+        return self.op(_fields(several.type)[number], f"extractvalue {several!r}, {number}")
 
 
 def _type_of(a: Value | Number, b: Value | Number) -> str:
@@ -731,70 +774,3 @@ def _as_typed(type: str, value: Value | Number) -> Value:
     if isinstance(value, Value):
         return value
     return constant("i1" if isinstance(value, bool) else type, value)
-
-
-class Function(Builder):
-    """One function under construction. Its parameters are `f.args`, or `f.NAME`."""
-
-    def __init__(
-        self,
-        result: str,
-        name: str,
-        *,
-        internal: bool = False,
-        attributes: str = "nounwind",
-        noalias: str = "",
-        **params: str,
-    ) -> None:
-        super().__init__()
-        self.noalias = noalias  # the parameter that nothing else leads to what is behind it
-        self.callees: dict[str, str] = {}  # names and declarations
-        self.name = name
-        self.result = result
-        self.args = [Value(type, f"%{name}", self) for name, type in params.items()]
-        self.internal = internal
-        self.attributes = attributes
-        self.address = Value("ptr", f"@{name}")
-        self._params = dict(zip(params, self.args, strict=True))
-
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return self.__dict__["_params"][name]
-        except KeyError:
-            raise AttributeError(f"{type(self).__name__} has no {name}") from None
-
-    def declare(self, name: str, declaration: str) -> None:
-        self.callees[name] = declaration
-
-    def unnamed(self) -> str:
-        """The text from the parameter list on: equal functions have equal texts."""
-        params = ", ".join(
-            f"{a.type} {'noalias ' if name == self.noalias else ''}{a}"
-            for name, a in self._params.items()
-        )
-        return f"({params}) {self.attributes} {{\n{self.code.text()}\n}}\n"
-
-    def text(self) -> str:
-        linkage = "internal " if self.internal else ""
-        return f"define {linkage}{self.result} @{self.name}{self.unnamed()}"
-
-
-def declarations(functions: Iterable[Function]) -> dict[str, str]:
-    """What functions call that none of them is: names and declarations."""
-    functions = list(functions)
-    defined = {function.name for function in functions}
-    return {
-        name: line
-        for function in functions
-        for name, line in function.callees.items()
-        if name not in defined
-    }
-
-
-def module_ir(functions: Sequence[Function], objects: Sequence[str]) -> str:
-    """The LLVM text of functions that call each other; `objects` are external symbols."""
-    declared = declarations(functions)
-    lines = [f"@{name} = external global i8" for name in objects]
-    lines += [declared[name] for name in sorted(declared)]
-    lines += [function.text() for function in functions]
-    return "\n".join([*lines, '!0 = !{!"branch_weights", i32 1000, i32 1}', ""])

@@ -59,7 +59,7 @@ def _only_tests(e: StatementEmitter, s: Repeat) -> bool:
     """Whether a loop's test does nothing but compute its condition."""
     assert s.test is not None
     return all(isinstance(x, Let) for x in s.test.statements) and all(
-        n.op in INSTRUCTIONS or n.op in ("const", "var") or e.has(n) for n in nodes(s.test)
+        n.op in INSTRUCTIONS or n.op in ("const", "var") or e.exprs.has(n) for n in nodes(s.test)
     )
 
 
@@ -80,7 +80,7 @@ def _is_invariant(e: StatementEmitter, limit: Expr, s: Repeat) -> bool:
         node = pending.pop()
         if node in s.carries:
             return False
-        if node.op == "const" or e.has(node):
+        if node.op == "const" or e.exprs.has(node):
             continue
         if node.op not in INSTRUCTIONS:
             return False
@@ -90,17 +90,17 @@ def _is_invariant(e: StatementEmitter, limit: Expr, s: Repeat) -> bool:
 
 def _distance(e: StatementEmitter, start: str, limit: Expr, up: bool) -> str | int:
     """Steps from `start` to `limit`; 0 if the limit has been reached."""
-    stop, ty = e.operand(limit).text, SCALAR_TYPES[limit.dtype]
+    stop, ty = e.exprs.operand(limit).text, SCALAR_TYPES[limit.dtype]
     low, high = (start, stop) if up else (stop, start)
     if low[0] != "%" and high[0] != "%":
         return max(int(high) - int(low), 0)
     order = "slt" if limit.dtype.kind == "i" else "ult"
-    first, end = (e.known(text, limit.dtype, 1) for text in (low, high))
-    some = e.compare(order, first, end)
-    many = e.binary("sub", end, first)
+    first, end = (e.b.known(text, limit.dtype, 1) for text in (low, high))
+    some = e.b.compare(order, first, end)
+    many = e.b.binary("sub", end, first)
     if ty != "i64":
         many = many.zext("i64")
-    return e.select(some, many, 0)
+    return e.b.select(some, many, 0)
 
 
 def emit_counted(
@@ -140,10 +140,10 @@ class _Counted:
             return self.e.trip(self.s, now)
         assert self.s.counter is not None
         number, *carries = now
-        self.e.positions[self.s.counter] = self.e.as_index(number)
+        self.e.indices.positions[self.s.counter] = self.e.indices.as_index(number)
         new = self.e.trip(self.s, carries)
         following = number.isdigit() and str(int(number) + 1)
-        return [following or self.e.stepped(self.e.word(number), 1), *new]
+        return [following or self.e.b.stepped(self.e.b.word(number), 1), *new]
 
     def turns(self, now: Sequence[str], number: str, copies: int) -> list[str]:
         """`number` trips, a multiple of `copies` and not none."""
@@ -153,57 +153,57 @@ class _Counted:
                 now = self.trip(now)
             return [*now]
         stop = self._after(now[self.counts], number)
-        turn, done = e.later("turn"), e.later("done")
-        new: Sequence[str] = e.parameters(turn, *self.types)
-        e.jump(turn, *now)
-        e.at(turn)
+        turn, done = e.b.later("turn"), e.b.later("done")
+        new: Sequence[str] = e.b.parameters(turn, *self.types)
+        e.b.jump(turn, *now)
+        e.b.at(turn)
         for _ in range(copies):
             new = self.trip(new)
-        more = e.known(new[self.counts], self.dtypes[self.counts], 1).ne(stop)
-        e.fork(more, turn, new, done)
-        e.at(done)
+        more = e.b.known(new[self.counts], self.dtypes[self.counts], 1).ne(stop)
+        e.b.fork(more, turn, new, done)
+        e.b.at(done)
         return [*new]
 
     def chunks(self, now: Sequence[str], number: str, copies: int, every: int) -> list[str]:
         """`number` trips, any number, with a look for signals after each `every` of them."""
         e = self.e
         chunk, some, look, due, rest = (
-            e.later(h) for h in ("chunk", "some", "look", "due", "rest")
+            e.b.later(h) for h in ("chunk", "some", "look", "due", "rest")
         )
-        left, *names = e.parameters(chunk, "i64", *self.types)
-        e.jump(chunk, number, *now)
-        e.at(chunk)
+        left, *names = e.b.parameters(chunk, "i64", *self.types)
+        e.b.jump(chunk, number, *now)
+        e.b.at(chunk)
         few = left.ult(copies)
-        e.branch(few, rest, some)
-        e.at(some)
+        e.b.branch(few, rest, some)
+        e.b.at(some)
         whole = left & -copies
         many = whole.ugt(every)
-        trips = e.select(many, every, whole)
+        trips = e.b.select(many, every, whole)
         new = self.turns(names, trips, copies)
         fewer = left - trips
-        e.branch(many, due, look)
-        e.at(due)
+        e.b.branch(many, due, look)
+        e.b.at(due)
         e.poll()
-        e.jump(look)
-        e.at(look)
-        e.jump(chunk, fewer, *new)
-        e.at(rest)
+        e.b.jump(look)
+        e.b.at(look)
+        e.b.jump(chunk, fewer, *new)
+        e.b.at(rest)
         return [*names] if copies == 1 else self._rest(names, left)
 
     def _rest(self, now: Sequence[str], number: str) -> list[str]:
         """`number` trips, few or none."""
         e = self.e
         stop = self._after(now[self.counts], number)
-        head, one, done = (e.later(h) for h in ("head", "one", "done"))
-        names = e.parameters(head, *self.types)
-        e.jump(head, *now)
-        e.at(head)
+        head, one, done = (e.b.later(h) for h in ("head", "one", "done"))
+        names = e.b.parameters(head, *self.types)
+        e.b.jump(head, *now)
+        e.b.at(head)
         more = names[self.counts].ne(stop)
-        e.branch(more, one, done)
-        e.at(one)
+        e.b.branch(more, one, done)
+        e.b.at(one)
         new = self.trip(names)
-        e.jump(head, *new)
-        e.at(done)
+        e.b.jump(head, *new)
+        e.b.at(done)
         return [*names]
 
     def _after(self, counter: str, number: str) -> str:
@@ -212,6 +212,6 @@ class _Counted:
         if number.isdigit() and counter.isdigit():
             return str(int(counter) + self.step * int(number))
         if self.type != "i64" and not number.isdigit():
-            number = e.word(number).trunc(self.type)
-        first = e.known(counter, self.dtypes[self.counts], 1)
-        return e.binary("add" if self.step > 0 else "sub", first, number)
+            number = e.b.word(number).trunc(self.type)
+        first = e.b.known(counter, self.dtypes[self.counts], 1)
+        return e.b.binary("add" if self.step > 0 else "sub", first, number)

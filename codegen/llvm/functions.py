@@ -10,12 +10,12 @@ vectors: what a call costs is little beside the work of one.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, MutableMapping, MutableSet
+from collections.abc import Iterable, MutableMapping, MutableSet, Sequence
 
 from ..math.functions import Function
 from .instructions import type_text
 from .scalars import ScalarEmitter
-from .text import TargetLike
+from .text import Operand, TargetLike, TextEmitter
 
 WRITTEN_OUT = 300  # instructions of one function that a module has written out, about, at most
 RARE = 4  # a function with a rare part is so much longer than the part that always runs
@@ -58,13 +58,37 @@ class FunctionTable:
         return name
 
     def _emit(self, function: Function, lanes: int, name: str) -> str:
-        e = ScalarEmitter(
+        b = TextEmitter(
             self.target, lanes, declarations=self.declarations, definitions=self.definitions
         )
+        e = ScalarEmitter(b)
         for k, param in enumerate(function.params):
             e.bind(param, f"%x{k}")
         result = e.emit(function.root)
         given = ", ".join(f"{e.type(p.dtype)} %x{k}" for k, p in enumerate(function.params))
         ty = type_text(function.root.dtype, lanes)
-        e.line(f"ret {ty} {result}")
-        return f"define internal fastcc {ty} {name}({given}) nounwind {{\n{e.code.text()}\n}}"
+        b.line(f"ret {ty} {result}")
+        return f"define internal fastcc {ty} {name}({given}) nounwind {{\n{b.code.text()}\n}}"
+
+
+class Calls:
+    """The functions that one kernel calls."""
+
+    def __init__(self, table: FunctionTable, called: frozenset[Function]) -> None:
+        self.table = table
+        self.called = called
+
+    def call(
+        self, function: Function, operands: Sequence[Operand], b: TextEmitter, wide: TextEmitter
+    ) -> Operand:
+        """Write a call into `b`, at the width of `wide`, which emits what stands there."""
+        uniform = all(x.uniform for x in operands)
+        lanes = 1 if uniform else wide.width
+        given = [
+            b.known(x.text, p.dtype, 1) if uniform else wide.spread(x, p.dtype)
+            for p, x in zip(function.params, operands, strict=True)
+        ]
+        name = self.table.name(function, lanes)
+        ty = type_text(function.root.dtype, lanes)
+        call = f"call fastcc {ty} {name}({', '.join(repr(x) for x in given)})"
+        return Operand(b.op(ty, call), uniform)

@@ -1,52 +1,58 @@
-"""Indices as integers: of lane 0 (`index_text`), or as int64 of every lane (`_index_vector`)."""
+"""Indices as integers: of lane 0 (`value`), or as int64 of every lane (`vector`)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ...ir.types import I32, I64
 from ..loop_ir.index import Data, Div, Index, Mod, Var
 from ..scalar import DType, Expr
-from .builder import Value, vector_constant
+from .builder import Number, Value, vector_constant
 from .scalars import ScalarEmitter
 from .text import Operand
 
 
-class IndexEmitter(ScalarEmitter):
-    """Knows where the loops stand: `at` the value of each variable, `lane` the one that vectors follow.
+class IndexEmitter:
+    """Knows where the loops stand. Loops count in the builder's `index_type`."""
 
-    `env` gives the variables of the kernel's stages in terms of the loops'. Loops count, and positions
-    in arrays are computed, in integers of `index_type`; a vector of lanes wants i64.
-    """
+    def __init__(self, exprs: ScalarEmitter) -> None:
+        self.exprs, self.b = exprs, exprs.b
+        self.env: dict[Var, Index] = {}  # the variables of stages in terms of the loops'
+        self.positions: dict[Var, Any] = {}  # each loop's variable -> its value (of lane 0)
+        self.lane: Var | None = None  # the variable that vectors follow
 
-    index_type = "i64"
+    def stand_at(self, loops: Sequence[Var], q: str) -> None:
+        """Set several loops' variables to the point that is `q` when they are taken as one."""
+        place = self.as_index(q)
+        for var in reversed(loops[1:]):
+            self.positions[var] = place % var.extent
+            place = place // var.extent
+        if loops:
+            self.positions[loops[0]] = place
 
-    lane: Var | None  # the vectorised loop's variable; its value in `at` is that of lane 0
-    env: dict[Var, Index]
-    positions: dict[Var, Any]
-
-    def _index(self, index: Index) -> Operand:
+    def emit(self, index: Index) -> Operand:
         index = index.substitute(self.env)
-        if self._is_uniform_index(index):
+        if self.is_uniform(index):
             return Operand(self.index_as(index, I64), True)
-        return Operand(self._index_vector(index), False)
+        return Operand(self.vector(index), False)
 
     def index_as(self, index: Index, dtype: DType) -> Value:
         """The scalar value of an index as an int32, into which it is known to fit, or an int64."""
-        text, wanted = self.index_text(index), "i32" if dtype == I32 else "i64"
+        text, wanted = self.value(index), "i32" if dtype == I32 else "i64"
         if text.is_constant:
-            return self.literal(wanted, str(text))
+            return self.b.literal(wanted, str(text))
         return (
             text if wanted == text.type else text.to("trunc" if wanted == "i32" else "sext", wanted)
         )
 
-    def _is_uniform_index(self, index: Index) -> bool:
+    def is_uniform(self, index: Index) -> bool:
         """Whether an index is the same in all lanes."""
-        if self.lane is None or self.width == 1:
+        if self.lane is None or self.b.width == 1:
             return True
         return not any(self._varies(atom) for atom in index.substitute(self.env).terms)
 
-    def _rest_uniform(self, index: Index) -> bool:
+    def rest_is_uniform(self, index: Index) -> bool:
         return not any(self._varies(a) for a in index.terms if a is not self.lane)
 
     def _varies(self, atom: Any) -> bool:
@@ -54,44 +60,51 @@ class IndexEmitter(ScalarEmitter):
             return atom is self.lane
         if isinstance(atom, Div):
             return any(self._varies(a) for a in atom.index.terms)
-        return not self.operand(atom.expr).uniform
+        return not self.exprs.operand(atom.expr).uniform
 
-    def index_text(self, index: Index) -> Value:
+    def value(self, index: Index) -> Value:
         """The scalar value of an index; of lane 0 if it follows the lanes."""
         index = index.substitute(self.env)
         total: Value | None = None
         for atom, coeff in index.terms.items():
-            term = self.as_index(self._atom_text(atom))
+            term = self.as_index(self._atom(atom))
             if coeff != 1:
                 term = term * coeff
             total = term if total is None else total + term
         if total is None:
-            return self.literal(self.index_type, index.const)
+            return self.b.literal(self.b.index_type, index.const)
         return total + index.const if index.const else total
 
-    def as_index(self, text: str) -> Value:
+    def as_index(self, text: Value | Number) -> Value:
         """A position, which may be a constant's text."""
-        return text if isinstance(text, Value) else self.literal(self.index_type, text)
+        return text if isinstance(text, Value) else self.b.literal(self.b.index_type, text)
 
-    def _atom_text(self, atom: Any) -> str:
+    def least(self, a: Value | Number, b: Value | Number) -> Value:
+        a = self.as_index(a) if isinstance(a, str) else self.b.literal(self.b.index_type, a)
+        return self.b.select(a < b, a, b)
+
+    def _atom(self, atom: Any) -> Any:
         if isinstance(atom, Var):
             return self.positions[atom]
         if isinstance(atom, Data):
-            return self._data_text(atom.expr)
-        inner = self.index_text(atom.index)
+            return self._data(atom.expr)
+        inner = self.value(atom.index)
         if atom.index.range()[0] >= 0:
             return inner % atom.n if isinstance(atom, Mod) else inner // atom.n
         return _floor_divide(inner, atom)
 
-    def _data_text(self, expr: Expr) -> str:
-        """An index that the program computed."""
-        return self.operand(expr).text
+    def _data(self, expr: Expr) -> Value:
+        """An index that the program computed, an i64."""
+        value = self.exprs.operand(expr).text
+        assert isinstance(value, Value)
+        narrow = self.b.index_type == "i32" and not value.is_constant
+        return value.trunc("i32") if narrow else value
 
-    def _index_vector(self, index: Index) -> Value:
+    def vector(self, index: Index) -> Value:
         """The int64 values of an index in all lanes."""
         index = index.substitute(self.env)
         fixed = Index(index.const, {a: c for a, c in index.terms.items() if not self._varies(a)})
-        total = self.spread(Operand(self.index_text(fixed), True), I64)
+        total = self.b.spread(Operand(self.value(fixed), True), I64)
         for atom, coeff in index.terms.items():
             if not self._varies(atom):
                 continue
@@ -105,11 +118,11 @@ class IndexEmitter(ScalarEmitter):
         if isinstance(atom, Var):
             start = self.as_index(self.positions[atom])
             if start.is_constant:
-                start = self.hidden(start)
-            return self.spread(Operand(start, True), I64) + iota(self.width, "i64")
+                start = self.b.hidden(start)
+            return self.b.spread(Operand(start, True), I64) + iota(self.b.width, "i64")
         if isinstance(atom, Data):
-            return self.spread(self.operand(atom.expr), I64)
-        inner = self._index_vector(atom.index)
+            return self.b.spread(self.exprs.operand(atom.expr), I64)
+        inner = self.vector(atom.index)
         if atom.index.range()[0] >= 0:
             return inner % atom.n if isinstance(atom, Mod) else inner // atom.n
         return _floor_divide(inner, atom)

@@ -263,15 +263,11 @@ def _to_integer(
 
 
 def _half_to_float(e: TextEmitter, node: Expr, lanes: int, a: Value) -> Value:
-    if not e.has_half:
-        return e.half_by_bits(node, lanes, a)
     value = e.convert("bitcast", a, _half_type(lanes))
     return e.convert("fpext", value, type_text(F32, lanes))
 
 
 def _float_to_half(e: TextEmitter, node: Expr, lanes: int, a: Value) -> Value:
-    if not e.has_half:
-        return e.half_by_bits(node, lanes, a)
     half = _half_type(lanes)
     value = e.convert("fptrunc", a, half)
     return e.convert("bitcast", value, type_text(node.dtype, lanes))

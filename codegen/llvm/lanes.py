@@ -51,29 +51,32 @@ def emit_lanes(
     """
     dtypes = [p.dtype for p in body.params]
     floats = [d.itemsize for d in dtypes if d.kind == "f"]
-    lanes = min(e.target.vector_bits // (8 * max(floats or [d.itemsize for d in dtypes])), e.width)
-    parts = [_Part(e, node, body, k, lanes) for k in range(0, e.width, lanes)]
-    head, inside, leave = (e.later(hint) for hint in ("lanes", "body", "done"))
+    lanes = min(
+        e.b.target.vector_bits // (8 * max(floats or [d.itemsize for d in dtypes])), e.b.width
+    )
+    parts = [_Part(e, node, body, k, lanes) for k in range(0, e.b.width, lanes)]
+    head, inside, leave = (e.b.later(hint) for hint in ("lanes", "body", "done"))
     for part in parts:
         part.begin(head)
-    e.jump(head, *(value for part in parts for value in (*part.start, part.at_first)))
-    e.at(head)
+    e.b.jump(head, *(value for part in parts for value in (*part.start, part.at_first)))
+    e.b.at(head)
     for copy in range(COPIES):
         for part in parts:
             part.test()
         if not copy:
-            words = [e.convert("bitcast", p.still, f"i{lanes}") for p in parts]
+            words = [e.b.convert("bitcast", p.still, f"i{lanes}") for p in parts]
             some = words[0]
             for word in words[1:]:
                 some = some | word
-            going = e.compare("ne", some, 0)
-            e.branch(going, inside, leave)
-            e.at(inside)
+            going = e.b.compare("ne", some, 0)
+            e.b.branch(going, inside, leave)
+            e.b.at(inside)
         for part in parts:
             part.step(read)
-    e.turn(leave)
-    e.jump(head, *(value for part in parts for value in (*part.now, part.still)))
-    e.at(leave)
+    if e.turn is not None:
+        e.turn(leave)
+    e.b.jump(head, *(value for part in parts for value in (*part.now, part.still)))
+    e.b.at(leave)
     return [Operand(_joined(e, [p.names[k] for p in parts]), False) for k in range(len(dtypes))]
 
 
@@ -87,23 +90,21 @@ class _Part:
         self.body, self.lanes = body, lanes
         self.bits = type_text(BOOL, lanes)
         self.types = [type_text(p.dtype, lanes) for p in body.params]
-        for outside in e._invariants(body):
+        for outside in e.invariants(body):
             operand = e.operand(outside)
             text = operand.text
             if not operand.uniform:
                 text = _taken(e, text, outside.dtype, first, lanes)
-            self.e._memo[outside] = Operand(text, operand.uniform)
-        self.start = [
-            _taken(e, e.spread(e._memo[a], a.dtype), a.dtype, first, lanes) for a in node.args
-        ]
+            self.e.remember(outside, Operand(text, operand.uniform))
+        self.start = [_taken(e, e.emit(a), a.dtype, first, lanes) for a in node.args]
         self.at_first = constant(self.bits, True)
-        if e.mask:
-            self.at_first = _taken(e, e.mask, BOOL, first, lanes)
+        if e.b.mask:
+            self.at_first = _taken(e, e.b.mask, BOOL, first, lanes)
 
     def begin(self, head: Block) -> None:
         """The carries as parameters of the loop's head, and the mask."""
         count = len(self.types) + 1
-        self.names = self.e.parameters(head, *self.types, self.bits)[-count:-1]
+        self.names = self.e.b.parameters(head, *self.types, self.bits)[-count:-1]
         self.now: list[str] = [*self.names]
         self.still = head.params[-1]
 
@@ -111,18 +112,18 @@ class _Part:
         """Which lanes are still on."""
         e = self.e
         for param, name in zip(self.body.params, self.now, strict=True):
-            e._bound[param.attr] = Operand(name, False)
-        with e.scope():
-            test = e.spread(e.operand(self.body.test), BOOL)
-        self.still = e.binary("and", self.still, test)
+            e.bind(param, name, uniform=False)
+        with e.b.scope():
+            test = e.b.spread(e.operand(self.body.test), BOOL)
+        self.still = e.b.binary("and", self.still, test)
 
     def step(self, read: Collection[int]) -> None:
         """The new carries; those that are read keep their values in lanes that are off."""
         e = self.e
-        with e.scope():
-            new = [e.spread(e.operand(x), x.dtype) for x in self.body.new]
+        with e.b.scope():
+            new = [e.b.spread(e.operand(x), x.dtype) for x in self.body.new]
         self.now = [
-            e.select(self.still, after, name) if position in read and after != name else after
+            e.b.select(self.still, after, name) if position in read and after != name else after
             for position, (ty, after, name) in enumerate(
                 zip(self.types, new, self.now, strict=True)
             )
@@ -131,12 +132,12 @@ class _Part:
 
 def _taken(e: ScalarEmitter, text: str, dtype: DType, first: int, lanes: int) -> Value:
     """Some neighbouring lanes of a vector."""
-    value = e.known(text, dtype, e.width)
-    if lanes == e.width:
+    value = e.b.known(text, dtype, e.b.width)
+    if lanes == e.b.width:
         return value
     if value[0] not in "%<":  # a constant, the same in all lanes
-        return Value(type_text(dtype, lanes), value, e)
-    return e.shuffle(value, Value(value.type, "poison"), range(first, first + lanes))
+        return Value(type_text(dtype, lanes), value, e.b)
+    return e.b.shuffle(value, Value(value.type, "poison"), range(first, first + lanes))
 
 
 def _joined(e: ScalarEmitter, vectors: Sequence[Value]) -> Value:
@@ -144,5 +145,5 @@ def _joined(e: ScalarEmitter, vectors: Sequence[Value]) -> Value:
     while len(vectors) > 1:
         lanes = 2 * lanes_of(vectors[0].type)
         pairs = zip(vectors[::2], vectors[1::2], strict=True)
-        vectors = [e.shuffle(a, b, range(lanes)) for a, b in pairs]
+        vectors = [e.b.shuffle(a, b, range(lanes)) for a, b in pairs]
     return vectors[0]

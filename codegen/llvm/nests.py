@@ -2,61 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from ..loop_ir.index import Var, of_var
-from ..loop_ir.kernel import Kernel, Nest, Stage
-from ..math import EXPANSIONS
-from ..math.folds import COMBINE
+from ..loop_ir.index import Var
+from ..loop_ir.kernel import Access, Nest
 from ..schedule.schedule import Loops, Schedule
-from ..schedule.survey import accesses, invariants
-from .accesses import AccessEmitter
-from .builder import Value
 from .loops import Values
-from .reductions import Reduction, apply, reduction
-from .text import Operand
+from .stages import Body, StageEmitter
+from .text import LINE
 
 
-class NestEmitter(AccessEmitter):
+class NestEmitter:
     """Emits what a scheduled kernel does at one outer point, or at a vector of them."""
 
-    kernel: Kernel
-    plan: Schedule
+    def __init__(self, stages: StageEmitter, plan: Schedule) -> None:
+        self.stages, self.loops, self.memory = stages, stages.loops, stages.memory
+        self.indices, self.b = stages.indices, stages.b
+        self.kernel, self.plan = stages.kernel, plan
 
-    def _row(self) -> None:
+    def row(self) -> None:
         """Everything that happens at one outer point (or one vector of them)."""
         for nest, loops in zip(self.kernel.nests, self.plan.inner, strict=True):
-            self._nest(nest, loops)
+            self.nest(nest, loops)
 
-    # Nests.
-
-    def _nest(self, nest: Nest, loops: Loops) -> None:
-        self.env.update(loops.env)
-        vector = self.width > 1 and (
-            self.plan.mode == "outer" or (bool(loops.vars) and self._vectorises(nest))
+    def nest(self, nest: Nest, loops: Loops) -> None:
+        self.indices.env.update(loops.env)
+        vector = self.b.width > 1 and (
+            self.plan.mode == "outer" or (bool(loops.vars) and _vectorises(nest))
         )
         if loops.vars:
-            self._hoist(nest)
-        reductions = [self._reduction(s, nest, vector) for s in nest.stages]
+            self.stages.hoist(nest)
+        reductions = [self.stages.reduction(s, nest, vector) for s in nest.stages]
         starts: Values = [c for r in reductions if r is not None for c in r.initial()]
 
         def body(values: Values) -> Values:
             results: Values = []
             position = 0
-            self.fetch_ahead(nest)
+            self._fetch_ahead(nest)
             for stage, fold in zip(nest.stages, reductions, strict=True):
                 if fold is None:
-                    self._store_stage(stage)
+                    self.stages.store_stage(stage)
                     continue
                 old = values[position : position + fold.count]
                 position += fold.count
                 new = fold.combine(old)
                 results += new
                 if stage.action == "scan":
-                    self.keep_running(stage, new)
+                    self.stages.keep_running(stage, new)
             return results
 
-        ends = self._walk(loops.vars, nest, starts, body) if loops.vars else body(starts)
+        ends = self.walk(loops.vars, nest, starts, body) if loops.vars else body(starts)
         position = 0
         for stage, fold in zip(nest.stages, reductions, strict=True):
             if fold is None or stage.action == "scan":
@@ -64,89 +59,37 @@ class NestEmitter(AccessEmitter):
                 continue
             result = fold.finish(ends[position : position + fold.count])
             position += fold.count
-            self.keep(stage, result)
+            self.stages.keep(stage, result)
 
-    def _hoist(self, nest: Nest) -> None:
-        """Compute what does not change in the nest's loops before them."""
-        made = {s.array for s in nest.stages}
-        for stage in nest.stages:
-            if stage.action == "update":
-                continue
-            for expr in invariants(stage, set(stage.dims[nest.outer :])):
-                if made.isdisjoint(access.array for access in accesses(expr)):
-                    self.operand(expr)
+    def walk(self, loops: Sequence[Var], nest: Nest, values: Values, body: Body) -> Values:
+        """Run `body` over the inner loops, the last one in vectors where the schedule says so."""
 
-    def _reduction(self, stage: Stage, nest: Nest, vector: bool) -> Reduction | None:
-        if stage.action not in ("reduce", "scan"):
-            return None
-        lanewise = self.plan.mode == "outer"
-        return reduction(self, stage, vector, lanewise, stage.dims[nest.outer :])
+        def vectors(var: Var, carried: Values, inside: Body) -> Values:
+            return self.loops.vector(var, "0", self.stages.extent(nest, var), inside, carried)
 
-    def _walk(
-        self,
-        loops: Sequence[Var],
-        nest: Nest,
-        values: Values,
-        body: Callable[[Values], Values],
-    ) -> Values:
-        """Run `body` over the inner loops, outermost first, carrying `values`."""
-        var, rest = loops[0], loops[1:]
-        if not rest and self.plan.mode == "inner" and self.width > 1 and self._vectorises(nest):
-            hi = self.extent(nest, var)
-            return self._vector(var, "0", hi, body, values)
+        wide = self.plan.mode == "inner" and self.b.width > 1 and _vectorises(nest)
+        return self.stages.walk(loops, nest, values, body, vectors if wide else None)
 
-        def step(position: Value, carried: Values) -> Values:
-            self.positions[var] = position
-            return self._walk(rest, nest, carried, body) if rest else body(carried)
+    def _fetch_ahead(self, nest: Nest) -> None:
+        if nest is self.kernel.nests[-1]:
+            for access in self.plan.ahead:
+                self._fetch(access)
 
-        return self._loop("0", self.extent(nest, var), 1, values, step)
+    def _fetch(self, access: Access) -> None:
+        """Ask for what the first nest reads of the next row, at this place of the loop."""
+        row = self.plan.outer.vars[-1]
+        here = self.indices.positions[row]
+        self.indices.positions[row] = here + 1
+        base, flat = self.memory.place(access.array, access.index)
+        dtype = access.array.dtype
+        first = self.b.element_at(
+            dtype, base, self.indices.value(flat.substitute(self.indices.env))
+        )
+        self.indices.positions[row] = here
+        for line in range(0, self.b.width * dtype.itemsize, LINE):
+            self.b.prefetch(self.b.offset(first, line), 1)
 
-    def _vectorises(self, nest: Nest) -> bool:
-        """An ordered update runs its last loop in vectors only if that loop is not part of its order."""
-        return all(s.action != "update" or len(s.dims) > s.kept for s in nest.stages)
 
-    def extent(self, nest: Nest, var: Var) -> str:
-        """The trip count of an inner loop: the last chunk of a split reduction may be shorter."""
-        stage = nest.stages[0]
-        chunks = stage.chunks
-        if chunks is None or self.env[stage.dims[stage.kept]] != of_var(var):
-            return str(var.extent)
-        start = self.index_text(self.env[stage.dims[chunks.axis]] * chunks.length)
-        left = chunks.total - start
-        return self.least(left, str(chunks.length))
-
-    def fetch_ahead(self, nest: Nest) -> None:
-        """Ask for memory that is going to be read, if the schedule says that this nest should."""
-
-    # Stages.
-
-    def _store_stage(self, stage: Stage) -> None:
-        if stage.action == "update":
-            self._update(stage)
-            return
-        value = self.operand(stage.value)
-        self.keep(stage, value)
-
-    def keep(self, stage: Stage, value: Operand) -> None:
-        """Remember a stage's value in a register, and write it to memory if it has any."""
-        self.registers[stage.array] = value
-        if stage.array not in self.kernel.local or stage.array in self.buffers:
-            self._store(stage, value)
-
-    def keep_running(self, stage: Stage, values: Values) -> None:
-        """Write the value that a scan has come to."""
-        self._store(stage, Operand(values[0].text, values[0].uniform))
-
-    def _store(self, stage: Stage, value: Operand) -> None:
-        base, flat = self.place(stage.array, stage.index)
-        self._write(stage.array.dtype, base, flat, value)
-
-    def _update(self, stage: Stage) -> None:
-        base, flat = self.place(stage.array, stage.index)
-        value = self.operand(stage.value)
-        if stage.op != "set":
-            dtype = stage.array.dtype
-            old = self._read(dtype, base, flat, None)
-            function = EXPANSIONS[COMBINE[stage.op]]
-            (value,) = apply(self, lambda a, b: [function(a, b)], [old, value], [dtype, dtype])
-        self._write(stage.array.dtype, base, flat, value)
+def _vectorises(nest: Nest) -> bool:
+    """An ordered update runs its last loop in vectors only if that loop is not part of its order."""
+    return all(s.action != "update" or len(s.dims) > s.kept for s in nest.stages)

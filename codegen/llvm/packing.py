@@ -36,9 +36,9 @@ def emit_packed(e: ScalarCodeEmitter, values: Sequence[Expr]) -> None:
             continue
         for value in members:
             for a in value.args:
-                e.operand(a)
-        group = [value for value in members if not e.has(value)]
-        bits = e.target.vector_bits if op == "call" else SHORT_BITS
+                e.exprs.operand(a)
+        group = [value for value in members if not e.exprs.has(value)]
+        bits = e.b.target.vector_bits if op == "call" else SHORT_BITS
         most = bits // (8 * dtype.itemsize)
         for k in range(0, len(group), most):
             part = group[k : k + most]
@@ -52,28 +52,28 @@ def _emit(e: ScalarCodeEmitter, values: list[Expr], lanes: int) -> None:
     operands = [
         _gathered(e, column, lanes) for column in zip(*(v.args for v in values), strict=True)
     ]
-    wide = e.narrower(lanes)
+    wide = e.exprs.narrower(lanes)
     if first.op == "call":
         function: Function = first.attr
-        if function in e.called:
-            result = e.call_named(function, operands, wide)
+        if function in e.calls.called:
+            result = e.calls.call(function, operands, e.b, wide.b)
         else:
             result = wide.call_function(function, operands)
-        text = wide.spread(result, first.dtype)
+        text = wide.b.spread(result, first.dtype)
     else:
-        texts = [wide.spread(x, first.dtype) for x in operands]
-        text = INSTRUCTIONS[first.op](wide, first, lanes, *texts)
+        texts = [wide.b.spread(x, first.dtype) for x in operands]
+        text = INSTRUCTIONS[first.op](wide.b, first, lanes, *texts)
     for k, value in enumerate(values):
-        e.bind(value, e.extract(text, k), uniform=True)
+        e.exprs.bind(value, e.b.extract(text, k), uniform=True)
 
 
 def _gathered(e: ScalarCodeEmitter, numbers: Sequence[Expr], lanes: int) -> Operand:
     """Numbers side by side in a vector; the last lanes repeat the first number."""
-    texts = [e.operand(x).text for x in numbers]
+    texts = [e.exprs.operand(x).text for x in numbers]
     if len(set(texts)) == 1:
         return Operand(texts[0], True)
     dtype = numbers[0].dtype
     vector = Value(type_text(dtype, lanes), "poison")
     for k, text in enumerate([*texts, *texts[:1] * (lanes - len(texts))]):
-        vector = e.insert(vector, e.known(text, dtype, 1), k)
+        vector = e.b.insert(vector, e.b.known(text, dtype, 1), k)
     return Operand(vector, False)

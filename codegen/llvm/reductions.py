@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,13 +20,10 @@ from ..loop_ir.kernel import Stage
 from ..math import EXPANSIONS
 from ..scalar import DType, Expr, Unique, convert, eq, fma, ne, select, var
 from .builder import Value
-from .indices import iota
+from .indices import IndexEmitter, iota
 from .instructions import SCALAR_TYPES, constant, type_text
 from .loops import Carried
 from .scalars import Operand, ScalarEmitter
-
-if TYPE_CHECKING:
-    from .nests import NestEmitter
 
 
 def apply(
@@ -43,15 +39,15 @@ def apply(
     exprs = function(*(var(n, d) for n, d in zip(names, dtypes, strict=True)))
     results = [e.operand(x) for x in exprs]
     for name in names:
-        del e._bound[name]
+        e.unbind(name)
     return results
 
 
 class Reduction(ABC):
     """A fold of one value per point. Subclasses say what is carried and how two carries combine."""
 
-    def __init__(self, e: NestEmitter, stage: Stage, vector: bool, lanewise: bool) -> None:
-        self.e = e
+    def __init__(self, indices: IndexEmitter, stage: Stage, vector: bool, lanewise: bool) -> None:
+        self.indices, self.exprs, self.b = indices, indices.exprs, indices.b
         self.stage = stage
         self.vector = vector  # accumulators are vectors
         self.lanewise = lanewise  # each lane is a result of its own
@@ -71,20 +67,20 @@ class Reduction(ABC):
         """The fold of a carry and the stage's value at this point."""
 
     def initial(self) -> list[Carried]:
-        lanes = self.e.width if self.vector else 1
+        lanes = self.b.width if self.vector else 1
         return [
             Carried(constant(s, d, lanes), not self.vector, type_text(d, lanes))
             for s, d in zip(self.starts, self.dtypes, strict=True)
         ]
 
     def combine(self, old: Sequence[Carried]) -> list[Carried]:
-        e = self.e
-        new = apply(e, self.take, old, self.dtypes)
+        b = self.b
+        new = apply(self.exprs, self.take, old, self.dtypes)
         out = []
         for before, after, dtype in zip(old, new, self.dtypes, strict=True):
-            text = e.spread(after, dtype) if self.vector else after.text
-            if self.vector and e.mask and not self.lanewise:
-                text = e.select(e.known(e.mask, BOOL, e.width), text, before.text)
+            text = b.spread(after, dtype) if self.vector else after.text
+            if self.vector and b.mask and not self.lanewise:
+                text = b.select(b.known(b.mask, BOOL, b.width), text, before.text)
             out.append(Carried(text, before.uniform, before.type))
         return out
 
@@ -94,7 +90,7 @@ class Reduction(ABC):
             return self.result(Operand(ends[-1].text, True))
         if self.lanewise:
             return self.result(Operand(ends[-1].text, False))
-        texts, width = [c.text for c in ends], self.e.width
+        texts, width = [c.text for c in ends], self.b.width
         while width > 1:
             texts = self._halve(texts, width)
             width //= 2
@@ -105,27 +101,27 @@ class Reduction(ABC):
 
     def _halve(self, texts: Sequence[str], width: int) -> list[str]:
         """Fold the upper half of the lanes onto the lower half."""
-        e, half = self.e, width // 2
-        sub = e.narrower(half)
+        b, half = self.b, width // 2
+        sub = self.exprs.narrower(half)
         parts: list[Operand] = []
         for start in (0, half):
             for text, dtype in zip(texts, self.dtypes, strict=True):
-                whole = e.known(text, dtype, width)
+                whole = b.known(text, dtype, width)
                 if half == 1:
-                    part = e.extract(whole, start)
+                    part = b.extract(whole, start)
                 else:
                     lanes = range(start, start + half)
-                    part = e.shuffle(whole, Value(whole.type, "poison"), lanes)
+                    part = b.shuffle(whole, Value(whole.type, "poison"), lanes)
                 parts.append(Operand(part, half == 1))
         merged = apply(sub, self.merge, parts, [*self.dtypes, *self.dtypes])
-        return [sub.spread(m, d) for m, d in zip(merged, self.dtypes, strict=True)]
+        return [sub.b.spread(m, d) for m, d in zip(merged, self.dtypes, strict=True)]
 
 
 class Fold(Reduction):
     """sum, prod, max, min, any, all: one accumulator of the result's dtype."""
 
-    def __init__(self, e: NestEmitter, stage: Stage, vector: bool, lanewise: bool) -> None:
-        super().__init__(e, stage, vector, lanewise)
+    def __init__(self, indices: IndexEmitter, stage: Stage, vector: bool, lanewise: bool) -> None:
+        super().__init__(indices, stage, vector, lanewise)
         self.dtypes = [stage.array.dtype]
         self.starts = [identity(stage.op, stage.array.dtype)]
         if stage.action == "scan" and stage.op == "sum" and stage.array.dtype.kind == "f":
@@ -154,9 +150,14 @@ class ArgFold(Reduction):
     """
 
     def __init__(
-        self, e: NestEmitter, stage: Stage, vector: bool, lanewise: bool, dims: Sequence[Var]
+        self,
+        indices: IndexEmitter,
+        stage: Stage,
+        vector: bool,
+        lanewise: bool,
+        dims: Sequence[Var],
     ) -> None:
-        super().__init__(e, stage, vector, lanewise)
+        super().__init__(indices, stage, vector, lanewise)
         value = stage.value
         self.value = convert(value, np.dtype(np.uint8)) if value.dtype.kind == "b" else value
         shape = tuple(v.extent for v in dims)
@@ -168,8 +169,7 @@ class ArgFold(Reduction):
         self.here = Unique("here")
 
     def combine(self, old: Sequence[Carried]) -> list[Carried]:
-        e = self.e
-        e.bind(self.here, e.index_as(self.index, self.dtypes[1]), uniform=True)
+        self.exprs.bind(self.here, self.indices.index_as(self.index, self.dtypes[1]), uniform=True)
         return super().combine(old)
 
     def take(self, *carry: Expr) -> list[Expr]:
@@ -194,24 +194,24 @@ class ArgFold(Reduction):
 
     def finish(self, ends: Sequence[Carried]) -> Operand:
         if self.vector and not self.lanewise:
-            e, (best, at) = self.e, ends
+            best, at = ends
             scalar = SCALAR_TYPES[self.dtypes[1]]
-            place = at.text + iota(e.width, scalar)
+            place = at.text + iota(self.b.width, scalar)
             ends = [best, at._replace(text=place)]
         return super().finish(ends)
 
     def result(self, operand: Operand) -> Operand:
         function = lambda at: [convert(at, I64)]  # noqa: E731
-        return apply(self.e, function, [operand], self.dtypes[1:])[0]
+        return apply(self.exprs, function, [operand], self.dtypes[1:])[0]
 
 
 def reduction(
-    e: NestEmitter, stage: Stage, vector: bool, lanewise: bool, dims: Sequence[Var]
+    indices: IndexEmitter, stage: Stage, vector: bool, lanewise: bool, dims: Sequence[Var]
 ) -> Reduction:
     """The fold that a stage asks for; `dims` are its inner loops."""
     if stage.op in ("argmax", "argmin"):
-        return ArgFold(e, stage, vector, lanewise, dims)
-    return Fold(e, stage, vector, lanewise)
+        return ArgFold(indices, stage, vector, lanewise, dims)
+    return Fold(indices, stage, vector, lanewise)
 
 
 _FOLDS = {

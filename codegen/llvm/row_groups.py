@@ -37,44 +37,46 @@ class RowGroupEmitter:
         length = self.hi - self.lo
         left = length % together
         whole = self.hi - left
-        e._loop(self.lo, whole, together, [], self._group)
-        e._walk_rows(e.plan.outer.vars, whole, self.hi, e._row)
+        e.loops.loop(self.lo, whole, together, [], self._group)
+        e.loops.rows(e.plan.outer.vars, whole, self.hi, e.nests.row)
 
     def _group(self, first: Value, _: Values) -> Values:
         e, outer = self.e, self.e.plan.outer.vars
         self.places = []
         for k in range(e.plan.rows):
-            e.stand_at(outer, first + k if k else first)
-            self.places.append({v: e.positions[v] for v in outer})
+            e.indices.stand_at(outer, first + k if k else first)
+            self.places.append({v: e.indices.positions[v] for v in outer})
         (nest, loops), *rest = zip(e.kernel.nests, e.plan.inner, strict=True)
-        e.env.update(loops.env)
-        folds = [f for s in nest.stages if (f := e._reduction(s, nest, e.width > 1)) is not None]
+        e.indices.env.update(loops.env)
+        folds = [
+            f for s in nest.stages if (f := e.stages.reduction(s, nest, e.b.width > 1)) is not None
+        ]
         starts = [c for _ in self.places for f in folds for c in f.initial()]
         count = len(starts) // len(self.places)
 
         def body(values: Values) -> Values:
             new: Values = []
             for k, place in enumerate(self.places):
-                e.positions.update(place)
+                e.indices.positions.update(place)
                 at = k * count
-                with e.scope():
+                with e.b.scope():
                     for fold in folds:
                         now = fold.combine(values[at : at + fold.count])
                         if fold.stage.action == "scan":
-                            e.keep_running(fold.stage, now)
+                            e.stages.keep_running(fold.stage, now)
                         new += now
                         at += fold.count
             return new
 
-        ends = e._walk(loops.vars, nest, starts, body)
+        ends = e.nests.walk(loops.vars, nest, starts, body)
         for k, place in enumerate(self.places):
-            e.positions.update(place)
+            e.indices.positions.update(place)
             at = k * count
-            with e.scope():
+            with e.b.scope():
                 for fold in folds:
                     if fold.stage.action != "scan":
-                        e.keep(fold.stage, fold.finish(ends[at : at + fold.count]))
+                        e.stages.keep(fold.stage, fold.finish(ends[at : at + fold.count]))
                     at += fold.count
                 for later, inner in rest:
-                    e._nest(later, inner)
+                    e.nests.nest(later, inner)
         return []

@@ -8,12 +8,10 @@ nothing is tested between copies (`counted`). Long loops look for signals: see `
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
 
 from ...ir.types import BOOL
-from ..loop_ir.index import Index, Var
-from ..loop_ir.kernel import Array
 from ..loop_ir.scalar_code import (
     Block,
     Choose,
@@ -31,26 +29,43 @@ from ..scalar import Expr
 from ..target import Target
 from .accesses import AccessEmitter
 from .builder import Value
+from .checks import CheckEmitter, StatusBlock
 from .counted import emit_counted, trips_of
-from .functions import FunctionTable
+from .functions import Calls, FunctionTable
+from .indices import IndexEmitter
 from .instructions import type_text
+from .leaves import KernelLeaves
 from .packing import emit_packed
-from .text import Operand
+from .scalars import ScalarEmitter
+from .text import TextEmitter
 
 REPEATED = 40  # expressions in a body and its copies together
 COPIES = 4  # of a short body, at the most
 POLLED_WORK = 1 << 20  # scalar operations between two looks at the clock
 
 
-class StatementEmitter(AccessEmitter):
-    """Emits statements, with positions as i64. `poll` is what long loops do once in a while."""
+class StatementEmitter(ABC):
+    """Emits statements, with positions as i64. Subclasses say what a failed check does."""
 
-    step: ScalarCode
-    head: list[str]
+    def __init__(self, step: ScalarCode, memory: AccessEmitter) -> None:
+        self.step, self.memory = step, memory
+        self.indices, self.exprs, self.b = memory.indices, memory.exprs, memory.b
+
+    @abstractmethod
+    def leave_if(self, bad: Value, words: Sequence[str], site: str) -> None:
+        """Write to the status block and leave if `bad`."""
+
+    @abstractmethod
+    def together(self, values: Sequence[Expr]) -> None:
+        """Emit those of the values that are better computed together than one by one."""
+
+    @abstractmethod
+    def poll(self) -> None:
+        """What long loops do once in a while."""
 
     # Statements.
 
-    def _block(self, block: Block) -> None:
+    def block(self, block: Block) -> None:
         for statement in block.statements:
             self._statement(statement)
 
@@ -58,10 +73,10 @@ class StatementEmitter(AccessEmitter):
         match s:
             case Let():
                 self.together(s.values)
-                self.emit_many(s.values)
+                self.exprs.emit_many(s.values)
             case Write():
-                value = self.operand(s.value)
-                self._write(s.array.dtype, *self.place(s.array, s.index), value)
+                value = self.exprs.operand(s.value)
+                self.memory.write(s.array.dtype, *self.memory.place(s.array, s.index), value)
             case Require():
                 self._require(s)
             case Choose():
@@ -70,54 +85,39 @@ class StatementEmitter(AccessEmitter):
                 self._repeat(s)
 
     def _require(self, s: Require) -> None:
-        bad = ~self.known(self.operand(s.flag).text, BOOL, 1)
+        bad = ~self.b.known(self.exprs.operand(s.flag).text, BOOL, 1)
         words = [self._word(v) for v in s.values]
-        self._leave_if(bad, words, str(s.site))
-
-    def _leave_if(self, bad: str, words: Sequence[str], site: str) -> None:
-        """Write to the status block and leave if `bad`."""
-        yes, no = self.later("bad"), self.later("good")
-        self.fork(bad, yes, (), no, hint=self._seldom())
-        self.at(yes)
-        with self.scope():
-            for position, word in [*enumerate(words), (7, site)]:
-                place = self.offset(Value("ptr", "%status"), position, "i64")
-                self.store(self.word(word), place)
-        self.ret()
-        self.at(no)
-
-    def _after_report(self, block: Any) -> None:
-        self.ret()
+        self.leave_if(bad, words, str(s.site))
 
     def _word(self, value: Expr) -> Value:
         """The bytes of a value in an int64."""
-        found = self.known(self.operand(value).text, value.dtype, 1)
+        found = self.b.known(self.exprs.operand(value).text, value.dtype, 1)
         if value.dtype.kind == "f":
             found = found.to("bitcast", f"i{8 * value.dtype.itemsize}")
         return found if found.type == "i64" else found.zext("i64")
 
     def _choose(self, s: Choose) -> None:
-        index = self.known(self.operand(s.index).text, s.index.dtype, 1)
-        index = self.select(index < 0, 0, index)
-        *blocks, last = (self.later("branch") for _ in s.blocks)
-        end = self.later("joined")
-        joined = self.parameters(end, *(type_text(r.dtype, 1) for r in s.results))
-        self.switch(index, last, dict(enumerate(blocks)))
+        index = self.b.known(self.exprs.operand(s.index).text, s.index.dtype, 1)
+        index = self.b.select(index < 0, 0, index)
+        *blocks, last = (self.b.later("branch") for _ in s.blocks)
+        end = self.b.later("joined")
+        joined = self.b.parameters(end, *(type_text(r.dtype, 1) for r in s.results))
+        self.b.switch(index, last, dict(enumerate(blocks)))
         for block, statements, values in zip((*blocks, last), s.blocks, s.values, strict=True):
-            self.at(block)
-            with self.scope():
-                self._block(statements)
-                given = [self.operand(v).text for v in values]
-            self.jump(end, *given)
-        self.at(end)
+            self.b.at(block)
+            with self.b.scope():
+                self.block(statements)
+                given = [self.exprs.operand(v).text for v in values]
+            self.b.jump(end, *given)
+        self.b.at(end)
         for result, value in zip(s.results, joined, strict=True):
-            self.bind(result, value, uniform=True)
+            self.exprs.bind(result, value, uniform=True)
 
     # Loops.
 
     def _repeat(self, s: Repeat) -> None:
         """Copies of the body one after the other, as long as there are enough trips; then the rest."""
-        values = [self.operand(e).text for e in s.start]
+        values = [self.exprs.operand(e).text for e in s.start]
         trips = trips_of(self, s, values)
         if trips is None:
             self._while(s, values)
@@ -127,57 +127,51 @@ class StatementEmitter(AccessEmitter):
         for carry, text in zip(
             s.carries, emit_counted(self, s, values, trips, copies, every), strict=True
         ):
-            self.bind(carry, text, uniform=True)
+            self.exprs.bind(carry, text, uniform=True)
 
     def trip(self, s: Repeat, values: Sequence[str]) -> list[str]:
         """One copy of the body; gives the new values."""
-        with self.scope():
+        with self.b.scope():
             for carry, text in zip(s.carries, values, strict=True):
-                self.bind(carry, text, uniform=True)
-            self._block(s.body)
-            return [self.operand(e).text for e in s.new]
+                self.exprs.bind(carry, text, uniform=True)
+            self.block(s.body)
+            return [self.exprs.operand(e).text for e in s.new]
 
     def _while(self, s: Repeat, values: Sequence[str]) -> None:
         assert s.test is not None and s.condition is not None
         copies = _copies(_size(s.body) + _size(s.test) + len(s.new) + 1)
-        head, leave = self.later("while"), self.later("done")
+        head, leave = self.b.later("while"), self.b.later("done")
         types = [type_text(c.dtype, 1) for c in s.carries]
-        left, *names = self.parameters(head, "i64", *types)
-        last = self.parameters(leave, *types)
+        left, *names = self.b.parameters(head, "i64", *types)
+        last = self.b.parameters(leave, *types)
         every = _interval(self.step.work * copies)
-        self.jump(head, every, *values)
-        self.at(head)
+        self.b.jump(head, every, *values)
+        self.b.at(head)
         fewer = left - 1
         now: Sequence[str] = names
         for _ in range(copies):
-            inside = self.later("body")
-            with self.scope():
+            inside = self.b.later("body")
+            with self.b.scope():
                 for carry, text in zip(s.carries, now, strict=True):
-                    self.bind(carry, text, uniform=True)
-                self._block(s.test)
-                going = self.operand(s.condition).text
-                self.fork(going, inside, (), leave, now)
-                self.at(inside)
-                self._block(s.body)
-                now = [self.operand(e).text for e in s.new]
-        due, on = self.later("due"), self.later("on")
-        (again,) = self.parameters(on, "i64")
+                    self.exprs.bind(carry, text, uniform=True)
+                self.block(s.test)
+                going = self.exprs.operand(s.condition).text
+                self.b.fork(going, inside, (), leave, now)
+                self.b.at(inside)
+                self.block(s.body)
+                now = [self.exprs.operand(e).text for e in s.new]
+        due, on = self.b.later("due"), self.b.later("on")
+        (again,) = self.b.parameters(on, "i64")
         over = fewer.eq(0)
-        self.fork(over, due, (), on, (fewer,), self._seldom())
-        self.at(due)
+        self.b.fork(over, due, (), on, (fewer,), self.b.seldom())
+        self.b.at(due)
         self.poll()
-        self.jump(on, every)
-        self.at(on)
-        self.jump(head, again, *now)
-        self.at(leave)
+        self.b.jump(on, every)
+        self.b.at(on)
+        self.b.jump(head, again, *now)
+        self.b.at(leave)
         for carry, value in zip(s.carries, last, strict=True):
-            self.bind(carry, value, uniform=True)
-
-    def together(self, values: Sequence[Expr]) -> None:
-        """Emit those of the values that are better computed together than one by one."""
-
-    def poll(self) -> None:
-        raise NotImplementedError
+            self.exprs.bind(carry, value, uniform=True)
 
 
 class ScalarCodeEmitter(StatementEmitter):
@@ -190,32 +184,36 @@ class ScalarCodeEmitter(StatementEmitter):
         definitions: dict[str, str],
         functions: FunctionTable,
     ) -> None:
-        super().__init__(target, 1, definitions=definitions)
-        self.step = step
-        self.lane: Var | None = None
-        self.mask = ""
-        self.env: dict[Var, Index] = {}
-        self.positions: dict[Var, Any] = {}
-        self.registers: dict[Array, Operand] = {}
-        self.buffers: dict[Array, tuple[str, tuple[int, ...]]] = {}
-        self.pointers: dict[Array, str] = {}
-        self.idempotent = False
-        self.functions = functions
-        self.called = functions.called(calls(step.body))
-        self.polls = False
-        self.head = self.code.start
+        b = TextEmitter(target, 1, definitions=definitions)
+        self.calls = Calls(functions, functions.called(calls(step.body)))
+        exprs = ScalarEmitter(b, calls=self.calls)
         self.arrays = list(dict.fromkeys([*step.reads, *step.writes]))
+        pointers = {array: f"%p{k}" for k, array in enumerate(self.arrays)}
+        memory = AccessEmitter(IndexEmitter(exprs), pointers, dict.fromkeys(self.arrays, 0))
+        exprs.leaves = KernelLeaves(memory, CheckEmitter(exprs, StatusBlock(b, leaves=True)))
+        super().__init__(step, memory)
+        self.polls = False
+        self.head = b.code.start
 
     def function(self) -> str:
         """The function's text, from the parameter list on: equal steps have equal texts."""
         for position, name in enumerate([*(f"%p{k}" for k in range(len(self.arrays))), "%status"]):
             self.head.append(f"  {name}a = getelementptr ptr, ptr %ctx, i64 {position}")
             self.head.append(f"  {name} = load ptr, ptr {name}a, align 8")
-        self.pointers = {array: f"%p{k}" for k, array in enumerate(self.arrays)}
-        self.origins = dict.fromkeys(self.arrays, 0)
-        self._block(self.step.body)
-        self.ret()
-        return f"(ptr noalias %ctx, i64 %lo, i64 %hi) nounwind {{\n{self.code.text()}\n}}\n"
+        self.block(self.step.body)
+        self.b.ret()
+        return f"(ptr noalias %ctx, i64 %lo, i64 %hi) nounwind {{\n{self.b.code.text()}\n}}\n"
+
+    def leave_if(self, bad: Value, words: Sequence[str], site: str) -> None:
+        yes, no = self.b.later("bad"), self.b.later("good")
+        self.b.fork(bad, yes, (), no, hint=self.b.seldom())
+        self.b.at(yes)
+        with self.b.scope():
+            for position, word in [*enumerate(words), (7, site)]:
+                place = self.b.offset(Value("ptr", "%status"), position, "i64")
+                self.b.store(self.b.word(word), place)
+        self.b.ret()
+        self.b.at(no)
 
     def together(self, values: Sequence[Expr]) -> None:
         emit_packed(self, values)
@@ -228,8 +226,8 @@ class ScalarCodeEmitter(StatementEmitter):
                 f"  {clock} = alloca i64, align 8",
                 f"  store i64 0, ptr {clock}, align 8",
             ]
-        due = self.fresh("i1", f"call i1 @poll(ptr {clock})")
-        self._leave_if(due, (), str(PYTHON_ERROR))
+        due = self.b.fresh("i1", f"call i1 @poll(ptr {clock})")
+        self.leave_if(due, (), str(PYTHON_ERROR))
 
 
 def _interval(work: int) -> int:

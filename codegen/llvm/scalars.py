@@ -1,108 +1,120 @@
 """Expressions to LLVM IR text, one value or one explicit vector of values at a time.
 
-    e = ScalarEmitter(target, lines, width=16)
+    e = ScalarEmitter(TextEmitter(target, 16))
     e.bind("x", "%x0", uniform=False)
-    y = e.emit(exp(var("x", F32)))            # the name of a <16 x float>; instructions went to `lines`
+    y = e.emit(exp(var("x", F32)))            # a <16 x float>; instructions went to the builder
 
 A value whose inputs are the same in all lanes (constants, uniform loads, bound uniform variables) is
 *uniform*: it is computed once, as a scalar, and spread over the lanes only where it meets one that
-varies. Equal instructions are emitted once. A `loop` opens basic blocks: `block` is the label of the
-block that is being filled, and values emitted inside a loop are forgotten after it.
+varies. Equal instructions are emitted once. A `loop` opens basic blocks, and values emitted inside a
+loop are forgotten after it.
 
-A kernel emitter subclasses this: `emit_leaf` emits the nodes that are not primitives (loads, indices).
+What is not a primitive (loads, indices) is asked of `leaves`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping, MutableSet, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ...ir.types import BOOL, F16, F32, bits_dtype
 from ..math.functions import Function
 from ..math.small_floats import half_bits, half_value
 from ..scalar import DType, Expr, LoopBody, var
-from .builder import Block, Code, Value
+from .builder import Block, Value
 from .instructions import INSTRUCTIONS, number, type_text
 from .lanes import emit_lanes, is_plain
-from .text import Operand, TargetLike, TextEmitter
+from .text import Operand, TextEmitter
+
+if TYPE_CHECKING:
+    from .functions import Calls
 
 
-class ScalarEmitter(TextEmitter):
-    """Emits expressions. See `TextEmitter` for the arguments."""
+class Leaves(Protocol):
+    """What gives values to the nodes that are not primitives (`load`, `index`, ...)."""
 
-    mask = ""  # the lanes that are on, when not all are
+    def emit(self, expr: Expr) -> Operand:
+        """The value of a leaf, whose operands are emitted."""
+        ...
+
+    def is_uniform(self, expr: Expr) -> bool:
+        """Whether a leaf that depends on loop variables is uniform if its operands are."""
+        ...
+
+
+class ScalarEmitter:
+    """Emits expressions at the width of the builder `b`.
+
+    `leaves` has the nodes that are no primitives; `calls` says which functions are called. At the end
+    of each turn of a loop, `turn` may go to the block that it is given, for whoever watches for signals.
+    """
 
     def __init__(
-        self,
-        target: TargetLike,
-        width: int,
-        code: Code | None = None,
-        declarations: MutableSet[str] | None = None,
-        definitions: MutableMapping[str, str] | None = None,
+        self, b: TextEmitter, leaves: Leaves | None = None, calls: Calls | None = None
     ) -> None:
-        super().__init__(target, width, code, declarations, definitions)
+        self.b = b
+        self.leaves = leaves
+        self.calls = calls
+        self.turn: Callable[[Block], None] | None = None
+        self.read_results: dict[Expr, set[int]] = {}  # of loops; of one not in it all may be read
         self._memo: dict[Expr, Operand] = {}
         self._memo_log: list[Expr] = []
         self._bound: dict[Any, Operand] = {}
         self._results: dict[Expr, list[Operand]] = {}
-        self.read_results: dict[Expr, set[int]] = {}  # of loops; of one not in it all may be read
+        # Where there is no instruction for halves, their conversion is a formula.
+        self._instructions = INSTRUCTIONS if b.has_half else _WITHOUT_HALVES
+        b.scoped.append(self._scoped)
 
     # What the rest of the compiler calls.
 
     def emit(self, expr: Expr) -> str:
         """The value of `expr` at full width: a name, or a constant's text."""
         operand = self.operand(expr)
-        return self.spread(operand, expr.dtype)
+        return self.b.spread(operand, expr.dtype)
 
     def emit_many(self, exprs: Sequence[Expr]) -> list[str]:
         return [self.emit(e) for e in exprs]
 
     def type(self, dtype: DType) -> str:
         """The LLVM type of what `emit` gives for an expression of `dtype`."""
-        return type_text(dtype, self.width)
+        return type_text(dtype, self.b.width)
 
     def bind(self, what: Any, text: str, *, uniform: bool | None = None) -> None:
         """Give a value to the variable called `what`, or to the expression `what`, in this scope.
 
         `uniform` values are scalars. By default a value is uniform if the width is 1.
         """
-        operand = Operand(text, self.width == 1 if uniform is None else uniform)
+        operand = Operand(text, self.b.width == 1 if uniform is None else uniform)
         if isinstance(what, Expr) and what.op != "var":
-            lanes = 1 if operand.uniform else self.width
-            operand = Operand(self.known(text, what.dtype, lanes), operand.uniform)
-            self._remember(what, operand)
+            lanes = 1 if operand.uniform else self.b.width
+            operand = Operand(self.b.known(text, what.dtype, lanes), operand.uniform)
+            self.remember(what, operand)
         else:
             self._bound[what.attr if isinstance(what, Expr) else what] = operand
+
+    def unbind(self, name: Any) -> None:
+        """Take its value from a variable."""
+        del self._bound[name]
 
     def has(self, expr: Expr) -> bool:
         """Whether the value of `expr` has been emitted, or bound, in this scope or one around it."""
         return expr in self._memo or (expr.op == "var" and expr.attr in self._bound)
 
-    def emit_leaf(self, expr: Expr) -> Operand:
-        """Emit a node that is not a primitive (`load`, `index`, ...); its operands are emitted."""
-        raise TypeError(f"this emitter gives no value to {expr!r}")
-
-    def leaf_is_uniform(self, expr: Expr) -> bool:
-        """Whether a leaf that depends on loop variables is uniform if its operands are."""
-        return self.width == 1
-
     def narrower(self, width: int) -> ScalarEmitter:
         """An emitter of `width` lanes that goes on where this one stands."""
-        return ScalarEmitter(self.target, width, self.code, self.declarations, self.definitions)
+        return ScalarEmitter(self.b.narrower(width))
 
-    @contextmanager
-    def scope(self) -> Iterator[None]:
+    def _scoped(self) -> Callable[[], None]:
         log, mark = self._memo_log, len(self._memo_log)
-        try:
-            with super().scope():
-                yield
-        finally:
+
+        def restore() -> None:
             if self._memo_log is not log:  # all was forgotten inside, and what came since is inside
                 self.forget()
             while len(self._memo_log) > mark:
                 del self._memo[self._memo_log.pop()]
+
+        return restore
 
     def forget(self) -> None:
         """Expressions have other values from here on. Instructions that are equal stay known."""
@@ -116,43 +128,40 @@ class ScalarEmitter(TextEmitter):
         found = memo.get(root)
         if found is not None:
             return found
-        log, width = self._memo_log, self.width
+        log, b, instructions = self._memo_log, self.b, self._instructions
         stack = [root]
         while stack:
             node = stack[-1]
             if node in memo:
                 stack.pop()
                 continue
-            missing = [a for a in node.args if a not in memo]
+            args = node.args
+            missing = [a for a in args if a not in memo]
             if missing:
                 stack += missing
                 continue
             stack.pop()
-            operands = [memo[a] for a in node.args]
-            instruction = INSTRUCTIONS.get(node.op)
+            instruction = instructions.get(node.op)
             if instruction is None:
                 value = self._emit_other(node)
-            elif all(o[1] for o in operands):
-                value = Operand(instruction(self, node, 1, *[o[0] for o in operands]), True)
+            elif b.width == 1 or all(memo[a][1] for a in args):
+                value = Operand(instruction(b, node, 1, *[memo[a][0] for a in args]), True)
             else:
-                texts = [
-                    self.spread(o, a.dtype) if o[1] else o[0]
-                    for o, a in zip(operands, node.args, strict=True)
-                ]
-                value = Operand(instruction(self, node, width, *texts), False)
+                texts = [b.spread(memo[a], a.dtype) for a in args]
+                value = Operand(instruction(b, node, b.width, *texts), False)
             if type(value[0]) is not Value:  # a constant, or the name of what was bound
-                lanes = 1 if value[1] else width
-                value = Operand(self.known(value[0], node.dtype, lanes), value[1])
+                lanes = 1 if value[1] else b.width
+                value = Operand(b.known(value[0], node.dtype, lanes), value[1])
             memo[node] = value
             log.append(node)
         return memo[root]
 
-    def _remember(self, node: Expr, operand: Operand) -> None:
+    def remember(self, node: Expr, operand: Operand) -> None:
         self._memo[node] = operand
         self._memo_log.append(node)
 
     def _emit_other(self, node: Expr) -> Operand:
-        """What is no instruction: constants, variables, loops, and the leaves of subclasses."""
+        """What is no instruction: constants, variables, loops, calls, leaves."""
         if node.op == "const":
             return Operand(number(node.attr, node.dtype), True)
         if node.op == "var":
@@ -166,10 +175,16 @@ class ScalarEmitter(TextEmitter):
             return Operand("", True)
         if node.op == "call":
             return self.call_function(node.attr, [self._memo[a] for a in node.args])
-        return self.emit_leaf(node)
+        if node.op in _HALVES:
+            return self.write_out(*_half_formula(node.op), [self._memo[a] for a in node.args])
+        if self.leaves is None:
+            raise TypeError(f"this emitter gives no value to {node!r}")
+        return self.leaves.emit(node)
 
     def call_function(self, function: Function, operands: Sequence[Operand]) -> Operand:
-        """An elementwise function of emitted operands, written here."""
+        """An elementwise function of emitted operands: called, or written here."""
+        if self.calls is not None and function in self.calls.called:
+            return self.calls.call(function, operands, self.b, self.b)
         return self.write_out(function.params, function.root, operands)
 
     def write_out(self, params: Sequence[Expr], root: Expr, operands: Sequence[Operand]) -> Operand:
@@ -188,16 +203,12 @@ class ScalarEmitter(TextEmitter):
                 self._bound[param.attr] = before
         return result
 
-    def half_by_bits(self, node: Expr, lanes: int, a: Value) -> Value:
-        found = self.write_out(*_half_formula(node.op), [Operand(a, lanes == 1)])
-        return self.known(found.text, node.dtype, lanes)
-
     def _emit_loop(self, node: Expr, body: LoopBody) -> list[Operand]:
         """head: carries, test; body: new values, kept back in lanes that are done; exit."""
         for init in node.args:
             self.operand(init)
         if not body.rare:
-            for invariant in self._invariants(body):
+            for invariant in self.invariants(body):
                 self.operand(invariant)
         varying = self._varying_carries(node, body)
         masked = not self._is_uniform(body.test, varying)
@@ -205,39 +216,39 @@ class ScalarEmitter(TextEmitter):
             return self._emit_by_lane(node, body)
         if masked and not body.rare and is_plain(body):
             return emit_lanes(self, node, body, self.read_results.get(node, range(len(node.args))))
-        head, inside, leave = (self.later(hint) for hint in ("loop", "body", "done"))
+        head, inside, leave = (self.b.later(hint) for hint in ("loop", "body", "done"))
         first: list[Value | str] = []
         for param, init in zip(body.params, node.args, strict=True):
             operand = self._memo[init]
             uniform = param not in varying
-            first.append(operand.text if uniform else self.spread(operand, param.dtype))
-            ty = type_text(param.dtype, 1 if uniform else self.width)
-            *_, name = self.parameters(head, ty)
+            first.append(operand.text if uniform else self.b.spread(operand, param.dtype))
+            ty = type_text(param.dtype, 1 if uniform else self.b.width)
+            *_, name = self.b.parameters(head, ty)
             self._bound[param.attr] = Operand(name, uniform)
         carries = head.params
-        self.jump(head, *first)
-        self.at(head)
-        with self.scope():
+        self.b.jump(head, *first)
+        self.b.at(head)
+        with self.b.scope():
             test = self.operand(body.test)
-            if masked and self.mask:  # lanes beyond the array's end might never be done
-                spread = self.spread(test, BOOL)
-                test = Operand(self.binary("and", spread, self.mask), False)
-            going = self._any_lane(test)
-            weights = self._seldom() if body.rare else ""
-            self.fork(going, inside, (), leave, hint=weights)
-            on = self.spread(test, BOOL) if masked else None
-            self.at(inside)
+            if masked and self.b.mask:  # lanes beyond the array's end might never be done
+                spread = self.b.spread(test, BOOL)
+                test = Operand(self.b.binary("and", spread, self.b.mask), False)
+            going = self.any_lane(test)
+            weights = self.b.seldom() if body.rare else ""
+            self.b.fork(going, inside, (), leave, hint=weights)
+            on = self.b.spread(test, BOOL) if masked else None
+            self.b.at(inside)
             back: list[Any] = []
             for param, new, name in zip(body.params, body.new, carries, strict=True):
                 value = self.operand(new)
-                text = value.text if param not in varying else self.spread(value, param.dtype)
+                text = value.text if param not in varying else self.b.spread(value, param.dtype)
                 if on is not None and text != name:
-                    text = self.select(on, text, name)
+                    text = self.b.select(on, text, name)
                 back.append(text)
-            if not body.rare:
+            if self.turn is not None and not body.rare:
                 self.turn(leave)
-            self.jump(head, *back)
-        self.at(leave)
+            self.b.jump(head, *back)
+        self.b.at(leave)
         for param in body.params:
             del self._bound[param.attr]
         return [
@@ -245,42 +256,39 @@ class ScalarEmitter(TextEmitter):
             for name, param in zip(carries, body.params, strict=True)
         ]
 
-    def turn(self, leave: Block) -> None:
-        """At the end of each turn of a loop: whoever watches for signals may go to `leave`."""
-
     def _emit_by_lane(self, node: Expr, body: LoopBody) -> list[Operand]:
         """A rare loop whose test varies: if any lane needs it, scalar code for one lane at a time.
 
         There is little of it to compile, and the vector code around it keeps its registers.
         """
         outer = self._outer_values(body)
-        initial = [self.spread(self._memo[a], a.dtype) for a in node.args]
-        with self.scope():
+        initial = [self.b.spread(self._memo[a], a.dtype) for a in node.args]
+        with self.b.scope():
             for param, text in zip(body.params, initial, strict=True):
                 self._bound[param.attr] = Operand(text, False)
-            going = self._any_lane(self.operand(body.test))
+            going = self.any_lane(self.operand(body.test))
             for param in body.params:
                 del self._bound[param.attr]
-        types = [type_text(a.dtype, self.width) for a in node.args]
-        lanes, leave = self.later("lanes"), self.later("done")
-        lane, *vectors = self.parameters(lanes, "i32", *types)
-        self.parameters(leave, *types)
-        self.fork(going, lanes, (0, *initial), leave, initial, self._seldom())
-        self.at(lanes)
+        types = [type_text(a.dtype, self.b.width) for a in node.args]
+        lanes, leave = self.b.later("lanes"), self.b.later("done")
+        lane, *vectors = self.b.parameters(lanes, "i32", *types)
+        self.b.parameters(leave, *types)
+        self.b.fork(going, lanes, (0, *initial), leave, initial, self.b.seldom())
+        self.b.at(lanes)
         scalar = self.narrower(1)
         for value in (*outer, *node.args):
             operand = self._memo.get(value) or self._bound[value.attr]
-            whole = self.known(operand.text, value.dtype, 1 if operand.uniform else self.width)
-            scalar.bind(value, whole if operand.uniform else scalar.extract(whole, lane))
+            whole = self.b.known(operand.text, value.dtype, 1 if operand.uniform else self.b.width)
+            scalar.bind(value, whole if operand.uniform else scalar.b.extract(whole, lane))
         results = scalar._emit_loop(node, body)
         updated = [
-            scalar.insert(vector, scalar.known(r.text, a.dtype, 1), lane)
+            scalar.b.insert(vector, scalar.b.known(r.text, a.dtype, 1), lane)
             for a, vector, r in zip(node.args, vectors, results, strict=True)
         ]
-        following = scalar.binary("add", lane, 1)
-        more = scalar.compare("ult", following, self.width)
-        self.fork(more, lanes, (following, *updated), leave, updated)
-        return [Operand(value, False) for value in self.at(leave)]
+        following = scalar.b.binary("add", lane, 1)
+        more = scalar.b.compare("ult", following, self.b.width)
+        self.b.fork(more, lanes, (following, *updated), leave, updated)
+        return [Operand(value, False) for value in self.b.at(leave)]
 
     def _outer_values(self, body: LoopBody) -> list[Expr]:
         """What a rare loop reads from outside: values that exist, and leaves, which are emitted."""
@@ -304,15 +312,13 @@ class ScalarEmitter(TextEmitter):
                 stack += _inputs(node)
         return found
 
-    def _seldom(self) -> str:
-        return ", !prof " + self.define("!", '!{!"branch_weights", i32 1, i32 2000}')
-
-    def _any_lane(self, test: Operand) -> Value:
-        on = self.known(test.text, BOOL, 1 if test.uniform else self.width)
+    def any_lane(self, test: Operand) -> Value:
+        """Whether a condition holds in some lane."""
+        on = self.b.known(test.text, BOOL, 1 if test.uniform else self.b.width)
         if test.uniform:
             return on
-        word = self.convert("bitcast", on, f"i{self.width}")
-        return self.compare("ne", word, 0)
+        word = self.b.convert("bitcast", on, f"i{self.b.width}")
+        return self.b.compare("ne", word, 0)
 
     def _inner_nodes(self, body: LoopBody) -> list[Expr]:
         """The nodes of a loop's body that depend on variables without a value yet, operands first."""
@@ -329,7 +335,7 @@ class ScalarEmitter(TextEmitter):
                 stack += [(a, False) for a in _inputs(node)]
         return order
 
-    def _invariants(self, body: LoopBody) -> list[Expr]:
+    def invariants(self, body: LoopBody) -> list[Expr]:
         """The largest expressions in the body that can be computed before the loop."""
         found: dict[Expr, None] = {}
         for node in (*self._inner_nodes(body), Expr("roots", (*body.new, body.test), BOOL)):
@@ -340,7 +346,7 @@ class ScalarEmitter(TextEmitter):
 
     def _varying_carries(self, node: Expr, body: LoopBody) -> set[Expr]:
         """The carries that differ between lanes: all of them if the test does."""
-        if self.width == 1:
+        if self.b.width == 1:
             return set()
         varying = {
             p for p, i in zip(body.params, node.args, strict=True) if not self._memo[i].uniform
@@ -375,13 +381,20 @@ class ScalarEmitter(TextEmitter):
             elif node.op not in _PURE and known is None:
                 if node.free <= self._bound.keys():
                     known = self.operand(node)
-                elif not self.leaf_is_uniform(node):
+                elif not self._leaf_is_uniform(node):
                     return False
             if known is None or node.op == "loop":
                 stack += _inputs(node)
             elif not known.uniform:
                 return False
         return True
+
+    def _leaf_is_uniform(self, leaf: Expr) -> bool:
+        return self.b.width == 1 if self.leaves is None else self.leaves.is_uniform(leaf)
+
+
+_HALVES = frozenset(("half_to_float", "float_to_half"))
+_WITHOUT_HALVES = {op: emit for op, emit in INSTRUCTIONS.items() if op not in _HALVES}
 
 
 @cache

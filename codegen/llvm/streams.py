@@ -38,7 +38,7 @@ class TileEmitter:
 
     def emit(self) -> None:
         e = self.e
-        e.positions[self.last] = self.lo
+        e.indices.positions[self.last] = self.lo
         for array in self._shared():
             self._share(array)
         for nest, loops in zip(e.kernel.nests, e.plan.inner, strict=True):
@@ -48,7 +48,7 @@ class TileEmitter:
                 self._columns(self._whole_nest(nest, loops))
 
     def _whole_nest(self, nest: Nest, loops: Loops) -> Callable[[], None]:
-        return lambda: self.e._nest(nest, loops)
+        return lambda: self.e.nests.nest(nest, loops)
 
     # Memory of the tile.
 
@@ -72,11 +72,11 @@ class TileEmitter:
         e = self.e
         strides = contiguous_strides(e.kernel.extents)
         own = [of_var(v) for v in e.kernel.stages[0].dims[: len(strides)]]
-        first = e.index_text(linear(own, strides).substitute(e.env))
+        first = e.indices.value(linear(own, strides).substitute(e.indices.env))
         back = 0 - first
         element = "i8" if array.dtype.kind == "b" else SCALAR_TYPES[array.dtype]
-        base = e.offset(self._memory(array.dtype), back, element)
-        e.buffers[array] = (base, strides)
+        base = e.b.offset(self._memory(array.dtype), back, element)
+        e.memory.buffers[array] = (base, strides)
 
     # Loops.
 
@@ -87,32 +87,34 @@ class TileEmitter:
             body()
             return []
 
-        self.e._vector(self.last, self.lo, self.hi, at_columns)
+        self.e.loops.vector(self.last, self.lo, self.hi, at_columns)
 
     def _nest(self, nest: Nest, loops: Loops) -> None:
         e = self.e
-        e.env.update(loops.env)
-        vector = e.width > 1
-        folds = [reduction(e, s, vector, True, s.dims[nest.outer :]) for s in nest.stages]
+        e.indices.env.update(loops.env)
+        vector = e.b.width > 1
+        folds = [reduction(e.indices, s, vector, True, s.dims[nest.outer :]) for s in nest.stages]
         memory = [[self._memory(d) for d in f.dtypes] for f in folds]
 
         def place(base: Value, dtype: DType) -> Value:
-            column = e.positions[self.last] - self.lo
+            column = e.indices.positions[self.last] - self.lo
             element = "i8" if dtype.kind == "b" else SCALAR_TYPES[dtype]
-            return e.offset(base, column, element)
+            return e.b.offset(base, column, element)
 
         def load(fold: Reduction, bases: Sequence[Value]) -> Values:
             return [
                 Carried(
-                    e.load_elements(d, place(b, d), e.width, mask=e.mask), e.width == 1, start.type
+                    e.b.load_elements(d, place(b, d), e.b.width, mask=e.b.mask),
+                    e.b.width == 1,
+                    start.type,
                 )
                 for b, d, start in zip(bases, fold.dtypes, fold.initial(), strict=True)
             ]
 
         def store(fold: Reduction, bases: Sequence[Value], values: Values) -> None:
             for b, d, v in zip(bases, fold.dtypes, values, strict=True):
-                text = e.spread(Operand(v.text, v.uniform), d)
-                e.store_elements(d, text, place(b, d), e.width, mask=e.mask)
+                text = e.b.spread(Operand(v.text, v.uniform), d)
+                e.b.store_elements(d, text, place(b, d), e.b.width, mask=e.b.mask)
 
         def begin() -> None:
             for fold, bases in zip(folds, memory, strict=True):
@@ -122,12 +124,12 @@ class TileEmitter:
             def some_rows() -> None:
                 values = [load(f, b) for f, b in zip(folds, memory, strict=True)]
                 for k in range(count):
-                    e.positions[var] = first + k if k else first
-                    with e.scope():
+                    e.indices.positions[var] = first + k if k else first
+                    with e.b.scope():
                         for n, fold in enumerate(folds):
                             values[n] = fold.combine(values[n])
                             if fold.stage.action == "scan":
-                                e.keep_running(fold.stage, values[n])
+                                e.stages.keep_running(fold.stage, values[n])
                 for fold, bases, new in zip(folds, memory, values, strict=True):
                     store(fold, bases, new)
 
@@ -136,7 +138,7 @@ class TileEmitter:
         def end() -> None:
             for fold, bases in zip(folds, memory, strict=True):
                 if fold.stage.action != "scan":
-                    e.keep(fold.stage, fold.finish(load(fold, bases)))
+                    e.stages.keep(fold.stage, fold.finish(load(fold, bases)))
 
         self._columns(begin)
         self._rows(nest, loops.vars, rows)
@@ -148,15 +150,15 @@ class TileEmitter:
         """Walk the inner loops, the last one a few rows at a time."""
         e = self.e
         var, rest = loops[0], loops[1:]
-        extent = e.extent(nest, var)
+        extent = e.stages.extent(nest, var)
         if rest:
 
             def step(position: Value, _: Values) -> Values:
-                e.positions[var] = position
+                e.indices.positions[var] = position
                 self._rows(nest, rest, rows)
                 return []
 
-            e._loop("0", extent, 1, [], step)
+            e.loops.loop("0", extent, 1, [], step)
             return
         together = e.plan.rows
 
@@ -170,9 +172,9 @@ class TileEmitter:
         if extent.isdigit():
             whole = str(int(extent) - int(extent) % together)
         else:
-            total = e.as_index(extent)
+            total = e.indices.as_index(extent)
             whole = total - total % together
         if whole != "0":
-            e._loop("0", whole, together, [], some(together))
+            e.loops.loop("0", whole, together, [], some(together))
         if whole != extent:
-            e._loop(whole, extent, 1, [], some(1))
+            e.loops.loop(whole, extent, 1, [], some(1))

@@ -1,27 +1,23 @@
-"""The builder that emitters of kernels are: numbering of equal instructions, lanes, loads and stores.
+"""The builder that emitters hold: numbering of equal instructions, lanes, loads and stores.
 
 Values are *uniform* (one scalar for all lanes) or vectors of the full width; `spread` makes the second
-out of the first. Code for GPUs hands over instructions as text (`value_of`), whose type is read off.
+out of the first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping, MutableSet
+from collections.abc import Callable, Iterator, MutableMapping, MutableSet
 from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol
 
 from ...ir.types import BOOL
-from ..scalar import DType, Expr
+from ..scalar import DType
 from .builder import (
-    Block,
     Builder,
     Code,
     Number,
     Value,
-    bools,
     constant,
-    element_of,
-    lanes_of,
     vector,
 )
 from .instructions import SCALAR_TYPES, type_text
@@ -42,7 +38,7 @@ class TargetLike(Protocol):
 class Operand(NamedTuple):
     """An emitted value: its text, a scalar's if `uniform` and else a vector's of the full width."""
 
-    text: str
+    text: Any
     uniform: bool
 
 
@@ -51,7 +47,8 @@ class TextEmitter(Builder):
 
     `declarations` collects `declare` lines; `definitions` maps the body of each module-level constant to
     its name (`name = body`). They, and the code, may be shared by several emitters. `table_space` is
-    where tables of constants lie: nothing, or an address space and a blank.
+    where tables of constants lie: nothing, or an address space and a blank. `index_type` is that of
+    loop counters and of positions in arrays; a vector of lanes wants i64.
     """
 
     table_space = ""
@@ -68,6 +65,8 @@ class TextEmitter(Builder):
         super().__init__(code)
         self.target = target
         self.width = width
+        self.mask: Any = ""  # the lanes that are on, when not all are
+        self.index_type = "i64"
         self.declarations: MutableSet[str] = set() if declarations is None else declarations
         self.definitions: MutableMapping[str, str] = {} if definitions is None else definitions
         features = target.features.split(",")
@@ -75,14 +74,23 @@ class TextEmitter(Builder):
         self.has_scalef = "+avx512f" in features and "+avx512vl" in features
         self._numbered: dict[str, Value] = {}  # instruction -> its value
         self._numbered_log: list[str] = []
+        # What else is forgotten at the end of a scope: at its begin each gives what brings it back.
+        self.scoped: list[Callable[[], Callable[[], None]]] = []
+
+    def narrower(self, width: int) -> TextEmitter:
+        """A builder for `width` lanes that goes on where this one stands."""
+        return TextEmitter(self.target, width, self.code, self.declarations, self.definitions)
 
     @contextmanager
     def scope(self) -> Iterator[None]:
         """Values emitted inside are forgotten at its end: for blocks that do not dominate the rest."""
         mark = len(self._numbered_log)
+        restored = [state() for state in self.scoped]
         try:
             yield
         finally:
+            for restore in restored:
+                restore()
             while len(self._numbered_log) > mark:
                 del self._numbered[self._numbered_log.pop()]
 
@@ -97,18 +105,11 @@ class TextEmitter(Builder):
             self._numbered_log.append(text)
         return value
 
-    def value_of(self, instruction: str) -> Any:
-        """The value of an instruction that is given as text."""
-        value = self._numbered.get(instruction)
-        return self.op(typed(instruction), instruction) if value is None else value
-
-    def fresh_of(self, instruction: str) -> Any:
-        """Like `value_of` for what may give another value each time, such as a load."""
-        return self.fresh(typed(instruction), instruction)
-
     @contextmanager
-    def when(self, condition: Value, likely: bool = False, hint: str = "then") -> Iterator[None]:
-        """`with e.when(c):` the code inside runs where `c` holds; its values stay inside."""
+    def when(
+        self, condition: Value | Number, likely: bool = False, hint: str = "then"
+    ) -> Iterator[None]:
+        """`with b.when(c):` the code inside runs where `c` holds; its values stay inside."""
         body, end = self.later(hint), self.later("next")
         self.branch(condition, body, end, likely)
         with self.scope():
@@ -125,19 +126,13 @@ class TextEmitter(Builder):
     def names(self) -> Iterator[int]:
         return self.code.numbers
 
-    def half_by_bits(self, node: Expr, lanes: int, a: Value) -> Value:
-        """A conversion of halves, where the machine has no instruction for it."""
-        raise TypeError("a plain text emitter writes no formulas")
-
     def define(self, prefix: str, body: str) -> str:
         """The name of a module-level constant or metadata node (`prefix` is `@something` or `!`)."""
         return self.definitions.setdefault(body, f"{prefix}{len(self.definitions)}")
 
-    def new_label(self, hint: str) -> str:
-        return f"{hint}{next(self.names)}"
-
-    def start_block(self, label: str) -> None:
-        self.at(Block(label, []))
+    def seldom(self) -> str:
+        """The hint that a branch goes to its first block once in a while only."""
+        return ", !prof " + self.define("!", '!{!"branch_weights", i32 1, i32 2000}')
 
     def spread(self, operand: Operand, dtype: DType) -> Value:
         """The operand at full width."""
@@ -157,17 +152,31 @@ class TextEmitter(Builder):
         """An i64, which may be a number or the text of one."""
         return a if isinstance(a, Value) else self.literal("i64", a)
 
+    def element_at(self, dtype: DType, base: Any, offset: Any) -> Any:
+        """The address of an element, counted from `base`; of several for a vector of offsets."""
+        return self.offset(address(base), offset, element_type(dtype))
+
     def load_elements(
-        self, dtype: DType, pointer: str, lanes: int, align: int = 0, mask: str = ""
+        self,
+        dtype: DType,
+        pointer: str,
+        lanes: int,
+        align: int = 0,
+        mask: str = "",
+        stays: bool = False,
     ) -> Value:
-        """Load `lanes` adjacent elements; under a mask, lanes that are off read as zero."""
+        """Load `lanes` adjacent elements; under a mask, lanes that are off read as zero.
+
+        What `stays` while the function runs is not loaded twice.
+        """
         memory, place = _memory_type(dtype, lanes), address(pointer)
         align = align or dtype.itemsize
         if mask:
             on = self.known(mask, BOOL, lanes)
             found = self.load_masked(place, on, constant(memory, "zeroinitializer"), align)
         else:
-            found = self.load(memory, place, align=align)
+            text = f"load {memory}, {place!r}, align {align}"
+            found = self.op(memory, text) if stays else self.fresh(memory, text)
         return found.ne(0) if dtype == BOOL else found
 
     def bytes_of(self, value: Value, lanes: int) -> Value:
@@ -218,68 +227,3 @@ def element_type(dtype: DType) -> str:
 
 def _memory_type(dtype: DType, lanes: int) -> str:
     return vector(lanes, element_type(dtype))
-
-
-_FLAGS = {"nsw", "nuw", "exact", "fast", "volatile", "atomic", "fastcc", "contract"}
-_CASTS = {
-    *("zext", "sext", "trunc", "fpext", "fptrunc", "sitofp", "uitofp", "fptosi", "fptoui"),
-    *("bitcast", "ptrtoint", "inttoptr", "addrspacecast"),
-}
-
-
-def _type_at(text: str, at: int) -> tuple[str, int]:
-    """The type that begins there, and where it ends."""
-    closing = {"<": ">", "{": "}", "[": "]"}.get(text[at])
-    if closing:
-        end, depth, opening = at, 0, text[at]
-        while True:
-            depth += (text[end] == opening) - (text[end] == closing)
-            end += 1
-            if not depth:
-                return text[at:end], end
-    end = at
-    while end < len(text) and text[end] not in " ,":
-        end += 1
-    if text.startswith(" addrspace(", end):
-        end = text.index(")", end) + 1
-    return text[at:end], end
-
-
-def typed(text: str) -> str:
-    """The type of what an instruction gives."""
-    at = text.index(" ") + 1
-    name = text[: at - 1]
-    if name in _CASTS:
-        return text[text.rindex(" to ") + 4 :]
-    if name in ("icmp", "fcmp"):
-        return bools(_type_at(text, text.index(" ", at) + 1)[0])
-    if name == "select":
-        condition = _type_at(text, at)[1] + 1
-        at = text.index(", ", _type_at(text, condition)[1]) + 2
-        return _type_at(text, at)[0]
-    if name == "getelementptr":
-        if text[at:].startswith("inbounds "):
-            at += 9
-        type, end = _type_at(text, _type_at(text, at)[1] + 2)
-        index = _type_at(text, text.index(", ", end) + 2)[0]
-        return vector(lanes_of(index), type) if index[0] == "<" and type[0] != "<" else type
-    if name == "extractelement":
-        return element_of(_type_at(text, at)[0])
-    if name == "shufflevector":
-        type = _type_at(text, at)[0]
-        lanes = text[: text.rindex(" x i32>")]
-        return vector(int(lanes[lanes.rindex("<") + 1 :]), element_of(type))
-    if name == "extractvalue":
-        parts, end = _type_at(text, at)
-        return parts[1:-1].split(",")[int(text[text.rindex(" ") + 1 :])].strip()
-    if name == "cmpxchg":
-        place = _type_at(text, at)[1]
-        return f"{{ {_type_at(text, text.index(', ', place) + 2)[0]}, i1 }}"
-    if name == "atomicrmw":
-        at = text.index(" ", at) + 1
-        return _type_at(text, text.index(", ", _type_at(text, at)[1]) + 2)[0]
-    while True:
-        word, end = _type_at(text, at)
-        if word not in _FLAGS:
-            return word
-        at = end + 1

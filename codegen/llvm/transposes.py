@@ -10,6 +10,7 @@ So every load and store is a whole vector. `schedule` finds the second axis, `cr
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ...ir.types import BOOL
@@ -19,6 +20,7 @@ from ..scalar import DType, Expr
 from .builder import Value
 from .instructions import SCALAR_TYPES
 from .loops import Values
+from .text import Operand, TextEmitter
 
 if TYPE_CHECKING:
     from .kernels import KernelEmitter
@@ -31,49 +33,53 @@ class SquareEmitter:
         self.e = e
         self.cross = cross
         self.last: Var = e.plan.outer.vars[-1]
-        self.side = e.width
+        self.side = e.b.width
+        self.row: Value  # of the square at hand
 
     def tile(self, row: Value, column: Value) -> None:
         """The tile that begins at `row` of cross and `column` of the last loop."""
         e, plan = self.e, self.e.plan
-        rows_end = e.least(row + plan.cross_tile, str(self.cross.extent))
-        columns_end = e.least(column + plan.tile, str(self.last.extent))
+        rows_end = e.indices.least(row + plan.cross_tile, str(self.cross.extent))
+        columns_end = e.indices.least(column + plan.tile, str(self.last.extent))
 
         def at_columns(j: str, _: Values) -> Values:
-            place = e.least(j, str(self.last.extent - self.side))
+            place = e.indices.least(j, str(self.last.extent - self.side))
 
             def at_rows(i: Value, _: Values) -> Values:
-                e.positions[self.last] = place
-                e.positions[self.cross] = first = e.least(i, str(self.cross.extent - self.side))
+                e.indices.positions[self.last] = place
+                e.indices.positions[self.cross] = first = e.indices.least(
+                    i, str(self.cross.extent - self.side)
+                )
                 self._square(first)
                 return []
 
-            return e._loop(row, rows_end, self.side, [], at_rows)
+            return e.loops.loop(row, rows_end, self.side, [], at_rows)
 
-        e._loop(column, columns_end, self.side, [], at_columns)
+        e.loops.loop(column, columns_end, self.side, [], at_columns)
 
     def _square(self, first: Value) -> None:
         e = self.e
         places: dict[tuple[object, Index, Expr | None], Value] = {}
         for expr in e.plan.turned:
             access: Access = expr.attr
-            base, flat = e.place(access.array, access.index)
-            flat = flat.substitute(e.env)
+            base, flat = e.memory.place(access.array, access.index)
+            flat = flat.substitute(e.indices.env)
             guard = expr.args[0] if expr.args else None
             key = (access.array, flat, guard)
             if key not in places:
                 places[key] = self._turn(access.array.dtype, base, flat, guard)
-            e.turned[expr] = places[key]
-        e.lane = self.last
+            tile = places[key]
+            e.memory.brought[expr] = partial(self._row_of, tile, expr.dtype)
+        e.indices.lane = self.last
 
         def at_row(m: Value, _: Values) -> Values:
-            e.positions[self.cross] = first + m
-            e.row_of_square = m
-            e._row()
+            e.indices.positions[self.cross] = first + m
+            self.row = m
+            e.nests.row()
             return []
 
-        e._loop("0", str(self.side), 1, [], at_row)
-        e.lane = None
+        e.loops.loop("0", str(self.side), 1, [], at_row)
+        e.indices.lane = None
 
     def _turn(self, dtype: DType, base: Value, flat: Index, guard: Expr | None) -> Value:
         """Turn over the square at this place; returns where its rows are put.
@@ -82,35 +88,42 @@ class SquareEmitter:
         """
         e, side = self.e, self.side
         element = "i8" if dtype == BOOL else SCALAR_TYPES[dtype]
-        start = e.index_text(flat)
+        start = e.indices.value(flat)
         stride = flat.coeff(self.last)
         rows = []
         for k in range(side):
             offset = start + (k * stride) if k else start
-            at = e.offset(base, offset, element)
+            at = e.b.offset(base, offset, element)
             ty, align = f"<{side} x {element}>", dtype.itemsize
             if guard is None:
-                rows.append(e.load(ty, at, align=align))
+                rows.append(e.b.load(ty, at, align=align))
             else:
-                rows.append(e.load_elements(dtype, at, side, mask=self._guarded(guard, k)))
+                rows.append(e.b.load_elements(dtype, at, side, mask=self._guarded(guard, k)))
         tile = e.stack(side * side * dtype.itemsize)
-        for k, row in enumerate(turned(e, rows, element)):
-            at = e.offset(tile, k * side, element)
-            e.store(row, at, align=dtype.itemsize)
+        for k, row in enumerate(turned(e.b, rows)):
+            at = e.b.offset(tile, k * side, element)
+            e.b.store(row, at, align=dtype.itemsize)
         return tile
 
     def _guarded(self, guard: Expr, k: int) -> Value:
         """Whether vector k of the square exists, as a mask."""
         e = self.e
-        first = e.positions[self.last]
-        with e.scope():
-            e.positions[self.last] = first + k
-            mask = e.spread(e.operand(guard), BOOL)
-        e.positions[self.last] = first
+        first = e.indices.positions[self.last]
+        with e.b.scope():
+            e.indices.positions[self.last] = first + k
+            mask = e.b.spread(e.exprs.operand(guard), BOOL)
+        e.indices.positions[self.last] = first
         return mask
 
+    def _row_of(self, tile: Value, dtype: DType) -> Operand:
+        """The vector that a turned access has in this row of the square."""
+        b = self.e.b
+        element = "i8" if dtype == BOOL else SCALAR_TYPES[dtype]
+        place = b.offset(tile, self.row * b.width, element)
+        return Operand(b.load_elements(dtype, place, b.width), False)
 
-def turned(e: KernelEmitter, rows: list[Value], element: str) -> list[Value]:
+
+def turned(builder: TextEmitter, rows: list[Value]) -> list[Value]:
     """The columns of a square matrix of vectors, by halves: blocks off the diagonal trade places."""
     side = len(rows)
     half = side // 2
@@ -123,14 +136,6 @@ def turned(e: KernelEmitter, rows: list[Value], element: str) -> list[Value]:
             upper = [lane if not lane & half else side + lane - half for lane in range(side)]
             lower = [lane + half if not lane & half else side + lane for lane in range(side)]
             for place, lanes in ((k, upper), (k + half, lower)):
-                after[place] = e.shuffle(a, b, lanes)
+                after[place] = builder.shuffle(a, b, lanes)
         rows, half = after, half // 2
     return rows
-
-
-def row_of(e: KernelEmitter, tile: Value, dtype: DType) -> Value:
-    """The vector that a turned access has in this row of the square."""
-    element = "i8" if dtype == BOOL else SCALAR_TYPES[dtype]
-    offset = e.row_of_square * e.width
-    at = e.offset(tile, offset, element)
-    return e.load_elements(dtype, at, e.width)

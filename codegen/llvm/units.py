@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..loop_ir.kernel import Array
-from .builder import Function, Value
+from .builder import Value
+from .modules import Function
 
 
 class Share(NamedTuple):

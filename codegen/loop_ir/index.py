@@ -197,18 +197,18 @@ class Index:
 
     def substitute(self, env: Mapping[Var, Index]) -> Index:
         """Replace variables; data atoms must not depend on them (the caller checks)."""
-        result = Index(self.const)
+        parts: list[tuple[Index, int]] = []
+        changed = False
         for atom, coeff in self.terms.items():
+            new = None
             if isinstance(atom, Var):
                 new = env.get(atom)
-                result = result + (Index(0, {atom: coeff}) if new is None else new * coeff)
             elif isinstance(atom, Div):
                 inner = atom.index.substitute(env)
-                part = inner % atom.n if isinstance(atom, Mod) else inner // atom.n
-                result = result + part * coeff
-            else:
-                result = result + Index(0, {atom: coeff})
-        return result
+                new = inner % atom.n if isinstance(atom, Mod) else inner // atom.n
+            changed |= new is not None
+            parts.append((Index(0, {atom: 1}) if new is None else new, coeff))
+        return _sum(self.const, parts) if changed else self
 
 
 ZERO = Index()
@@ -221,10 +221,7 @@ def of_var(var: Var) -> Index:
 
 def linear(indices: Iterable[Index], strides: Iterable[int], offset: int = 0) -> Index:
     """The element offset of a position in a strided array."""
-    total = Index(offset)
-    for index, stride in zip(indices, strides, strict=True):
-        total = total + index * stride
-    return total
+    return _sum(offset, list(zip(indices, strides, strict=True)))
 
 
 def delinearise(flat: Index, shape: tuple[int, ...]) -> tuple[Index, ...]:
@@ -275,6 +272,25 @@ def _atom_range(atom: Atom) -> tuple[int, int]:
         lo, hi = atom.index.range()
         return lo // atom.n, hi // atom.n
     return atom.lo, atom.hi
+
+
+def _sum(const: int, parts: Sequence[tuple[Index, int]]) -> Index:
+    """const + sum(index * factor), added up in this order."""
+    terms: dict[Atom, int] = {}
+    total = const
+    for index, factor in parts:
+        if not factor:
+            continue
+        total += index.const * factor
+        for atom, coeff in index.terms.items():
+            if type(atom) is Mod:  # may meet what it recombines with
+                return sum((i * k for i, k in parts), Index(const))
+            both = terms.get(atom, 0) + coeff * factor
+            if both:
+                terms[atom] = both
+            else:
+                del terms[atom]
+    return Index(total, terms)
 
 
 def _recombine(index: Index) -> Index:

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING
 
-from ..llvm.builder import NULL, Function, constant
+from ..llvm.builder import NULL, constant
+from ..llvm.modules import Function
 from ..loop_ir.kernel import Array, Kernel
 from ..loop_ir.steps import (
     Branch,

@@ -16,9 +16,9 @@ from typing import Any
 from ...ir.record import fields, record
 from ..kernels.tape import cpu_tapes as tapes
 from ..llvm import units
-from ..llvm.builder import Function, declarations
 from ..llvm.functions import FunctionTable
 from ..llvm.kernels import KernelEmitter
+from ..llvm.modules import Function, declarations
 from ..llvm.scalar_code import ScalarCodeEmitter
 from ..loop_ir.kernel import Array, Kernel
 from ..loop_ir.steps import (
@@ -267,7 +267,7 @@ class EntryEmitter:
     def scalar_code(self, step: ScalarCode) -> None:
         emitter = ScalarCodeEmitter(step, self.target, self.definitions, self.elementwise)
         step.name = self.function(emitter.function(), symbol(step.ops))
-        self.declarations |= set(emitter.declarations)
+        self.declarations |= set(emitter.b.declarations)
         if emitter.polls:
             control.polling(self)
         pointers = [(a, 0) for a in emitter.arrays]
@@ -277,7 +277,7 @@ class EntryEmitter:
         plan = plan or schedule(step, self.target)
         emitter = KernelEmitter(step, own, plan, self.target, self.definitions, self.elementwise)
         text = emitter.function()
-        self.declarations |= set(emitter.declarations)
+        self.declarations |= set(emitter.b.declarations)
         if emitter.polls:
             control.polling_kernels(self)
         name = self.functions.get(text)

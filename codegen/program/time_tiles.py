@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..llvm.builder import Function, Value
+from ..llvm.builder import Value
+from ..llvm.modules import Function
 from ..loop_ir.kernel import Array
 from ..loop_ir.steps import Scan, TimeTiles
 from ..target import Target

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from ..loop_ir.index import Data, Div, Index, Var, of_var, variables
@@ -73,6 +74,15 @@ def survey(stage: Stage) -> Survey:
                     inside.append(atom.index)
         pending, later = later, []
     return Survey(indices, size, loops, checks, calls, results)
+
+
+def results_read(surveys: Iterable[Survey]) -> dict[Expr, set[int]]:
+    """The loops whose results a kernel's stages read, and which of them."""
+    read: dict[Expr, set[int]] = {}
+    for found in surveys:
+        for loop, positions in found.results.items():
+            read.setdefault(loop, set()).update(positions)
+    return read
 
 
 def _work(body: LoopBody) -> int:

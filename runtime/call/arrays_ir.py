@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ...codegen.llvm.builder import NULL, Function, Value
+from ...codegen.llvm.builder import NULL, Value
+from ...codegen.llvm.modules import Function
 from ..handlers import TRACE_DOMAIN, Handler
 from ..native.layout import ALIGNED, C_CONTIGUOUS, OWNDATA, WRITEABLE, NdarrayLayout
 

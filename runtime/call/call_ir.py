@@ -13,7 +13,8 @@ unless what was read before is owned. While the entry runs without the GIL, or c
 
 from __future__ import annotations
 
-from ...codegen.llvm.builder import NULL, Function, Value, module_ir
+from ...codegen.llvm.builder import NULL, Value
+from ...codegen.llvm.modules import Function, module_ir
 from ...codegen.module import STATUS_WORDS
 from ..native.layout import NdarrayLayout
 from . import guard_opcodes, work_opcodes  # noqa: F401  # they register the opcodes

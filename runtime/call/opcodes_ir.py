@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...codegen.llvm.builder import NULL, Block, Function, Value
+from ...codegen.llvm.builder import NULL, Block, Value
+from ...codegen.llvm.modules import Function
 from ..native.layout import NdarrayLayout
 from .program import HEADER, Opcode
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ...codegen.llvm.builder import Function, Value
+from ...codegen.llvm.builder import Value
+from ...codegen.llvm.modules import Function
 
 
 def sort_pairs() -> Function:

@@ -24,7 +24,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...codegen.cuda.program import MAP_ALIGNMENT, MAP_BYTES
-from ...codegen.llvm.builder import NULL, Function, Value, module_ir
+from ...codegen.llvm.builder import NULL, Value
+from ...codegen.llvm.modules import Function, module_ir
 from ..native.support import load_support
 from .library import DriverLibrary
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ...codegen.llvm.builder import NULL, Block, Function, Value, vector
+from ...codegen.llvm.builder import NULL, Block, Value, vector
+from ...codegen.llvm.modules import Function
 from . import layout as at
 from .records import NAME, bare, check_function, own_state, record_of, tell, word
 

@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Callable
 from functools import lru_cache
 
-from ...codegen.llvm.builder import Function, module_ir
+from ...codegen.llvm.modules import Function, module_ir
 from ...codegen.module import NativeModule
 from ...codegen.target import Target
 from ..native.engine import engine_for

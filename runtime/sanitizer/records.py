@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ...codegen.llvm.builder import NULL, Block, Function, Value
+from ...codegen.llvm.builder import NULL, Block, Value
+from ...codegen.llvm.modules import Function
 from ...codegen.target import Target
 from . import layout as at
 

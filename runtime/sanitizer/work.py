@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ...codegen.llvm.builder import NULL, Function, Value
+from ...codegen.llvm.builder import NULL, Value
+from ...codegen.llvm.modules import Function
 from ...codegen.module import SANITIZER_ERROR
 from . import layout as at
 from .accesses import has

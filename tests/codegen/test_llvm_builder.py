@@ -6,8 +6,8 @@ import ctypes
 
 import pytest
 
-from jitney.codegen.llvm.builder import Function, Value, declarations, module_ir, vector_constant
-from jitney.codegen.llvm.text import typed
+from jitney.codegen.llvm.builder import Value, vector_constant
+from jitney.codegen.llvm.modules import Function, declarations, module_ir
 
 
 def run(f: Function, *args: int) -> int:
@@ -76,32 +76,6 @@ def test_types_that_do_not_fit(wrong) -> None:
     f = Function("void", "f", n="i64", narrow="i32", p="ptr")
     with pytest.raises(TypeError, match="wanted|chooses"):
         wrong(f)
-
-
-@pytest.mark.parametrize(
-    ("text", "type"),
-    [
-        ("add nsw i64 %a, 1", "i64"),
-        ("icmp ult <8 x i32> %a, splat (i32 3)", "<8 x i1>"),
-        ("select <2 x i1> <i1 true, i1 false>, <2 x float> %a, <2 x float> %b", "<2 x float>"),
-        ("getelementptr i8, ptr addrspace(3) @shared, i32 %i", "ptr addrspace(3)"),
-        ("getelementptr double, ptr %p, <4 x i64> %i", "<4 x ptr>"),
-        ("load atomic i32, ptr addrspace(1) %p monotonic, align 4", "i32"),
-        ("call fastcc <16 x float> @tanh(<16 x float> %x)", "<16 x float>"),
-        ("shufflevector <8 x i8> %a, <8 x i8> poison, <2 x i32> <i32 1, i32 3>", "<2 x i8>"),
-        ("shufflevector <8 x i8> %a, <8 x i8> poison, <4 x i32> zeroinitializer", "<4 x i8>"),
-        ("extractelement <8 x half> %a, i64 3", "half"),
-        ("extractvalue { i32, i1 } %pair, 1", "i1"),
-        (
-            'cmpxchg ptr addrspace(1) %p, i64 0, i64 %n syncscope("device") monotonic monotonic',
-            "{ i64, i1 }",
-        ),
-        ("atomicrmw add ptr %p, i32 1 monotonic", "i32"),
-        ("ptrtoint ptr %p to i64", "i64"),
-    ],
-)
-def test_types_are_read_off_text(text: str, type: str) -> None:
-    assert typed(text) == type
 
 
 def test_declarations_are_of_what_is_not_defined() -> None:

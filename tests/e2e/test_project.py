@@ -235,6 +235,21 @@ def test_classes_are_records():
             assert not re.search(r"^@dataclass\b", path.read_text(), re.MULTILINE), path
 
 
+def test_classes_are_at_most_three_deep():
+    """What a class needs of others it holds: see docs/decisions/0010-emitters-by-composition.md."""
+    bases: dict[str, list[str]] = {}
+    for path in package_modules():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                names = [ast.unparse(base).split("[")[0].split(".")[-1] for base in node.bases]
+                bases.setdefault(node.name, []).extend(n for n in names if n != node.name)
+
+    def depth(name):
+        return 1 + max([depth(base) for base in bases[name] if base in bases], default=0)
+
+    assert {name: depth(name) for name in bases if depth(name) > 3} == {}
+
+
 def test_modules_are_small_and_have_docstrings():
     for path in package_modules():
         text = path.read_text()

@@ -318,19 +318,28 @@ COMMIT = f"\n  call void @{N}wgmma.commit_group.sync.aligned()"
 TILE = "@box = internal addrspace(3) global [8192 x i8] undef, align 1024"
 
 
+def call(assembly, *operands) -> str:
+    """Accumulators come last; what comes before them are descriptors."""
+    first = len(operands) - assembly.accumulators
+    types = ["i64"] * first + ["float"] * assembly.accumulators
+    given = ", ".join(f"{t} {x}" for t, x in zip(types, operands, strict=True))
+    text = f'asm sideeffect "{assembly.text}", "{assembly.constraints}"({given})'
+    return f"call {assembly.result} {text} convergent nounwind"
+
+
 def product(name: str, *sums: str) -> str:
     texts = [f"%{name}{k}" for k in range(FORM.accumulators)]
     struct = multiply(FORM)
     taken = "".join(
         f"\n  {t} = extractvalue {struct.result} %{name}, {k}" for k, t in enumerate(texts)
     )
-    return f"\n  %{name} = {struct.call('%d', '%d', *sums)}{taken}"
+    return f"\n  %{name} = {call(struct, '%d', '%d', *sums)}{taken}"
 
 
 def finished(name: str, *sums: str) -> str:
     struct = wait(0, FORM.accumulators)
     return f"""
-  %{name} = {struct.call(*sums)}
+  %{name} = {call(struct, *sums)}
   %{name}0 = extractvalue {struct.result} %{name}, 0
   %{name}w = bitcast float %{name}0 to i32{store(f"%{name}w")}"""
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from jitney.codegen.llvm.builder import Value
 from jitney.codegen.llvm.scalars import ScalarEmitter, type_text
+from jitney.codegen.llvm.text import TextEmitter
 from jitney.codegen.scalar import DType, Expr, var
 from jitney.codegen.target import Target
 from jitney.runtime.native.engine import Engine, host_engine
@@ -45,28 +46,29 @@ def array_function_text(
     ignores what is left over. The operands at the positions `uniform` are read once."""
     params = [var(f"x{k}", d) for k, d in enumerate(dtypes)]
     result = function(*params)
-    e = ScalarEmitter(target, width)
+    b = TextEmitter(target, width)
+    e = ScalarEmitter(b)
     arguments = ", ".join(f"ptr %p{k}" for k in range(len(dtypes)))
     for k, d in enumerate(dtypes):
         if k in uniform:
-            e.bind(f"x{k}", e.load_elements(d, f"%p{k}", 1), uniform=True)
-    loop, end = e.later("loop"), e.later("end")
-    (i,) = e.parameters(loop, "i64")
-    e.jump(loop, 0)
-    e.at(loop)
+            e.bind(f"x{k}", b.load_elements(d, f"%p{k}", 1), uniform=True)
+    loop, end = b.later("loop"), b.later("end")
+    (i,) = b.parameters(loop, "i64")
+    b.jump(loop, 0)
+    b.at(loop)
     for k, d in enumerate(dtypes):
         if k not in uniform:
-            place = e.offset(Value("ptr", f"%p{k}"), i, _memory(d))
-            e.bind(f"x{k}", e.load_elements(d, place, width))
+            place = b.offset(Value("ptr", f"%p{k}"), i, _memory(d))
+            e.bind(f"x{k}", b.load_elements(d, place, width))
     text = e.emit(result)
-    place = e.offset(Value("ptr", "%out"), i, _memory(result.dtype))
-    e.store_elements(result.dtype, text, place, width)
-    e.fork(i + width < "%n", loop, (i + width,), end)
-    e.at(end)
-    e.ret()
+    place = b.offset(Value("ptr", "%out"), i, _memory(result.dtype))
+    b.store_elements(result.dtype, text, place, width)
+    b.fork(i + width < "%n", loop, (i + width,), end)
+    b.at(end)
+    b.ret()
     head = f"define void @f(ptr %out, {arguments}, i64 %n)"
-    module = [*sorted(e.declarations), *(f"{n} = {body}" for body, n in e.definitions.items())]
-    return "\n".join([*module, f"{head} {{\n{e.code.text()}\n}}\n"]), result.dtype
+    module = [*sorted(b.declarations), *(f"{n} = {body}" for body, n in b.definitions.items())]
+    return "\n".join([*module, f"{head} {{\n{b.code.text()}\n}}\n"]), result.dtype
 
 
 def _memory(dtype: DType) -> str:

@@ -12,6 +12,7 @@ import jitney as jt
 from jitney.codegen.kernels.matmul import lower_contraction
 from jitney.codegen.llvm import units
 from jitney.codegen.llvm.accesses import AccessEmitter
+from jitney.codegen.llvm.text import TextEmitter
 from jitney.codegen.module import CallbackSite, NativeModule
 from jitney.codegen.program import compile as codegen
 from jitney.codegen.program.entry import EntryEmitter
@@ -65,12 +66,12 @@ def test_an_index_that_is_off_by_one(monkeypatch):
 
 
 def test_a_tail_that_writes_whole_vectors(monkeypatch):
-    store = AccessEmitter.store_elements
+    store = TextEmitter.store_elements
 
     def unmasked(self, dtype, text, pointer, lanes, align=0, mask=""):
         store(self, dtype, text, pointer, lanes, align)
 
-    monkeypatch.setattr(AccessEmitter, "store_elements", unmasked)
+    monkeypatch.setattr(TextEmitter, "store_elements", unmasked)
     assert "out of bounds of output 0" in fault(lambda x: x * 2, X[0, :5].copy())
 
 

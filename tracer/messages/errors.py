@@ -37,12 +37,12 @@ class JitneyError(Exception):
     line: SourceLine | None = None
 
 
-class Refusal(JitneyError):
-    """Base of those that plain Python would not have raised. Transformed code lets no handler of the
+class Refusal(Exception):
+    """A mark of those that plain Python would not have raised. Transformed code lets no handler of the
     user's take them: the program would go on as it would not have."""
 
 
-class TracerBoolError(Refusal, TypeError):
+class TracerBoolError(JitneyError, Refusal, TypeError):
     """`if`, `while`, `and`, `or`, `not` or `bool()` of a traced value."""
 
 
@@ -50,23 +50,23 @@ class ArrayTruthError(JitneyError, ValueError):
     """`if`, `while`, `and`, ... of an array with several elements: ambiguous in NumPy too."""
 
 
-class TracerConversionError(Refusal, TypeError):
+class TracerConversionError(JitneyError, Refusal, TypeError):
     """`float()`, `int()`, `complex()`, `np.asarray()`, `np.zeros(n)[0] = x` of a traced value."""
 
 
-class TracerIndexError(Refusal, TypeError):
+class TracerIndexError(JitneyError, Refusal, TypeError):
     """A traced value where Python needs an integer: `range(n)`, a shape, a list index."""
 
 
-class TracerIterationError(Refusal, TypeError):
+class TracerIterationError(JitneyError, Refusal, TypeError):
     """Iteration over a 0-d traced value."""
 
 
-class LeakedTracerError(Refusal, ValueError):
+class LeakedTracerError(JitneyError, Refusal, ValueError):
     """A tracer outlived the call that it stands for, or was used in another thread."""
 
 
-class ArgumentError(Refusal, TypeError):
+class ArgumentError(JitneyError, Refusal, TypeError):
     """An argument that is no array, scalar or pytree of them (strings, objects, object dtype)."""
 
 
@@ -74,11 +74,11 @@ class TracerAttributeError(JitneyError, AttributeError):
     """An attribute or method of arrays that a traced value does not have."""
 
 
-class StaticArgumentError(Refusal, TypeError):
+class StaticArgumentError(JitneyError, Refusal, TypeError):
     """A static argument that cannot be a key: unhashable, or an array."""
 
 
-class UnsupportedFunctionError(Refusal, TypeError):
+class UnsupportedFunctionError(JitneyError, Refusal, TypeError):
     """A NumPy function, method or option that jitney does not trace."""
 
 
@@ -98,7 +98,7 @@ class LinearAlgebraError(ShapeError, np.linalg.LinAlgError):
     """Shapes that linear algebra refuses: a matrix that is not square, or no matrix at all."""
 
 
-class DynamicShapeError(Refusal, TypeError):
+class DynamicShapeError(JitneyError, Refusal, TypeError):
     """A result whose shape would depend on values: boolean masks, nonzero, unique."""
 
 
@@ -114,11 +114,11 @@ class ReadOnlyError(JitneyError, ValueError):
     """Assignment to a read-only argument or view."""
 
 
-class OuterMutationError(Refusal, ValueError):
+class OuterMutationError(JitneyError, Refusal, ValueError):
     """Assignment, inside a branch or loop body, to an array that lives outside of it."""
 
 
-class CarryError(Refusal, TypeError):
+class CarryError(JitneyError, Refusal, TypeError):
     """A loop's carry or a branch's result whose structure, shape or dtype changes."""
 
 
@@ -133,15 +133,15 @@ class CaseError(JitneyError, AssertionError):
     """`case` where no predicate is True and there is no default, or several are (exclusive=True)."""
 
 
-class UndefinedVariableError(Refusal, UnboundLocalError):
+class UndefinedVariableError(JitneyError, Refusal, UnboundLocalError):
     """Under autograph: a variable that has a value on some paths only, which run time decides."""
 
 
-class TransformError(Refusal, TypeError):
+class TransformError(JitneyError, Refusal, TypeError):
     """A function that a transformation cannot take: generators, a non-scalar loss, ..."""
 
 
-class InPlaceError(Refusal, ValueError):
+class InPlaceError(JitneyError, Refusal, ValueError):
     """`jit(inplace="require")`: an array is copied that should be updated where it is."""
 
 
@@ -154,7 +154,7 @@ class RecompileWarning(UserWarning):
 
 
 for _kind in [kind for kind in vars().values() if isinstance(kind, type)]:
-    if issubclass(_kind, (JitneyError, RecompileWarning)):
+    if issubclass(_kind, (JitneyError, Refusal, RecompileWarning)):
         _kind.__module__ = "jitney.errors"  # where users find them: tracebacks and pickles say so
 
 

@@ -88,17 +88,17 @@ class _Backward(Blocks):
         step = self.step
 
         def body(e: ScalarEmitter) -> None:
-            with loop(e, "0", str(self.queries), self.lanes) as v:
-                left = (e.word("%count") - v).trunc("i32")
-                mask = lane_mask(e, left)
-                lse = self.load(e, element(e, self.dtype, "%lse", v), mask)
-                share = self.load(e, element(e, self.dtype, "%share", v), mask)
-                p, dp = (element(e, self.dtype, x, v) for x in ("%p", "%dp"))
-                with loop(e, "0", "%n", 1) as j:
-                    p_at, dp_at = (row_at(e, self.dtype, x, j, self.queries) for x in (p, dp))
+            with loop(e.b, "0", str(self.queries), self.lanes) as v:
+                left = (e.b.word("%count") - v).trunc("i32")
+                mask = lane_mask(e.b, left)
+                lse = self.load(e, element(e.b, self.dtype, "%lse", v), mask)
+                share = self.load(e, element(e.b, self.dtype, "%share", v), mask)
+                p, dp = (element(e.b, self.dtype, x, v) for x in ("%p", "%dp"))
+                with loop(e.b, "0", "%n", 1) as j:
+                    p_at, dp_at = (row_at(e.b, self.dtype, x, j, self.queries) for x in (p, dp))
                     chance = EXPANSIONS["exp"](self.load(e, p_at) - lse)
                     slope = chance * (self.load(e, dp_at) - share) * step.scale
-                    e.store_elements(self.dtype, e.emit(chance), p_at, self.lanes)
-                    e.store_elements(self.dtype, e.emit(slope), dp_at, self.lanes)
+                    e.b.store_elements(self.dtype, e.emit(chance), p_at, self.lanes)
+                    e.b.store_elements(self.dtype, e.emit(slope), dp_at, self.lanes)
 
         return self.lanewise("ptr %p, ptr %dp, ptr %lse, ptr %share, i64 %n, i64 %count", body)

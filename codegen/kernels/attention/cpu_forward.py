@@ -17,7 +17,7 @@ from ....ir.types import I64
 from ...llvm.builder import Value, vector_constant
 from ...llvm.instructions import constant, type_text
 from ...llvm.scalars import ScalarEmitter
-from ...llvm.text import Operand
+from ...llvm.text import Operand, TextEmitter
 from ...llvm.whole import Whole, known
 from ...math import EXPANSIONS
 from ...scalar import Expr, const, eq, select, var
@@ -194,16 +194,16 @@ class Blocks:
 
     def lanewise(self, signature: str, body: Callable[[ScalarEmitter], None]) -> str:
         """The text of a function that works on vectors."""
-        e = ScalarEmitter(self.target, self.lanes)
-        body(e)
-        self.declarations |= set(e.declarations)
-        assert not e.definitions, "lane functions use no tables"
-        e.ret()
-        return f"({signature}) noinline nounwind {{\n{e.code.text()}\n}}\n"
+        b = TextEmitter(self.target, self.lanes)
+        body(ScalarEmitter(b))
+        self.declarations |= set(b.declarations)
+        assert not b.definitions, "lane functions use no tables"
+        b.ret()
+        return f"({signature}) noinline nounwind {{\n{b.code.text()}\n}}\n"
 
     def load(self, e: ScalarEmitter, at: str, mask: str = "") -> Expr:
         """A vector in memory, as a variable of an expression."""
-        text = e.load_elements(self.dtype, at, self.lanes, mask=mask)
+        text = e.b.load_elements(self.dtype, at, self.lanes, mask=mask)
         x = var(text, self.dtype)
         e.bind(text, text, uniform=False)
         return x
@@ -216,19 +216,19 @@ class Blocks:
 
     def _mask(self) -> str:
         def body(e: ScalarEmitter) -> None:
-            with loop(e, "0", "%n", 1) as j:
-                key = e.word("%key") + j
+            with loop(e.b, "0", "%n", 1) as j:
+                key = e.b.word("%key") + j
                 ahead = key - "%first"
-                row = row_at(e, self.dtype, "%p", j, self.queries)
-                spread = e.spread(Operand(ahead, True), I64)
+                row = row_at(e.b, self.dtype, "%p", j, self.queries)
+                spread = e.b.spread(Operand(ahead, True), I64)
                 for v in self.columns():
                     numbers = vector_constant("i64", range(v, v + self.lanes))
-                    seen = e.compare("sge", numbers, spread)
-                    at = element(e, self.dtype, row, str(v))
-                    old = e.load_elements(self.dtype, at, self.lanes)
+                    seen = e.b.compare("sge", numbers, spread)
+                    at = element(e.b, self.dtype, row, str(v))
+                    old = e.b.load_elements(self.dtype, at, self.lanes)
                     never = constant(float("-inf"), self.dtype, self.lanes)
-                    new = e.select(seen, old, never)
-                    e.store_elements(self.dtype, new, at, self.lanes)
+                    new = e.b.select(seen, old, never)
+                    e.b.store_elements(self.dtype, new, at, self.lanes)
 
         return self.lanewise("ptr %p, i64 %first, i64 %key, i64 %n", body)
 
@@ -239,21 +239,21 @@ class Blocks:
         def body(e: ScalarEmitter) -> None:
             masks = []
             for v in self.columns():
-                left = e.word("%count") - v
-                masks.append(lane_mask(e, left.trunc("i32")))
-            with loop(e, "0", "%n", 1) as j:
-                row = row_at(e, self.dtype, "%p", j, self.queries)
-                source = row_at(e, self.dtype, "%bias", j, bias.row)
+                left = e.b.word("%count") - v
+                masks.append(lane_mask(e.b, left.trunc("i32")))
+            with loop(e.b, "0", "%n", 1) as j:
+                row = row_at(e.b, self.dtype, "%p", j, self.queries)
+                source = row_at(e.b, self.dtype, "%bias", j, bias.row)
                 for v, mask in zip(self.columns(), masks, strict=True):
-                    at = element(e, self.dtype, row, str(v))
-                    more = self.load(e, element(e, self.dtype, source, str(v)), mask)
-                    e.store_elements(self.dtype, e.emit(self.load(e, at) + more), at, self.lanes)
+                    at = element(e.b, self.dtype, row, str(v))
+                    more = self.load(e, element(e.b, self.dtype, source, str(v)), mask)
+                    e.b.store_elements(self.dtype, e.emit(self.load(e, at) + more), at, self.lanes)
 
         return self.lanewise("ptr %p, ptr %bias, i64 %n, i64 %count", body)
 
 
-def row_at(e: ScalarEmitter, dtype: object, base: str, i: str, step: int) -> str:
-    return element(e, dtype, base, i * step)  # type: ignore[arg-type]
+def row_at(b: TextEmitter, dtype: object, base: str, i: str, step: int) -> str:
+    return element(b, dtype, base, i * step)  # type: ignore[arg-type]
 
 
 def attention(
@@ -321,11 +321,11 @@ class _Forward(Blocks):
         infinity = const(float("-inf"), self.dtype)
 
         def body(e: ScalarEmitter) -> None:
-            with loop(e, "0", str(self.queries), self.lanes) as v:
+            with loop(e.b, "0", str(self.queries), self.lanes) as v:
                 m_at, l_at, f_at = (
-                    element(e, self.dtype, x, v) for x in ("%top", "%total", "%factor")
+                    element(e.b, self.dtype, x, v) for x in ("%top", "%total", "%factor")
                 )
-                before = e.load_elements(self.dtype, m_at, self.lanes)
+                before = e.b.load_elements(self.dtype, m_at, self.lanes)
                 top = self._reduced(e, v, before, self._greater)
                 old, new = self._known(e, before), self._known(e, top)
                 safe = e.emit(select(eq(new, infinity), const(0, self.dtype), new))
@@ -333,9 +333,9 @@ class _Forward(Blocks):
                 zero = "zeroinitializer"
                 sums = self._reduced(e, v, zero, lambda e, at, s: self._exponential(e, at, s, safe))
                 total = self.load(e, l_at) * self._known(e, factor) + self._known(e, sums)
-                e.store_elements(self.dtype, e.emit(total), l_at, self.lanes)
-                e.store_elements(self.dtype, top, m_at, self.lanes)
-                e.store_elements(self.dtype, factor, f_at, self.lanes)
+                e.b.store_elements(self.dtype, e.emit(total), l_at, self.lanes)
+                e.b.store_elements(self.dtype, top, m_at, self.lanes)
+                e.b.store_elements(self.dtype, factor, f_at, self.lanes)
 
         return self.lanewise("ptr %p, ptr %top, ptr %total, ptr %factor, i64 %n", body)
 
@@ -351,28 +351,28 @@ class _Forward(Blocks):
         combine: Callable[[ScalarEmitter, str, str], str],
     ) -> str:
         """A value carried down one column of the scores."""
-        base = element(e, self.dtype, "%p", column)
-        head, inside, leave = (e.later(h) for h in ("for", "do", "end"))
-        j, carried = e.parameters(head, "i64", self.vector)
-        e.jump(head, 0, start)
-        e.at(head)
-        e.branch(j < "%n", inside, leave)
-        with e.scope():
-            e.at(inside)
-            new = combine(e, row_at(e, self.dtype, base, j, self.queries), carried)
-            e.jump(head, e.stepped(j, 1), new)
-        e.at(leave)
+        base = element(e.b, self.dtype, "%p", column)
+        head, inside, leave = (e.b.later(h) for h in ("for", "do", "end"))
+        j, carried = e.b.parameters(head, "i64", self.vector)
+        e.b.jump(head, 0, start)
+        e.b.at(head)
+        e.b.branch(j < "%n", inside, leave)
+        with e.b.scope():
+            e.b.at(inside)
+            new = combine(e, row_at(e.b, self.dtype, base, j, self.queries), carried)
+            e.b.jump(head, e.b.stepped(j, 1), new)
+        e.b.at(leave)
         return carried
 
     def _greater(self, e: ScalarEmitter, at: str, top: str) -> str:
-        value = e.load_elements(self.dtype, at, self.lanes)
-        more = e.compare_floats("ogt", value, top)
-        return e.select(more, value, top)
+        value = e.b.load_elements(self.dtype, at, self.lanes)
+        more = e.b.compare_floats("ogt", value, top)
+        return e.b.select(more, value, top)
 
     def _exponential(self, e: ScalarEmitter, at: str, total: str, top: str) -> str:
         value = self.load(e, at) - self._known(e, top)
         text = e.emit(EXPANSIONS["exp"](value))
-        e.store_elements(self.dtype, text, at, self.lanes)
+        e.b.store_elements(self.dtype, text, at, self.lanes)
         return total + text
 
     def _finish(self) -> str:
@@ -382,18 +382,18 @@ class _Forward(Blocks):
         def body(e: ScalarEmitter) -> None:
             for v in self.columns():
                 top, total = (
-                    self.load(e, element(e, self.dtype, x, str(v))) for x in ("%top", "%total")
+                    self.load(e, element(e.b, self.dtype, x, str(v))) for x in ("%top", "%total")
                 )
                 total = select(eq(top, infinity), const(float("nan"), self.dtype), total)
                 factor = e.emit(const(1, self.dtype) / total)
-                e.store_elements(
-                    self.dtype, factor, element(e, self.dtype, "%factor", str(v)), self.lanes
+                e.b.store_elements(
+                    self.dtype, factor, element(e.b, self.dtype, "%factor", str(v)), self.lanes
                 )
                 lse = e.emit(top + EXPANSIONS["log"](total))
-                left = e.word("%count") - v
-                mask = lane_mask(e, left.trunc("i32"))
-                at = element(e, self.dtype, "%lse", str(v))
-                e.store_elements(self.dtype, lse, at, self.lanes, mask=mask)
+                left = e.b.word("%count") - v
+                mask = lane_mask(e.b, left.trunc("i32"))
+                at = element(e.b, self.dtype, "%lse", str(v))
+                e.b.store_elements(self.dtype, lse, at, self.lanes, mask=mask)
 
         return self.lanewise("ptr %top, ptr %total, ptr %factor, ptr %lse, i64 %count", body)
 
@@ -403,16 +403,16 @@ class _Forward(Blocks):
 
         def body(e: ScalarEmitter) -> None:
             last = step.width % self.lanes
-            mask = lane_mask(e, str(last)) if last else ""
-            with loop(e, "0", "%count", 1) as i:
-                factor = e.load_elements(self.dtype, element(e, self.dtype, "%factor", i), 1)
-                f = e.spread(Operand(factor, True), self.dtype)
-                row = row_at(e, self.dtype, "%y", i, step.y.row)
+            mask = lane_mask(e.b, str(last)) if last else ""
+            with loop(e.b, "0", "%count", 1) as i:
+                factor = e.b.load_elements(self.dtype, element(e.b, self.dtype, "%factor", i), 1)
+                f = e.b.spread(Operand(factor, True), self.dtype)
+                row = row_at(e.b, self.dtype, "%y", i, step.y.row)
                 for v in range(0, step.width, self.lanes):
                     on = mask if v + self.lanes > step.width else ""
-                    at = element(e, self.dtype, row, str(v))
-                    old = e.load_elements(self.dtype, at, self.lanes, mask=on)
+                    at = element(e.b, self.dtype, row, str(v))
+                    old = e.b.load_elements(self.dtype, at, self.lanes, mask=on)
                     new = old * f
-                    e.store_elements(self.dtype, new, at, self.lanes, mask=on)
+                    e.b.store_elements(self.dtype, new, at, self.lanes, mask=on)
 
         return self.lanewise("ptr %y, ptr %factor, i64 %count", body)

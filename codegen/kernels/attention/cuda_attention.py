@@ -17,11 +17,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from typing import Any
 
-from ...cuda.emitter import GLOBAL, SHARED, ThreadEmitter, fits_32_bits
+from ...cuda.emitter import ThreadBuilder, Word, fits_32_bits
 from ...cuda.target import CudaTarget
+from ...llvm.builder import Value
+from ...llvm.indices import IndexEmitter
 from ...llvm.instructions import SCALAR_TYPES, number, suffix
-from ...llvm.loops import Carried, Values
+from ...llvm.loops import Carried, LoopEmitter, Values
+from ...llvm.scalars import ScalarEmitter
 from ...loop_ir.kernel import Array
 from ...math import EXPANSIONS
 from ...scalar import var
@@ -31,10 +35,10 @@ from .cuda_products import PlainProducts, Products
 from .cuda_tensor_cores import TensorProducts
 
 LOG2_E, LN_2 = 1.4426950408889634, 0.6931471805599453
-Number = int | str  # of a block: known, or the text of an index
+Number = Value | int  # of a block: known, or an index
 
 
-class AttentionEmitter(ThreadEmitter):
+class AttentionEmitter:
     """What the kernels share: operands in shared memory, the walk over columns, results."""
 
     def __init__(
@@ -47,18 +51,21 @@ class AttentionEmitter(ThreadEmitter):
     ) -> None:
         arrays = list(dict.fromkeys([*step.reads, *step.writes]))
         ty = "i32" if _small(step, tile) else "i64"
-        super().__init__(target, ty, arrays, dict.fromkeys(arrays, 0), definitions)
+        self.b = ThreadBuilder(target, ty, arrays, definitions)
+        self.exprs = ScalarEmitter(self.b)
+        self.indices = IndexEmitter(self.exprs)
+        self.loops = LoopEmitter(self.indices)
         self.step, self.tile, self.alignments = step, tile, alignments
-        self.written = set(step.writes)
+        self.b.written = set(step.writes)
         self.real = SCALAR_TYPES[step.real]
-        self.never = number(float("-inf"), step.real)
-        self.zero = number(0.0, step.real)
+        self.never = self.number(float("-inf"))
+        self.zero = self.number(0.0)
         # Weights that are rounded to 16 bits, or may be, need no better exponentials.
         self.fast = step.element in SMALL or (step.element == "f32" and target.tf32)
         self.factor = step.scale * (LOG2_E if self.fast else 1.0)
         x = var("x", step.real)
         self.elementary = {name: EXPANSIONS[name](x) for name in ("exp", "log")}
-        self.tid = self.thread()
+        self.tid = self.b.thread()
         self.products: Products = (
             PlainProducts(self) if tile.atom is None else TensorProducts(self, tile.atom)
         )
@@ -74,7 +81,7 @@ class AttentionEmitter(ThreadEmitter):
         self.column_panels: list[Panel] = []  # each operand once
         self.vectors: list[Panel] = []
         at = self._whole_panels() if self.tile.whole else self._passing_panels()
-        self.memory = self.shared_block(-(-at // 16) * 16)
+        self.memory = self.b.shared_block(-(-at // 16) * 16)
         self.asynchronous = any(p.asynchronous for p in self._all_panels)
 
     def _whole_panels(self) -> int:
@@ -134,114 +141,90 @@ class AttentionEmitter(ThreadEmitter):
                 at += -(-panel.nbytes // 16) * 16
         return at
 
-    def shared_at(self, offset: str, more: int = 0) -> str:
+    def shared_at(self, offset: Value, more: int = 0) -> Value:
         """The place `offset` + `more` bytes into the block's shared memory."""
-        place = self.value_of(f"getelementptr i8, ptr {self.memory}, i32 {offset}")
-        if more:
-            place = self.value_of(f"getelementptr i8, ptr {SHARED}{place}, i32 {more}")
-        return f"{SHARED}{place}"
+        return self.b.offset(self.b.offset(self.memory, offset), more)
 
     # Numbers.
 
-    def both(self, first: str, second: str) -> str:
+    def both(self, first: Word, second: Value) -> Value:
         """Two conditions, the first maybe none."""
-        return self.value_of(f"and i1 {first}, {second}") if first else second
-
-    def narrowed(self, text: str) -> str:
-        """An index that is small, in 32 bits."""
-        if self.index_type == "i32" or text[0] != "%":
-            return text
-        return self.value_of(f"trunc i64 {text} to i32")
-
-    def sum_of(self, a: Number, b: Number) -> Number:
-        if isinstance(a, int) and isinstance(b, int):
-            return a + b
-        return self.value_of(f"add {self.index_type} {a}, {b}")
-
-    def difference(self, a: Number, b: Number) -> Number:
-        if isinstance(a, int) and isinstance(b, int):
-            return a - b
-        return self.value_of(f"sub {self.index_type} {a}, {b}")
+        return first & second if first else second
 
     def lesser(self, a: Number, b: Number) -> Number:
-        if isinstance(a, int) and isinstance(b, int):
-            return min(a, b)
-        return self.least(str(a), str(b))
+        return min(a, b) if isinstance(a, int) and isinstance(b, int) else self.indices.least(a, b)
 
     def greater(self, a: Number, b: Number) -> Number:
         if isinstance(a, int) and isinstance(b, int):
             return max(a, b)
-        ty = self.index_type
-        above = self.value_of(f"icmp sgt {ty} {a}, {b}")
-        return self.value_of(f"select i1 {above}, {ty} {a}, {ty} {b}")
+        return self.chosen(a > b, a, b)
 
-    def quotient(self, a: Number, n: int) -> Number:
-        """Of a number that is not negative."""
-        return a // n if isinstance(a, int) else self.value_of(f"udiv {self.index_type} {a}, {n}")
-
-    def product(self, a: Number, n: int) -> Number:
-        return a * n if isinstance(a, int) else self.value_of(f"mul {self.index_type} {a}, {n}")
+    def chosen(self, condition: Any, a: Number, b: Number) -> Number:
+        if isinstance(condition, bool):
+            return a if condition else b
+        return self.b.select(condition, self.indices.as_index(a), self.indices.as_index(b))
 
     # Arithmetic on numbers of the sums' dtype.
 
-    def real_op(self, name: str, *operands: str) -> str:
+    def real_op(self, name: str, *operands: Value) -> Value:
         """`fadd`, `fmul` and such, or an intrinsic of LLVM: `fma`, `maxnum`."""
         if name in ("fma", "maxnum"):
-            return self.nvvm(f"llvm.{name}.{suffix(self.step.real, 1)}", *operands)
-        return self.value_of(f"{name} {self.real} {', '.join(operands)}")
+            return self.b.nvvm(f"llvm.{name}.{suffix(self.step.real, 1)}", *operands)
+        return self.b.binary(name, *operands)
 
-    def times(self, text: str, factor: float) -> str:
+    def number(self, value: float) -> Value:
+        """A constant of the sums' dtype."""
+        return self.b.literal(self.real, number(value, self.step.real))
+
+    def times(self, text: Value, factor: float) -> Value:
         if factor == 1.0:
             return text
-        return self.real_op("fmul", text, number(factor, self.step.real))
+        return self.real_op("fmul", text, self.number(factor))
 
-    def less(self, text: str, shift: str) -> str:
+    def less(self, text: Value, shift: Value) -> Value:
         """text * factor - shift, rounded once; `shift` is negative already."""
-        return self.real_op("fma", text, number(self.factor, self.step.real), shift)
+        return self.real_op("fma", text, self.number(self.factor), shift)
 
-    def negative(self, text: str) -> str:
-        return self.value_of(f"fneg {self.real} {text}")
+    def negative(self, text: Value) -> Value:
+        return self.b.negated(text)
 
-    def power(self, text: str) -> str:
+    def power(self, text: Value) -> Value:
         """e ** text; 2 ** text where exponentials are `fast`."""
         if self.fast:
-            return self.nvvm("llvm.nvvm.ex2.approx.ftz.f32", text)
+            return self.b.nvvm("llvm.nvvm.ex2.approx.ftz.f32", text)
         return self.function("exp", text)
 
-    def logarithm(self, text: str) -> str:
+    def logarithm(self, text: Value) -> Value:
         """Of base e, or 2 where exponentials are `fast`."""
         if self.fast:
-            return self.nvvm("llvm.nvvm.lg2.approx.ftz.f", text)
+            return self.b.nvvm("llvm.nvvm.lg2.approx.ftz.f", text)
         return self.function("log", text)
 
-    def function(self, name: str, text: str) -> str:
-        self._memo, self._memo_log = {}, []
-        self.bind("x", text)
-        return self.emit(self.elementary[name])
+    def function(self, name: str, text: Value) -> Word:
+        self.exprs.forget()
+        self.exprs.bind("x", text)
+        return self.exprs.emit(self.elementary[name])
 
-    def pair(self, x: str, y: str) -> str:
+    def pair(self, x: Value, y: Value) -> Value:
         """Two numbers as elements of 16 bits."""
         if self.step.element == "bf16":
-            if self.device.arch >= 80:
-                return self.nvvm("llvm.nvvm.ff2bf16x2.rn", y, x)
+            if self.b.device.arch >= 80:
+                return self.b.nvvm("llvm.nvvm.ff2bf16x2.rn", y, x)
             low, high = self._rounded(x), self._rounded(y)
-            low = self.value_of(f"lshr i32 {low}, 16")
-            word = self.value_of(f"or i32 {low}, {self.value_of(f'and i32 {high}, -65536')}")
-            return self.value_of(f"bitcast i32 {word} to <2 x bfloat>")
-        vector = self.value_of(f"insertelement <2 x float> poison, float {x}, i32 0")
-        vector = self.value_of(f"insertelement <2 x float> {vector}, float {y}, i32 1")
-        return self.value_of(f"fptrunc <2 x float> {vector} to <2 x half>")
+            low = low >> 16
+            word = low | high & -65536
+            return word.to("bitcast", "<2 x bfloat>")
+        return self.b.packed([x, y]).to("fptrunc", "<2 x half>")
 
-    def _rounded(self, number: str) -> str:
+    def _rounded(self, number: Value) -> Value:
         """A number whose upper 16 bits are the nearest bfloat16."""
-        op = self.value_of
-        bits = op(f"bitcast float {number} to i32")
-        last = op(f"and i32 {op(f'lshr i32 {bits}, 16')}, 1")
-        rounded = op(f"add i32 {op(f'add i32 {bits}, 32767')}, {last}")
-        nan = op(f"fcmp uno float {number}, {number}")
-        return op(f"select i1 {nan}, i32 {op(f'or i32 {bits}, 4194304')}, i32 {rounded}")
+        bits = number.to("bitcast", "i32")
+        last = bits >> 16 & 1
+        rounded = bits + 32767 + last
+        nan = self.b.compare_floats("uno", number, number)
+        return self.b.select(nan, bits | 4194304, rounded)
 
-    def over_row(self, name: str, text: str) -> str:
+    def over_row(self, name: str, text: Value) -> Value:
         """A fold over the threads that share a row."""
         distance = self.products.lanes // 2
         while distance:
@@ -249,71 +232,62 @@ class AttentionEmitter(ThreadEmitter):
             distance //= 2
         return text
 
-    def _exchanged(self, text: str, distance: int) -> str:
+    def _exchanged(self, text: Value, distance: int) -> Value:
         shuffle = "llvm.nvvm.shfl.sync.bfly."
         if self.real == "float":
-            return self.nvvm(f"{shuffle}f32", "-1", text, str(distance), "31", fresh=True)
-        bits = self.value_of(f"bitcast double {text} to <2 x i32>")
-        vector = "poison"
-        for k in range(2):
-            part = self.value_of(f"extractelement <2 x i32> {bits}, i32 {k}")
-            part = self.nvvm(f"{shuffle}i32", "-1", part, str(distance), "31", fresh=True)
-            vector = self.value_of(f"insertelement <2 x i32> {vector}, i32 {part}, i32 {k}")
-        return self.value_of(f"bitcast <2 x i32> {vector} to double")
+            return self.b.nvvm(f"{shuffle}f32", -1, text, distance, 31, fresh=True)
+        bits = text.to("bitcast", "<2 x i32>")
+        parts = [
+            self.b.nvvm(f"{shuffle}i32", -1, self.b.extract(bits, k), distance, 31, fresh=True)
+            for k in range(2)
+        ]
+        return self.b.packed(parts).to("bitcast", "double")
 
     # Global memory.
 
-    def matrix(self, view: Matrices, places: Sequence[str]) -> str:
+    def matrix(self, view: Matrices, places: Sequence[Word]) -> Value:
         """The first element of one matrix."""
-        op, ty = self.value_of, self.index_type
-        at = str(view.offset)
+        at = view.offset
         for place, stride in zip(places, view.batch, strict=True):
             if stride:
-                at = op(f"add {ty} {at}, {op(f'mul {ty} {place}, {stride}')}")
-        return self._address(view.array.dtype, self.pointers[view.array], at)
+                at = at + place * stride
+        return self.b.element_at(view.array.dtype, self.b.pointers[view.array], at)
 
-    def element(self, base: str, view: Matrices, row: str, column: str) -> str:
+    def element(self, base: Word, view: Matrices, row: Value, column: Word) -> str:
         """The place of an element of a matrix."""
-        op, ty = self.value_of, self.index_type
-        at = op(f"mul {ty} {row}, {view.row}")
+        at = row * view.row
         if view.column:
-            at = op(f"add {ty} {at}, {op(f'mul {ty} {column}, {view.column}')}")
-        return self._address(view.array.dtype, base, at)
+            at = at + column * view.column
+        return self.b.element_at(view.array.dtype, base, at)
 
-    def read(self, view: Matrices, place: str) -> str:
+    def read(self, view: Matrices, place: Word) -> Value:
         """An element as a number of the sums' dtype."""
         item = view.array.dtype.itemsize
         if item >= 4:
-            value = self.fresh_of(
-                f"load {SCALAR_TYPES[view.array.dtype]}, ptr {place}, align {item}"
-            )
+            value = self.b.load(SCALAR_TYPES[view.array.dtype], place, align=item)
             return value
         half = "half" if self.step.element == "f16" else "bfloat"
-        value = self.fresh_of(f"load {half}, ptr {place}, align 2")
-        return self.value_of(f"fpext {half} {value} to float")
+        value = self.b.load(half, place, align=2)
+        return value.to("fpext", "float")
 
-    def write(self, view: Matrices, place: str, texts: Sequence[str]) -> None:
+    def write(self, view: Matrices, place: Word, texts: Sequence[Value]) -> None:
         """Store neighbours: one, or as many as lie side by side, aligned."""
         item, count = view.array.dtype.itemsize, len(texts)
         if item == 2:
             padded_texts = [*texts, *texts][: max(count, 2)]
             vectors = [self.pair(*padded_texts[k : k + 2]) for k in range(0, count, 2)]
-            half = "half" if self.step.element == "f16" else "bfloat"
             if count == 1:
-                one = self.value_of(f"extractelement <2 x {half}> {vectors[0]}, i32 0")
-                self.lines.append(f"  store {half} {one}, ptr {place}, align 2")
+                one = self.b.extract(vectors[0], 0)
+                self.b.store(one, place, align=2)
                 return
             for k, vector in enumerate(vectors):
-                at = self.value_of(f"getelementptr i8, ptr {place}, i32 {4 * k}")
-                self.lines.append(f"  store <2 x {half}> {vector}, ptr {GLOBAL}{at}, align 4")
+                at = self.b.offset(place, 4 * k, "i8")
+                self.b.store(vector, at, align=4)
             return
         if count == 1:
-            self.lines.append(f"  store {self.real} {texts[0]}, ptr {place}, align {item}")
+            self.b.store(texts[0], place, align=item)
             return
-        vector, ty = "poison", f"<{count} x {self.real}>"
-        for k, text in enumerate(texts):
-            vector = self.value_of(f"insertelement {ty} {vector}, {self.real} {text}, i32 {k}")
-        self.lines.append(f"  store {ty} {vector}, ptr {place}, align {count * item}")
+        self.b.store(self.b.packed(texts), place, align=count * item)
 
     def together(self, view: Matrices, width: int) -> int:
         """How many neighbours of a result are stored at a time."""
@@ -325,19 +299,19 @@ class AttentionEmitter(ThreadEmitter):
 
     # Walks.
 
-    def zeros(self, count: int) -> list[str]:
+    def zeros(self, count: int) -> list[Value]:
         return [self.zero] * count
 
-    def carried(self, texts: Sequence[str]) -> Values:
+    def carried(self, texts: Sequence[Value]) -> Values:
         return [Carried(text, True, self.real) for text in texts]
 
     def repeat(
-        self, first: Number, last: Number, values: Values, body: Callable[[str, Values], Values]
+        self, first: Number, last: Number, values: Values, body: Callable[[Value, Values], Values]
     ) -> Values:
         """for i in range(first, last), written out where there are no trips."""
         if isinstance(first, int) and isinstance(last, int) and first >= last:
             return values
-        return self._loop(str(first), str(last), 1, values, body)
+        return self.loops.loop(first, last, 1, values, body)
 
 
 def _small(step: AttentionStep, tile: AttentionTile) -> bool:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping, Sequence
 
+from ...cuda.emitter import Word
 from ...cuda.target import CudaTarget
-from ...llvm.instructions import number
+from ...llvm.builder import Value
 from ...loop_ir.kernel import Array
 from .cuda_attention import LN_2, LOG2_E
 from .cuda_plan import AttentionStep, AttentionTile
@@ -18,13 +19,13 @@ class ForwardEmitter(BlockEmitter):
     """y and lse. Carries of each row the largest score so far, this thread's sum of exponentials, and
     sums of values."""
 
-    def start(self) -> list[str]:
+    def start(self) -> list[Value]:
         # Scores are scaled when exponents are made of them, if nothing comes in between.
         self.raw = self.fast and self.step.bias is None and self.step.scale > 0
         rows = self.products.held_rows
         return [self.never] * rows + self.zeros(rows + self.held)
 
-    def visit(self, block: str, values: list[str], stage: str, hides: bool) -> list[str]:
+    def visit(self, block: Word, values: list[Value], stage: Word, hides: bool) -> list[Value]:
         rows, n = self.products.held_rows, self.products.held_columns
         tops, totals, sums = values[:rows], values[rows : 2 * rows], values[2 * rows :]
         scores = self.products_of(0, block, stage)
@@ -54,96 +55,96 @@ class ForwardEmitter(BlockEmitter):
         sums = self.add(0, sums, weights, block, stage)
         return [*new_tops, *new_totals, *sums]
 
-    def _largest(self, texts: Sequence[str]) -> str:
+    def _largest(self, texts: Sequence[Value]) -> Value:
         while len(texts) > 1:
             pairs = zip(texts[::2], texts[1::2], strict=True)
             texts = [self.real_op("maxnum", x, y) for x, y in pairs]
         return texts[0]
 
-    def _sum(self, texts: Sequence[str]) -> str:
+    def _sum(self, texts: Sequence[Value]) -> Value:
         while len(texts) > 1:
             texts = [
                 self.real_op("fadd", x, y) for x, y in zip(texts[::2], texts[1::2], strict=True)
             ]
         return texts[0]
 
-    def _shift(self, top: str) -> str:
+    def _shift(self, top: Value) -> Value:
         """What is added to exponents: minus the largest score; nothing if nothing has been seen."""
-        nothing = self.value_of(f"fcmp oeq {self.real} {top}, {self.never}")
-        top = self.value_of(f"select i1 {nothing}, {self.real} {self.zero}, {self.real} {top}")
+        nothing = self.b.compare_floats("oeq", top, self.never)
+        top = self.b.select(nothing, self.zero, top)
         return self.negative(self.times(top, self.factor) if self.raw else top)
 
-    def _exponent(self, score: str, shift: str) -> str:
+    def _exponent(self, score: Value, shift: Value) -> Value:
         return self.less(score, shift) if self.raw else self.real_op("fadd", score, shift)
 
-    def finish(self, values: list[str]) -> None:
-        rows, op = self.products.held_rows, self.value_of
+    def finish(self, values: list[Value]) -> None:
+        rows = self.products.held_rows
         tops, totals, sums = values[:rows], values[rows : 2 * rows], values[2 * rows :]
-        held, real = len(sums) // rows, self.real
+        held = len(sums) // rows
         y, lse = self.step.results
         parts = self.step.parts > 1
         places = [self.part, *self.places] if parts else self.places
         base = self.matrix(lse, places)
-        first = op(f"and i32 {self.tid}, {self.products.lanes - 1}")
-        owner = op(f"icmp eq i32 {first}, 0")
+        first = self.tid & self.products.lanes - 1
+        owner = first.eq(0)
         if self.tile.slices(self.step) > 1:
-            owner = op(f"and i1 {owner}, {op(f'icmp eq {self.index_type} {self.slice}, 0')}")
-        one = number(1.0, self.step.real)
+            owner = owner & self.slice.eq(0)
+        one = self.number(1.0)
         for r in range(rows):
             total = self.over_row("fadd", totals[r])
-            nothing = op(f"fcmp oeq {real} {total}, {self.zero}")
+            nothing = self.b.compare_floats("oeq", total, self.zero)
             share = self.real_op("fdiv", one, total)
             if parts:
-                share = op(f"select i1 {nothing}, {real} {self.zero}, {real} {share}")
+                share = self.b.select(nothing, self.zero, share)
             for k in range(r * held, (r + 1) * held):
                 sums[k] = self.real_op("fmul", sums[k], share)
             top = self.times(tops[r], self.factor) if self.raw else tops[r]
             found = self.real_op("fadd", top, self.logarithm(total))
             found = self.times(found, LN_2) if self.fast else found
-            other = number(float("-inf") if parts else NAN, self.step.real)
-            found = op(f"select i1 {nothing}, {real} {other}, {real} {found}")
+            other = self.number(float("-inf") if parts else NAN)
+            found = self.b.select(nothing, other, found)
             mine = owner
             if self.step.rows % self.tile.height:
-                there = op(f"icmp slt {self.index_type} {self.rows[r]}, {self.step.rows}")
-                mine = op(f"and i1 {owner}, {there}")
-            with self.only_if(mine):
-                self.write(lse, self.element(base, lse, self.rows[r], "0"), [found])
+                there = self.rows[r] < self.step.rows
+                mine = owner & there
+            with self.b.when(mine):
+                self.write(lse, self.element(base, lse, self.rows[r], 0), [found])
         self.store_sums(y, self.step.width, sums, places)
 
 
 class BackwardEmitter(BlockEmitter):
     """What both derivatives share: weights from lse, slopes from `share`."""
 
-    def start(self) -> list[str]:
+    def start(self) -> list[Value]:
         if self.step.kind == "queries":
             _, lse, share = self.step.given
-            last = str(self.step.rows - 1)
-            rows = [
-                self.least(r, last) if self.step.rows % self.tile.height else r for r in self.rows
-            ]
+            last = self.step.rows - 1
+            rows = self.rows
+            if self.step.rows % self.tile.height:
+                rows = [self.indices.least(r, last) for r in rows]
             self.row_shifts, self.row_shares = (
-                [self.read(v, self.element(base, v, r, "0")) for r in rows]
+                [self.read(v, self.element(base, v, r, 0)) for r in rows]
                 for v, base in ((v, self.matrix(v, self.places)) for v in (lse, share))
             )
             self.row_shifts = [self._shift(x) for x in self.row_shifts]
         return self.zeros(self.held * len(self.step.sums))
 
-    def _shift(self, lse: str) -> str:
+    def _shift(self, lse: Value) -> Value:
         """What is added to exponents."""
         return self.negative(self.times(lse, LOG2_E) if self.fast else lse)
 
-    def _column_numbers(self, stage: str) -> tuple[list[str], list[str]]:
+    def _column_numbers(self, stage: Value) -> tuple[list[Value], list[Value]]:
         """lse and share of the columns."""
         found = []
         for panel in self.vectors:
             columns = [self.products.column(j) for j in range(self.products.held_columns)]
             found.append(
-                [panel.load(panel.at(stage, panel.offset(c, "0", 0), 0), 1)[0] for c in columns]
+                [panel.load(panel.at(stage, panel.offset(c, 0, 0), 0), 1)[0] for c in columns]
             )
         shifts, shares = found
         return [self._shift(x) for x in shifts], shares
 
-    def visit(self, block: str, values: list[str], stage: str, hides: bool) -> list[str]:
+    def visit(self, block: Word, values: list[Value], stage: Word, hides: bool) -> list[Value]:
         rows, n = self.products.held_rows, self.products.held_columns
         scores = self.products_of(0, block, stage)
         if self.step.kind == "keys":
@@ -170,7 +171,7 @@ class BackwardEmitter(BlockEmitter):
             new += self.add(1, values[self.held :], weights, block, stage)
         return new
 
-    def finish(self, values: list[str]) -> None:
+    def finish(self, values: list[Value]) -> None:
         sums = [self.times(x, self.step.scale) for x in values[: self.held]]
         self.store_sums(self.step.results[0], self.step.sums[0][1], sums, self.places)
         if self.step.kind == "keys":

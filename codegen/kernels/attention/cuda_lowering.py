@@ -216,5 +216,5 @@ def _launch(builder: ProgramBuilder, step: AttentionStep, tile: AttentionTile) -
     e = attention_emitter(step, tile, builder.target, builder.definitions, alignments)
     e.body()
     hint = f"attention_{step.kind}"
-    name = builder.emitted(e, hint, tile.threads, list(alignments.values()))
-    return device.Launch(name, (tile.blocks(step), 1, 1), tuple(map(builder.ref, e.arrays)))
+    name = builder.emitted(e.b, hint, tile.threads, list(alignments.values()))
+    return device.Launch(name, (tile.blocks(step), 1, 1), tuple(map(builder.ref, e.b.arrays)))

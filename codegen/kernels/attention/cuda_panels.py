@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-from ...cuda.emitter import GLOBAL
+from ...cuda.emitter import Word
+from ...llvm.builder import Value, constant
 from ...llvm.instructions import SCALAR_TYPES
 from ...llvm.loops import Values
 from ..matmul.cuda_tiles import CHUNK
@@ -23,11 +24,6 @@ if TYPE_CHECKING:
 
 
 WRITTEN_OUT = 8  # units of a thread below each other; more of them are a loop
-
-
-def bare(pointer: str) -> str:
-    """A pointer without its address space."""
-    return pointer.rsplit(" ", 1)[-1]
 
 
 class Panel:
@@ -54,8 +50,8 @@ class Panel:
         self.line = self.item if crosswise else line_bytes(length, self.item)
         self.nbytes = lines * self.line
         self.unit = self.item if crosswise else self._unit()
-        self.asynchronous = e.device.arch >= 80 and self.unit >= 4
-        self.base = ""
+        self.asynchronous = e.b.device.arch >= 80 and self.unit >= 4
+        self.base: Word = ""
 
     def _unit(self) -> int:
         """Bytes that are copied together."""
@@ -70,10 +66,10 @@ class Panel:
 
     # From memory to shared memory.
 
-    def stand(self, places: Sequence[str]) -> None:
+    def stand(self, places: Sequence[Word]) -> None:
         """Find this thread's part of the copies; `places` are the batch's indices."""
-        e, op, view = self.e, self.e.value_of, self.view
-        ty, threads = e.index_type, e.tile.threads
+        e, view = self.e, self.view
+        threads = e.tile.threads
         self.base = e.matrix(view, places)
         units = -(-self.length * self.item // self.unit)
         per_unit = self.unit // self.item
@@ -81,133 +77,140 @@ class Panel:
         self.across = -(-units // threads)  # passes for one line
         self.units = units
         thread = e.tid
-        self.mine = ""
+        self.mine: Word = ""
         if self.across == 1:
             if self.passes * units < threads:
-                self.mine = op(f"icmp ult i32 {thread}, {self.passes * units}")
-            self.first = op(f"udiv i32 {thread}, {units}") if self.passes > 1 else "0"
-            place = op(f"urem i32 {thread}, {units}") if units < threads else thread
+                self.mine = thread.ult(self.passes * units)
+            self.first = thread // units if self.passes > 1 else 0
+            place = thread % units if units < threads else thread
             if self.passes == 1 and self.mine:
-                place = op(f"select i1 {self.mine}, i32 {thread}, i32 0")
+                place = self.e.b.select(self.mine, thread, 0)
         else:
-            self.first, place = "0", thread
-        self.column = op(f"mul i32 {place}, {per_unit}") if per_unit > 1 else place
-        inside = op(f"mul i32 {place}, {self.unit}")
-        row = op(f"mul i32 {self.first}, {self.line}")
-        self.target = op(f"add i32 {op(f'add i32 {row}, {inside}')}, {self.start}")
-        column = op(f"mul {ty} {e.widened(self.column)}, {view.column}")
-        row = op(f"mul {ty} {e.widened(self.first)}, {view.row}")
-        self.source = op(f"add {ty} {row}, {column}")
+            self.first, place = 0, thread
+        self.column = place * per_unit if per_unit > 1 else place
+        inside = place * self.unit
+        row = self.first * self.line
+        self.target = row + inside + self.start
+        column = e.b.widened(self.column) * view.column
+        row = e.b.widened(self.first) * view.row
+        self.source = row + column
 
-    def copy(self, first: str, stage: str, column: str = "0") -> None:
+    def copy(self, first: Word, stage: Word, column: Word = 0) -> None:
         """Begin to copy the rows from `first` on, and their columns from `column` on, to a stage."""
-        e, op, ty = self.e, self.e.value_of, self.e.index_type
-        start = op(f"add {ty} {op(f'mul {ty} {first}, {self.view.row}')}, {self.source}")
-        if column != "0":
-            more = op(f"mul {ty} {column}, {self.view.column}")
-            start = op(f"add {ty} {start}, {more}")
-        target = op(f"add i32 {self.target}, {stage}")
-        row = op(f"add {ty} {first}, {e.widened(self.first)}")
+        e = self.e
+        start = first * self.view.row + self.source
+        if column != 0:
+            more = column * self.view.column
+            start = start + more
+        target = self.target + stage
+        row = e.indices.as_index(first) + e.b.widened(self.first)
         threads, per_unit = e.tile.threads, self.unit // self.item
         for c in range(self.across):
             mine = self.mine
             if (c + 1) * threads > self.units and self.across > 1:
-                mine = op(f"icmp ult i32 {e.tid}, {self.units - c * threads}")
+                mine = e.tid.ult(self.units - c * threads)
             inside = ""
-            if column != "0" or (self.length > self.width):
-                at = op(f"add {ty} {column}, {e.widened(self.column)}")
-                at = op(f"add {ty} {at}, {c * threads * per_unit}")
-                inside = op(f"icmp slt {ty} {at}, {self.width}")
-            start_c = op(f"add {ty} {start}, {c * threads * per_unit * self.view.column}")
-            target_c = op(f"add i32 {target}, {c * threads * self.unit}")
+            if column != 0 or (self.length > self.width):
+                at = column + e.b.widened(self.column)
+                at = at + c * threads * per_unit
+                inside = at < self.width
+            start_c = start + c * threads * per_unit * self.view.column
+            target_c = target + c * threads * self.unit
             self._copy_lines(row, start_c, target_c, mine, inside)
 
-    def _copy_lines(self, row: str, start: str, target: str, mine: str, inside: str) -> None:
+    def _copy_lines(
+        self, row: Value, start: Value, target: Value, mine: Word, inside: Word
+    ) -> None:
         """Units below each other: `row` is the first one's row, `start` its place in memory."""
-        op, ty = self.e.value_of, self.e.index_type
         step = self.passes * WRITTEN_OUT
         if self.lines <= 2 * step:
-            self._lines(range(0, self.lines, self.passes), "0", row, start, target, mine, inside)
+            self._lines(range(0, self.lines, self.passes), 0, row, start, target, mine, inside)
             return
 
-        def some(first: str, values: Values) -> Values:
-            narrow = self.e.narrowed(first)
-            below = op(f"add {ty} {start}, {op(f'mul {ty} {first}, {self.view.row}')}")
-            place = op(f"add i32 {target}, {op(f'mul i32 {narrow}, {self.line}')}")
-            at = op(f"add {ty} {row}, {first}")
+        def some(first: Value, values: Values) -> Values:
+            narrow = self.e.b.narrowed(first)
+            below = start + first * self.view.row
+            place = target + narrow * self.line
+            at = row + first
             lines = range(0, step, self.passes)
             self._lines(lines, narrow, at, below, place, mine, inside)
             return []
 
-        self.e._loop("0", str(self.lines), step, [], some)
+        self.e.loops.loop(0, self.lines, step, [], some)
 
     def _lines(
-        self, lines: range, first: str, row: str, start: str, target: str, mine: str, inside: str
+        self,
+        lines: range,
+        first: Word,
+        row: Value,
+        start: Value,
+        target: Value,
+        mine: Value,
+        inside: Value,
     ) -> None:
-        e, op, ty = self.e, self.e.value_of, self.e.index_type
-        whole = self.lines % (lines.stop if first != "0" else self.passes) == 0
+        e = self.e
+        whole = self.lines % (lines.stop if first != 0 else self.passes) == 0
         for p in lines:
             here, there = mine, inside
-            if not whole and self.passes > 1 and (first != "0" or p + self.passes > self.lines):
-                line = op(f"add i32 {first}, {self.first}")
-                here = e.both(here, op(f"icmp slt i32 {line}, {self.lines - p}"))
+            if not whole and self.passes > 1 and (first != 0 or p + self.passes > self.lines):
+                line = first + self.first
+                here = e.both(here, line < self.lines - p)
             if self.total % self.lines:
-                below = op(f"icmp slt {ty} {op(f'add {ty} {row}, {p}')}, {self.total}")
+                below = row + p < self.total
                 there = e.both(there, below)
-            with e.only_if(here) if here else nullcontext():
-                source = op(f"add {ty} {start}, {p * self.view.row}")
-                self._move(source, op(f"add i32 {target}, {p * self.line}"), there)
+            with e.b.when(here) if here else nullcontext():
+                source = start + p * self.view.row
+                self._move(source, target + p * self.line, there)
 
-    def _move(self, source: str, target: str, there: str) -> None:
+    def _move(self, source: Value, target: Value, there: Value) -> None:
         """One unit; zeros where `there` is false."""
-        e, op, ty = self.e, self.e.value_of, self.e.index_type
+        e = self.e
         if there:
-            source = op(f"select i1 {there}, {ty} {source}, {ty} 0")
+            source = self.e.b.select(there, source, 0)
         element = SCALAR_TYPES[self.view.array.dtype]
-        pointer = op(f"getelementptr {element}, ptr {self.base}, {ty} {source}")
+        pointer = self.e.b.offset(self.base, source, element)
         place = e.shared_at(target)
         if self.asynchronous:
             kind = "cg" if self.unit == CHUNK else "ca"
             name = f"llvm.nvvm.cp.async.{kind}.shared.global.{self.unit}"
-            operands = [bare(place), pointer]
+            operands: list[Value] = [place, pointer]
             if there:
-                operands.append(op(f"select i1 {there}, i32 {self.unit}, i32 0"))
-            e.nvvm(f"{name}.s" if there else name, *operands)
+                operands.append(self.e.b.select(there, constant("i32", self.unit), 0))
+            e.b.nvvm(f"{name}.s" if there else name, *operands)
             return
         word = f"i{8 * min(self.unit, 4)}"
         word = f"<{self.unit // 4} x i32>" if self.unit > 4 else word
-        value = e.fresh_of(f"load {word}, ptr {GLOBAL}{pointer}, align {self.unit}")
+        value = e.b.load(word, pointer, align=self.unit)
         if there:
-            zero = "zeroinitializer" if self.unit > 4 else "0"
-            value = op(f"select i1 {there}, {word} {value}, {word} {zero}")
-        e.lines.append(f"  store {word} {value}, ptr {place}, align {self.unit}")
+            zero = "zeroinitializer" if self.unit > 4 else 0
+            value = self.e.b.select(there, value, zero)
+        e.b.store(value, place, align=self.unit)
 
     # In shared memory.
 
-    def offset(self, line: str, chunk: str, size: int) -> str:
+    def offset(self, line: Word, chunk: Word, size: int) -> Word:
         """The byte of a stage at which a piece of `size` bytes of a line begins."""
-        op = self.e.value_of
-        text = op(f"mul i32 {line}, {self.line}") if line != "0" else "0"
-        if chunk != "0":
-            text = op(f"add i32 {text}, {op(f'mul i32 {chunk}, {size}')}")
+        text = line * self.line if line != 0 else 0
+        if chunk != 0:
+            text = text + chunk * size
         return text
 
-    def at(self, stage: str, offset: str, lines: int, nbytes: int = 0) -> str:
+    def at(self, stage: Value, offset: Value, lines: int, nbytes: int = 0) -> Value:
         """The place `lines` lines and some bytes after an offset."""
-        text = self.e.value_of(f"add i32 {offset}, {stage}")
+        text = offset + stage
         return self.e.shared_at(text, self.start + lines * self.line + nbytes)
 
-    def load(self, place: str, count: int) -> list[str]:
+    def load(self, place: Value, count: int) -> list[Value]:
         """`count` neighbours, as numbers of the sums' dtype."""
         e = self.e
         stored = {"f16": "half", "bf16": "bfloat", "f32": "float", "f64": "double"}[e.step.element]
         if self.item >= 4:
             stored = SCALAR_TYPES[self.view.array.dtype]
         ty = f"<{count} x {stored}>" if count > 1 else stored
-        value = e.fresh_of(f"load {ty}, ptr {place}, align {math.gcd(count * self.item, CHUNK)}")
+        value = e.b.load(ty, place, align=math.gcd(count * self.item, CHUNK))
         if stored in ("half", "bfloat"):
             wide = f"<{count} x float>" if count > 1 else "float"
-            value, ty = e.value_of(f"fpext {ty} {value} to {wide}"), wide
+            value, ty = value.to("fpext", wide), wide
         if count == 1:
             return [value]
-        return [e.value_of(f"extractelement {ty} {value}, i32 {k}") for k in range(count)]
+        return [e.b.extract(value, k) for k in range(count)]

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ...cuda.emitter import Word
+from ...llvm.builder import Value
 from ...llvm.instructions import SCALAR_TYPES, suffix
 from ...llvm.loops import Values
 from .cuda_panels import Panel
@@ -31,40 +33,39 @@ class Products:
 
     def __init__(self, e: AttentionEmitter) -> None:
         self.e = e
-        tile, op = e.tile, e.value_of
-        self.lane = op(f"and i32 {e.tid}, 31")
-        warp = op(f"lshr i32 {e.tid}, 5")
-        self.warp_row = op(f"mul i32 {warp}, {tile.rows}") if tile.warps > 1 else "0"
+        tile = e.tile
+        self.lane = e.tid & 31
+        warp = e.tid >> 5
+        self.warp_row = warp * tile.rows if tile.warps > 1 else 0
         self.sum_type = SCALAR_TYPES[e.step.real]
 
-    def _bits(self, shift: int, mask: int, scale: int = 1) -> str:
+    def _bits(self, shift: int, mask: int, scale: int = 1) -> Value:
         """Some bits of the lane's number, times `scale`."""
-        op = self.e.value_of
-        bits = op(f"lshr i32 {self.lane}, {shift}") if shift else self.lane
-        bits = op(f"and i32 {bits}, {mask}") if mask < 31 >> shift else bits
-        return op(f"mul i32 {bits}, {scale}") if scale > 1 else bits
+        bits = self.lane >> shift if shift else self.lane
+        bits = bits & mask if mask < 31 >> shift else bits
+        return bits * scale if scale > 1 else bits
 
     # Where this thread's part of a panel begins, which is the same for all blocks of columns.
 
-    def as_rows(self, panel: Panel) -> str:
+    def as_rows(self, panel: Panel) -> Value:
         """Of a panel that is the left operand of scores."""
         raise NotImplementedError
 
-    def as_columns(self, panel: Panel) -> str:
+    def as_columns(self, panel: Panel) -> Value:
         """Of one that is the right operand of scores."""
         raise NotImplementedError
 
-    def as_summed(self, panel: Panel) -> str:
+    def as_summed(self, panel: Panel) -> Value:
         """Of one whose lines are summed."""
         raise NotImplementedError
 
     # What a thread has.
 
-    def row(self, r: int) -> str:
+    def row(self, r: int) -> Value:
         """The number of a thread's row in its block."""
         raise NotImplementedError
 
-    def column(self, j: int) -> str:
+    def column(self, j: int) -> Value:
         """The number of a thread's column among those of the block of columns."""
         raise NotImplementedError
 
@@ -72,19 +73,19 @@ class Products:
         """How many elements of one row of a sum a thread has."""
         return width // self.lanes
 
-    def sum_column(self, k: int) -> str:
+    def sum_column(self, k: int) -> Value:
         """The column of a thread's k-th element of a row of a sum; `neighbours` lie side by side."""
         raise NotImplementedError
 
     def scores(
-        self, sums: Sequence[str], left: Panel, at: str, right: Panel, stage: str
-    ) -> list[str]:
+        self, sums: Sequence[Value], left: Panel, at: Word, right: Panel, stage: Word
+    ) -> list[Value]:
         """Products of the rows and columns in two panels, added to `sums`."""
         raise NotImplementedError
 
     def accumulate(
-        self, sums: Sequence[str], weights: Sequence[str], panel: Panel, stage: str
-    ) -> list[str]:
+        self, sums: Sequence[Value], weights: Sequence[Value], panel: Panel, stage: Value
+    ) -> list[Value]:
         """`sums`, and the columns in a panel times their weights."""
         raise NotImplementedError
 
@@ -103,41 +104,40 @@ class PlainProducts(Products):
         self.neighbours = 16 // self.size
         self.held_rows, self.held_columns = e.tile.rows // 4, e.tile.columns // 8
         self.weight_line = line_bytes(e.tile.columns, self.size)
-        op = e.value_of
-        self.first_row = op(f"add i32 {self.warp_row}, {self._bits(3, 3)}")
-        at = op(f"mul i32 {self.first_row}, {self.weight_line}")
-        self.row_at, self.weight_at = at, op(f"add i32 {at}, {self._bits(0, 7, self.size)}")
+        self.first_row = self.warp_row + self._bits(3, 3)
+        at = self.first_row * self.weight_line
+        self.row_at, self.weight_at = at, at + self._bits(0, 7, self.size)
 
-    def as_rows(self, panel: Panel) -> str:
-        return panel.offset(self.first_row, "0", 0)
+    def as_rows(self, panel: Panel) -> Value:
+        return panel.offset(self.first_row, 0, 0)
 
-    def as_columns(self, panel: Panel) -> str:
-        return panel.offset(self._bits(0, 7), "0", 0)
+    def as_columns(self, panel: Panel) -> Value:
+        return panel.offset(self._bits(0, 7), 0, 0)
 
-    def as_summed(self, panel: Panel) -> str:
+    def as_summed(self, panel: Panel) -> Value:
         return self._bits(0, 7, self.neighbours * panel.item)
 
-    def row(self, r: int) -> str:
-        return self.e.value_of(f"add i32 {self.first_row}, {4 * r}")
+    def row(self, r: int) -> Value:
+        return self.first_row + 4 * r
 
-    def column(self, j: int) -> str:
-        return self.e.value_of(f"add i32 {self._bits(0, 7)}, {8 * j}")
+    def column(self, j: int) -> Value:
+        return self._bits(0, 7) + 8 * j
 
-    def sum_column(self, k: int) -> str:
-        op, n = self.e.value_of, self.neighbours
-        first = op(f"mul i32 {self._bits(0, 7)}, {n}")
-        return op(f"add i32 {first}, {k // n * n * 8 + k % n}")
+    def sum_column(self, k: int) -> Value:
+        n = self.neighbours
+        first = self._bits(0, 7) * n
+        return first + (k // n * n * 8 + k % n)
 
     def scores(
-        self, sums: Sequence[str], left: Panel, at: str, right: Panel, stage: str
-    ) -> list[str]:
-        n, op = self.neighbours, self.e.value_of
+        self, sums: Sequence[Value], left: Panel, at: Word, right: Panel, stage: Word
+    ) -> list[Value]:
+        n = self.neighbours
         item, row, column = left.item, self.as_rows(left), self.as_columns(right)
 
-        def step(k: str, carried: Values) -> Values:
+        def step(k: Word, carried: Values) -> Values:
             found = [c.text for c in carried]
-            begin = op(f"mul i32 {self.e.narrowed(k)}, {item}")
-            here, there = op(f"add i32 {at}, {begin}"), op(f"add i32 {stage}, {begin}")
+            begin = self.e.b.narrowed(k) * item
+            here, there = at + begin, stage + begin
             xs = [left.load(left.at(here, row, 4 * r), n) for r in range(self.held_rows)]
             for j in range(self.held_columns):
                 y = right.load(right.at(there, column, 8 * j), n)
@@ -147,24 +147,24 @@ class PlainProducts(Products):
                         found[place] = self._multiply_add(u, v, found[place])
             return self.e.carried(found)
 
-        values = self.e._loop("0", str(left.length), n, self.e.carried(sums), step)
+        values = self.e.loops.loop(0, left.length, n, self.e.carried(sums), step)
         return [c.text for c in values]
 
     def accumulate(
-        self, sums: Sequence[str], weights: Sequence[str], panel: Panel, stage: str
-    ) -> list[str]:
-        e, n, op = self.e, self.neighbours, self.e.value_of
+        self, sums: Sequence[Value], weights: Sequence[Value], panel: Panel, stage: Value
+    ) -> list[Value]:
+        e, n = self.e, self.neighbours
         self._put(weights)
         held, offset = len(sums) // self.held_rows, self.as_summed(panel)
 
-        def step(j: str, carried: Values) -> Values:
+        def step(j: Word, carried: Values) -> Values:
             found = [c.text for c in carried]
-            at = op(f"add i32 {self.row_at}, {op(f'mul i32 {e.narrowed(j)}, {self.size}')}")
+            at = self.row_at + e.b.narrowed(j) * self.size
             xs = [
                 self._take(e.shared_at(at, e.weights_at + 4 * r * self.weight_line))
                 for r in range(self.held_rows)
             ]
-            begin = op(f"add i32 {stage}, {op(f'mul i32 {e.narrowed(j)}, {panel.line}')}")
+            begin = stage + e.b.narrowed(j) * panel.line
             for line in range(n):
                 for k in range(0, held, n):
                     place = panel.at(begin, offset, line, 8 * k * panel.item)
@@ -176,31 +176,29 @@ class PlainProducts(Products):
                             )
             return self.e.carried(found)
 
-        values = e._loop("0", str(e.tile.columns), n, self.e.carried(sums), step)
+        values = e.loops.loop(0, e.tile.columns, n, self.e.carried(sums), step)
         return [c.text for c in values]
 
     def finish_reading(self) -> None:
-        self.e.nvvm("llvm.nvvm.bar.warp.sync", "-1")
+        self.e.b.nvvm("llvm.nvvm.bar.warp.sync", -1)
 
-    def _put(self, weights: Sequence[str]) -> None:
+    def _put(self, weights: Sequence[Value]) -> None:
         """Show the weights to the other threads of the warp."""
         e = self.e
         for k, text in enumerate(weights):
             r, j = divmod(k, self.held_columns)
             place = e.shared_at(self.weight_at, self._weight(r, j))
-            e.lines.append(f"  store {self.sum_type} {text}, ptr {place}, align {self.size}")
-        e.nvvm("llvm.nvvm.bar.warp.sync", "-1")
+            e.b.store(text, place, align=self.size)
+        e.b.nvvm("llvm.nvvm.bar.warp.sync", -1)
 
     def _weight(self, r: int, j: int) -> int:
         """The byte of a weight after this thread's first one."""
         return self.e.weights_at + 4 * r * self.weight_line + 8 * j * self.size
 
-    def _take(self, place: str) -> list[str]:
+    def _take(self, place: Value) -> list[Value]:
         ty = f"<{self.neighbours} x {self.sum_type}>"
-        value = self.e.fresh_of(f"load {ty}, ptr {place}, align 16")
-        return [
-            self.e.value_of(f"extractelement {ty} {value}, i32 {k}") for k in range(self.neighbours)
-        ]
+        value = self.e.b.load(ty, place, align=16)
+        return [self.e.b.extract(value, k) for k in range(self.neighbours)]
 
-    def _multiply_add(self, x: str, y: str, z: str) -> str:
-        return self.e.nvvm(f"llvm.fma.{suffix(self.e.step.real, 1)}", x, y, z)
+    def _multiply_add(self, x: Value, y: Value, z: Value) -> Value:
+        return self.e.b.nvvm(f"llvm.fma.{suffix(self.e.step.real, 1)}", x, y, z)

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ...cuda.intrinsics import INTRINSICS
+from ...cuda.emitter import Word
+from ...llvm.builder import Value
 from ...llvm.loops import Values
 from ..matmul.cuda_tiles import Atom
-from .cuda_panels import Panel, bare
+from .cuda_panels import Panel
 from .cuda_products import Products
 
 if TYPE_CHECKING:
@@ -36,62 +37,60 @@ class TensorProducts(Products):
         self.count = e.tile.rows // atom.m  # small matrices of a warp
         self.ldmatrix = atom.itemsize < 8
 
-    def as_rows(self, panel: Panel) -> str:
-        op, size = self.e.value_of, 16 if self.ldmatrix else panel.item
+    def as_rows(self, panel: Panel) -> Value:
+        size = 16 if self.ldmatrix else panel.item
         line, chunk = (self._bits(0, 15), self._bits(4, 1)) if self.ldmatrix else self._cell
-        return panel.offset(op(f"add i32 {self.warp_row}, {line}"), chunk, size)
+        return panel.offset(self.warp_row + line, chunk, size)
 
-    def as_columns(self, panel: Panel) -> str:
+    def as_columns(self, panel: Panel) -> Value:
         if not self.ldmatrix:
             return panel.offset(*self._cell, panel.item)
-        line = self.e.value_of(f"add i32 {self._bits(0, 7)}, {self._bits(4, 1, 8)}")
+        line = self._bits(0, 7) + self._bits(4, 1, 8)
         return panel.offset(line, self._bits(3, 1), 16)
 
-    def as_summed(self, panel: Panel) -> str:
+    def as_summed(self, panel: Panel) -> Value:
         if self.atom.itemsize == 2:
             return panel.offset(self._bits(0, 15), self._bits(4, 1), 16)
         return panel.offset(self._bits(0, 3, 2), self._bits(2, 7), panel.item)
 
     @property
-    def _cell(self) -> tuple[str, str]:
+    def _cell(self) -> tuple[Value, Value]:
         """The row and column of this thread in a small matrix of rows of four."""
         return self._bits(2, 7), self._bits(0, 3)
 
-    def row(self, r: int) -> str:
-        op = self.e.value_of
-        return op(f"add i32 {op(f'add i32 {self.warp_row}, {self._bits(2, 7)}')}, {8 * r}")
+    def row(self, r: int) -> Value:
+        return self.warp_row + self._bits(2, 7) + 8 * r
 
-    def column(self, j: int) -> str:
-        op = self.e.value_of
-        return op(f"add i32 {self._bits(0, 3, 2)}, {8 * (j // 2) + j % 2}")
+    def column(self, j: int) -> Value:
+        return self._bits(0, 3, 2) + (8 * (j // 2) + j % 2)
 
-    def sum_column(self, k: int) -> str:
+    def sum_column(self, k: int) -> Value:
         return self.column(k)
 
     def scores(
-        self, sums: Sequence[str], left: Panel, at: str, right: Panel, stage: str
-    ) -> list[str]:
+        self, sums: Sequence[Value], left: Panel, at: Word, right: Panel, stage: Word
+    ) -> list[Value]:
         steps = left.length // self.atom.k
         once = min(max(AT_ONCE // (self.count * self.e.tile.columns // 8), 1), steps)
         while steps % once:
             once -= 1
         if once == steps:
             return self._scores(sums, left, at, right, stage, steps)
-        op, nbytes = self.e.value_of, self.atom.k * left.item
+        nbytes = self.atom.k * left.item
 
-        def some(step: str, carried: Values) -> Values:
-            begin = op(f"mul i32 {self.e.narrowed(step)}, {nbytes}")
-            here, there = (op(f"add i32 {begin}, {x}") for x in (at, stage))
+        def some(step: Value, carried: Values) -> Values:
+            begin = self.e.b.narrowed(step) * nbytes
+            here, there = (begin + x for x in (at, stage))
             texts = [c.text for c in carried]
             found = self._scores(texts, left, here, right, there, once)
             return self.e.carried(found)
 
-        values = self.e._loop("0", str(steps), once, self.e.carried(sums), some)
+        values = self.e.loops.loop(0, steps, once, self.e.carried(sums), some)
         return [c.text for c in values]
 
     def _scores(
-        self, sums: Sequence[str], left: Panel, at: str, right: Panel, stage: str, steps: int
-    ) -> list[str]:
+        self, sums: Sequence[Value], left: Panel, at: Value, right: Panel, stage: Value, steps: int
+    ) -> list[Value]:
         """The first `steps` steps of the sum."""
         found = list(sums)
         for step in range(steps):
@@ -102,8 +101,8 @@ class TensorProducts(Products):
         return found
 
     def accumulate(
-        self, sums: Sequence[str], weights: Sequence[str], panel: Panel, stage: str
-    ) -> list[str]:
+        self, sums: Sequence[Value], weights: Sequence[Value], panel: Panel, stage: Value
+    ) -> list[Value]:
         found = list(sums)
         held = len(found) // self.held_rows
         for step in range(self.e.tile.columns // self.atom.k):
@@ -114,21 +113,20 @@ class TensorProducts(Products):
         return found
 
     def _multiply(
-        self, sums: list[str], length: int, i: int, n: int, x: Sequence[str], y: Sequence[str]
+        self, sums: list[Value], length: int, i: int, n: int, x: Sequence[Value], y: Sequence[Value]
     ) -> None:
         """Small matrix i of the rows times the n-th of the columns; `length` sums in a row."""
         name = f"llvm.nvvm.{self.atom.name}"
-        result = INTRINSICS[name].result
         places = [
             (i * self.tall + r) * length + 2 * n + c for r in range(self.tall) for c in range(2)
         ]
-        new = self.e.nvvm(name, *x, *y, *(sums[p] for p in places), fresh=True)
+        new = self.e.b.nvvm(name, *x, *y, *(sums[p] for p in places), fresh=True)
         for k, p in enumerate(places):
-            sums[p] = self.e.value_of(f"extractvalue {result} {new}, {k}")
+            sums[p] = self.e.b.field(new, k)
 
     # Operands.
 
-    def _rows(self, panel: Panel, at: str, i: int, step: int) -> list[str]:
+    def _rows(self, panel: Panel, at: Value, i: int, step: int) -> list[Word]:
         """This thread's part of rows: small matrix i, step of the sum."""
         atom, offset = self.atom, self.as_rows(panel)
         if not self.ldmatrix:
@@ -140,7 +138,7 @@ class TensorProducts(Products):
         place = panel.at(at, offset, 16 * i, 32 * step)
         return [self._converted(x) for x in self._matrices(place, False)]
 
-    def _columns(self, panel: Panel, stage: str, step: int) -> Iterator[list[str]]:
+    def _columns(self, panel: Panel, stage: Value, step: int) -> Iterator[list[Word]]:
         """This thread's part of columns: 8 after the other, step of the sum."""
         atom, offset = self.atom, self.as_columns(panel)
         for n in range(0, self.e.tile.columns, 16 if self.ldmatrix else 8):
@@ -155,7 +153,7 @@ class TensorProducts(Products):
                     self._element(panel, stage, offset, n, first + k) for k in range(0, atom.k, 4)
                 ]
 
-    def _lines(self, panel: Panel, stage: str, step: int, count: int) -> Iterator[list[str]]:
+    def _lines(self, panel: Panel, stage: Word, step: int, count: int) -> Iterator[list[Word]]:
         """This thread's part of what is summed: 8 columns after the other, step of the sum over lines.
 
         Lines come in the order in which `_weights` has them.
@@ -172,7 +170,7 @@ class TensorProducts(Products):
         for n in range(count):
             yield [self._element(panel, stage, offset, j, 8 * n) for j in lines]
 
-    def _weights(self, weights: Sequence[str], i: int, step: int) -> list[str]:
+    def _weights(self, weights: Sequence[Value], i: int, step: int) -> list[Value]:
         """Scores of this thread as rows of an operand: small matrix i, step of the sum."""
         atom, length = self.atom, self.held_columns
         rows = [weights[(self.tall * i + r) * length :][:length] for r in range(self.tall)]
@@ -187,31 +185,30 @@ class TensorProducts(Products):
         ]
         return [self._rounded(x) for x in found] if atom.element == "tf32" else found
 
-    def _pair(self, x: str, y: str) -> str:
+    def _pair(self, x: Value, y: Value) -> Value:
         """Two numbers as one word of the operand."""
         pair = self.e.pair(x, y)
         if self.atom.element == "f16":
             return pair
-        return self.e.value_of(f"bitcast <2 x bfloat> {pair} to i32")
+        return pair.to("bitcast", "i32")
 
-    def _matrices(self, place: str, turned: bool) -> list[str]:
+    def _matrices(self, place: Value, turned: bool) -> list[Value]:
         name = f"llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4{'.trans' if turned else ''}.b16.p3"
-        four = self.e.nvvm(name, bare(place), fresh=True)
-        result = INTRINSICS[name].result
-        return [self.e.value_of(f"extractvalue {result} {four}, {k}") for k in range(4)]
+        four = self.e.b.nvvm(name, place, fresh=True)
+        return [self.e.b.field(four, k) for k in range(4)]
 
-    def _converted(self, word: str) -> str:
+    def _converted(self, word: Value) -> Value:
         """32 bits of an operand as the instruction takes them."""
         match self.atom.element:
             case "f16":
-                return self.e.value_of(f"bitcast i32 {word} to <2 x half>")
+                return word.to("bitcast", "<2 x half>")
             case "tf32":
-                return self._rounded(self.e.value_of(f"bitcast i32 {word} to float"))
+                return self._rounded(word.to("bitcast", "float"))
         return word
 
-    def _rounded(self, number: str) -> str:
-        return self.e.nvvm("llvm.nvvm.f2tf32.rna", number)
+    def _rounded(self, number: Value) -> Value:
+        return self.e.b.nvvm("llvm.nvvm.f2tf32.rna", number)
 
-    def _element(self, panel: Panel, stage: str, offset: str, lines: int, columns: int) -> str:
+    def _element(self, panel: Panel, stage: Value, offset: Value, lines: int, columns: int) -> str:
         (value,) = panel.load(panel.at(stage, offset, lines, columns * panel.item), 1)
         return self._rounded(value) if self.atom.element == "tf32" else value

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import nullcontext
 
+from ...cuda.emitter import Word
+from ...llvm.builder import Value
 from ...llvm.loops import Carried, Values
 from .cuda_attention import LOG2_E, AttentionEmitter, Number
 from .cuda_plan import Matrices
@@ -25,19 +27,19 @@ class BlockEmitter(AttentionEmitter):
     def _stand(self) -> None:
         """The block's rows, slice and part, and its place in the batch."""
         step, tile = self.step, self.tile
-        op, ty, q = self.value_of, self.index_type, self.block_number()
-        place, down = "0", -(-step.rows // tile.height)
+        q = self.b.block_number()
+        place, down = 0, -(-step.rows // tile.height)
         found = []
         for count in (tile.slices(step), down, step.parts, *reversed(step.batch[1:])):
-            place = op(f"urem {ty} {q}, {count}") if count > 1 else "0"
-            q = op(f"udiv {ty} {q}, {count}") if count > 1 else q
+            place = q % count if count > 1 else 0
+            q = q // count if count > 1 else q
             found.append(place)
         slice_, block, self.part, *places = found
         if step.causal and step.kind != "keys":
-            block = op(f"sub {ty} {down - 1}, {block}")  # those with the most work begin first
+            block = down - 1 - block  # those with the most work begin first
         self.places = [q, *reversed(places)] if step.batch else []
-        self.first_row = op(f"mul {ty} {block}, {tile.height}") if down > 1 else "0"
-        self.slice = op(f"mul {ty} {slice_}, {tile.width}") if tile.slices(step) > 1 else "0"
+        self.first_row = block * tile.height if down > 1 else 0
+        self.slice: Word = slice_ * tile.width if tile.slices(step) > 1 else 0
         for panel in self._all_panels:
             panel.stand(self.places)
         for left, right in self.score_panels:  # once, and not in the loops
@@ -47,7 +49,7 @@ class BlockEmitter(AttentionEmitter):
             self.products.as_summed(panel)
         self.bias_base = self.matrix(step.bias, self.places) if step.bias else ""
         self.rows = [
-            op(f"add {ty} {self.first_row}, {self.widened(self.products.row(r))}")
+            self.first_row + self.b.widened(self.products.row(r))
             for r in range(self.products.held_rows)
         ]
 
@@ -57,64 +59,60 @@ class BlockEmitter(AttentionEmitter):
         n, height = tile.columns, tile.height
         self.begin: Number = 0
         self.end: Number = step.columns  # of what may be seen at all
-        first: Number = 0 if self.first_row == "0" else self.first_row
+        first = self.first_row
         if step.parts > 1:
-            self.begin = self.product(self.part, step.length)
-            self.end = self.lesser(self.sum_of(self.begin, step.length), step.columns)
-        low, high = self.quotient(self.begin, n), self.end
-        clear_low, clear_high = low, self.quotient(self.end, n)
+            self.begin = self.part * step.length
+            self.end = self.lesser(self.begin + step.length, step.columns)
+        low, high = self.begin // n, self.end
+        clear_low, clear_high = low, self.end // n
         if step.causal and step.kind == "keys":
-            low = self.quotient(first, n)
-            clear_low = self.quotient(self.sum_of(first, height - 1 + n - 1), n)
+            low = first // n
+            clear_low = (first + (height - 1 + n - 1)) // n
         elif step.causal:
-            high = self.lesser(high, self.sum_of(first, height))
-            clear_high = self.lesser(clear_high, self.quotient(self.sum_of(first, 1), n))
-        high = self.quotient(self.sum_of(high, n - 1), n)
+            high = self.lesser(high, first + height)
+            clear_high = self.lesser(clear_high, (first + 1) // n)
+        high = (high + (n - 1)) // n
         if tile.atom is None and (step.causal or step.columns % n or step.parts > 1):
             clear_high = low  # a second copy of the loop would be longer than what it saves
         self.low = low
         self.clear_high = self.greater(clear_high, low)
         self.clear_low = self.lesser(self.greater(clear_low, low), self.clear_high)
-        self.clear = self.difference(self.clear_high, self.clear_low)
-        self.count = self.difference(high, low)
+        self.clear = self.clear_high - self.clear_low
+        self.count = high - low
         self.hides = bool(step.causal or step.columns % n)
 
     def _block(self, i: Number) -> Number:
         """The i-th block of columns that is visited: clear ones, those before them, those after."""
-        at = self.sum_of(self.clear_low, i)
+        at = self.clear_low + i
         if self.step.kind != "keys" or not self.step.causal:
             return at
-        ty, op = self.index_type, self.value_of
-        rest = self.difference(i, self.clear)
-        before = self.sum_of(self.low, rest)
-        late = op(f"icmp sge {ty} {before}, {self.clear_low}")
-        after = self.sum_of(before, self.clear)
-        other = op(f"select i1 {late}, {ty} {after}, {ty} {before}")
-        early = op(f"icmp slt {ty} {i}, {self.clear}")
-        return op(f"select i1 {early}, {ty} {at}, {ty} {other}")
+        rest = i - self.clear
+        before = self.low + rest
+        other = self.chosen(before >= self.clear_low, before + self.clear, before)
+        return self.chosen(i < self.clear, at, other)
 
     # The walk.
 
     def _pipeline(self, values: Values) -> Values:
         """Operands are wholly in shared memory: blocks of columns in two stages."""
         for panel, _ in self.score_panels:
-            panel.copy(self.first_row, "0")
-        some = ""  # whether anybody sees the first block, where that is not sure
+            panel.copy(self.first_row, 0)
+        some: Word = ""  # whether anybody sees the first block, where that is not sure
         if self.step.causal and self.step.kind == "keys" and self.step.keys > self.step.queries:
-            some = self.value_of(f"icmp sgt {self.index_type} {self.count}, 0")
-        with self.only_if(some) if some else nullcontext():
-            self._bring(self._block(0), "0")
+            some = self.indices.as_index(self.count) > 0
+        with self.b.when(some) if some else nullcontext():
+            self._bring(self._block(0), 0)
         self._commit()
-        state = [*values, Carried("0", True, "i32")]
+        state = [*values, Carried(0, True, "i32")]
 
-        def visit(i: str, carried: Values, hides: bool) -> Values:
+        def visit(i: Word, carried: Values, hides: bool) -> Values:
             *found, now = (c.text for c in carried)
             self._wait()
-            self.barrier()
-            other = self.value_of(f"sub i32 {self.stage_bytes}, {now}")
+            self.b.barrier()
+            other = self.stage_bytes - now
             if self.asynchronous:
                 self._bring_next(i, other)
-            new = self.visit(str(self._block(i)), found, now, hides)
+            new = self.visit(self._block(i), found, now, hides)
             if not self.asynchronous:
                 self._bring_next(i, other)
             return [c._replace(text=t) for c, t in zip(carried, [*new, other], strict=True)]
@@ -124,32 +122,32 @@ class BlockEmitter(AttentionEmitter):
             state = self.repeat(self.clear, self.count, state, lambda i, v: visit(i, v, True))
         return state[:-1]
 
-    def _bring_next(self, i: str, stage: str) -> None:
-        after = self.sum_of(i, 1)
-        with self.only_if(self.value_of(f"icmp slt {self.index_type} {after}, {self.count}")):
+    def _bring_next(self, i: Value, stage: Value) -> None:
+        after = i + 1
+        with self.b.when(after < self.count):
             self._bring(self._block(after), stage)
         self._commit()
 
-    def _bring(self, block: Number, stage: str) -> None:
+    def _bring(self, block: Number, stage: Word) -> None:
         """Begin to copy a block of columns."""
-        first = str(self.product(block, self.tile.columns))
+        first = block * self.tile.columns
         for panel in (*self.column_panels, *self.vectors):
             panel.copy(first, stage)
 
     def _commit(self) -> None:
         if self.asynchronous:
-            self.nvvm("llvm.nvvm.cp.async.commit.group")
+            self.b.nvvm("llvm.nvvm.cp.async.commit.group")
 
     def _wait(self) -> None:
         if self.asynchronous:
-            self.nvvm("llvm.nvvm.cp.async.wait.group", "0")
+            self.b.nvvm("llvm.nvvm.cp.async.wait.group", 0)
 
     def _panelled(self, values: Values) -> Values:
         """Operands pass shared memory in panels, each waited for."""
 
-        def visit(i: str, carried: Values, hides: bool) -> Values:
+        def visit(i: Word, carried: Values, hides: bool) -> Values:
             found = [c.text for c in carried]
-            new = self.visit(str(self._block(i)), found, "0", hides)
+            new = self.visit(self._block(i), found, 0, hides)
             return [c._replace(text=t) for c, t in zip(carried, new, strict=True)]
 
         values = self.repeat(0, self.clear, values, lambda i, v: visit(i, v, False))
@@ -157,87 +155,86 @@ class BlockEmitter(AttentionEmitter):
             values = self.repeat(self.clear, self.count, values, lambda i, v: visit(i, v, True))
         return values
 
-    def products_of(self, k: int, block: str, stage: str) -> list[str]:
+    def products_of(self, k: int, block: Value, stage: Value) -> list[Value]:
         """The k-th products of rows and columns."""
         step, products = self.step, self.products
         start = self.zeros(products.held_rows * products.held_columns)
         left, right = self.score_panels[k]
         if self.tile.whole:
-            return products.scores(start, left, "0", right, stage)
-        first = str(self.product(block, self.tile.columns))
+            return products.scores(start, left, 0, right, stage)
+        first = block * self.tile.columns
 
-        def turn(i: str, carried: Values) -> Values:
-            column = str(self.product(i, self.tile.width))
-            self.barrier()
-            left.copy(self.first_row, "0", column)
-            right.copy(first, "0", column)
+        def turn(i: Value, carried: Values) -> Values:
+            column = i * self.tile.width
+            self.b.barrier()
+            left.copy(self.first_row, 0, column)
+            right.copy(first, 0, column)
             if k == 0:
                 for panel in self.vectors:
-                    panel.copy(first, "0")
+                    panel.copy(first, 0)
             self._commit()
             self._wait()
-            self.barrier()
-            return self.carried(products.scores([c.text for c in carried], left, "0", right, "0"))
+            self.b.barrier()
+            return self.carried(products.scores([c.text for c in carried], left, 0, right, 0))
 
         trips = -(-step.pairs[k][2] // self.tile.width)
         return [c.text for c in self.repeat(0, trips, self.carried(start), turn)]
 
     def add(
-        self, k: int, sums: Sequence[str], weights: Sequence[str], block: str, stage: str
-    ) -> list[str]:
+        self, k: int, sums: Sequence[Value], weights: Sequence[Value], block: Value, stage: Value
+    ) -> list[Value]:
         """The k-th sums with a block of columns, weighted, added."""
         panel = self.sum_panels[k]
-        if self.tile.whole and self.slice != "0":
-            at = self.value_of(f"mul i32 {self.narrowed(self.slice)}, {panel.item}")
-            stage = self.value_of(f"add i32 {stage}, {at}")
+        if self.tile.whole and self.slice != 0:
+            at = self.b.narrowed(self.slice) * panel.item
+            stage = stage + at
         if not self.tile.whole:
-            first = str(self.product(block, self.tile.columns))
-            self.barrier()
-            panel.copy(first, "0", self.slice)
+            first = block * self.tile.columns
+            self.b.barrier()
+            panel.copy(first, 0, self.slice)
             self._commit()
             self._wait()
-            self.barrier()
+            self.b.barrier()
         return self.products.accumulate(sums, weights, panel, stage)
 
     # Scores.
 
-    def shown(self, block: str, texts: Sequence[str], other: str) -> list[str]:
+    def shown(self, block: Value, texts: Sequence[Value], other: Value) -> list[Value]:
         """Scores, or `other` where a row does not see a column."""
-        op, ty, step = self.value_of, self.index_type, self.step
-        first = self.product(block, self.tile.columns)
-        columns = self._columns(str(first))
+        step = self.step
+        first = block * self.tile.columns
+        columns = self._columns(first)
         found = list(texts)
-        inside = [""] * len(columns)
+        inside: list[Word] = [""] * len(columns)
         if step.columns % self.tile.columns or step.parts > 1:
-            inside = [op(f"icmp slt {ty} {c}, {self.end}") for c in columns]
+            inside = [c < self.end for c in columns]
         for r, row in enumerate(self.rows):
             for j, column in enumerate(columns):
                 seen = inside[j]
                 if step.causal:
                     query, key = (column, row) if step.kind == "keys" else (row, column)
-                    seen = self.both(seen, op(f"icmp sle {ty} {key}, {query}"))
+                    seen = self.both(seen, key <= query)
                 if seen:
                     k = r * len(columns) + j
-                    found[k] = op(f"select i1 {seen}, {self.real} {found[k]}, {self.real} {other}")
+                    found[k] = self.b.select(seen, found[k], other)
         return found
 
-    def _columns(self, first: str) -> list[str]:
-        ty = self.index_type
+    def _columns(self, first: Value) -> list[Word]:
         return [
-            self.value_of(f"add {ty} {first}, {self.widened(self.products.column(j))}")
+            first + self.b.widened(self.products.column(j))
             for j in range(self.products.held_columns)
         ]
 
-    def biases(self, block: str) -> list[str]:
+    def biases(self, block: Value) -> list[Value]:
         """What is added to each score, in the unit of its exponent."""
         step, bias = self.step, self.step.bias
         assert bias is not None
-        columns = self._columns(str(self.product(block, self.tile.columns)))
+        columns = self._columns(block * self.tile.columns)
         if step.columns % self.tile.columns:
-            columns = [self.least(c, str(step.columns - 1)) for c in columns]
+            columns = [self.indices.least(c, step.columns - 1) for c in columns]
         rows = self.rows
         if step.rows % self.tile.height:
-            rows = [self.least(r, str(step.rows - 1)) for r in rows]
+            rows = [self.indices.least(r, step.rows - 1) for r in rows]
         found = []
         for row in rows:
             for column in columns:
@@ -248,15 +245,15 @@ class BlockEmitter(AttentionEmitter):
 
     # What kernels do.
 
-    def start(self) -> list[str]:
+    def start(self) -> list[Value]:
         """What the walk carries, to begin with."""
         raise NotImplementedError
 
-    def visit(self, block: str, values: list[str], stage: str, hides: bool) -> list[str]:
+    def visit(self, block: Word, values: list[Value], stage: Word, hides: bool) -> list[Value]:
         """What it carries after a block of columns."""
         raise NotImplementedError
 
-    def finish(self, values: list[str]) -> None:
+    def finish(self, values: list[Value]) -> None:
         """Store the results."""
         raise NotImplementedError
 
@@ -270,10 +267,10 @@ class BlockEmitter(AttentionEmitter):
         return self.tile.width
 
     def store_sums(
-        self, view: Matrices, width: int, sums: Sequence[str], places: Sequence[str]
+        self, view: Matrices, width: int, sums: Sequence[Value], places: Sequence[Word]
     ) -> None:
         """Store the sums of this thread's rows."""
-        op, ty, products = self.value_of, self.index_type, self.products
+        products = self.products
         base = self.matrix(view, places)
         held = len(sums) // products.held_rows
         count, n = self.together(view, width), products.neighbours
@@ -281,16 +278,16 @@ class BlockEmitter(AttentionEmitter):
             width % self.tile.width == 0 and self.tile.slices(self.step) * self.tile.width == width
         )
         for r, row in enumerate(self.rows):
-            there = ""
+            there: Word = ""
             if self.step.rows % self.tile.height:
-                there = op(f"icmp slt {ty} {row}, {self.step.rows}")
+                there = row < self.step.rows
             for k in range(0, held, n):
                 for j in range(k, k + n, count):
-                    column = self.widened(products.sum_column(j))
-                    column = op(f"add {ty} {self.slice}, {column}")
+                    column = self.b.widened(products.sum_column(j))
+                    column = self.slice + column
                     inside = there
                     if not whole:
-                        inside = self.both(there, op(f"icmp slt {ty} {column}, {width}"))
-                    with self.only_if(inside) if inside else nullcontext():
+                        inside = self.both(there, column < width)
+                    with self.b.when(inside) if inside else nullcontext():
                         place = self.element(base, view, row, column)
                         self.write(view, place, sums[r * held + j : r * held + j + count])

@@ -43,10 +43,10 @@ class BlockProducts:
 
     def define(self, name: str, parameters: str, e: LeafEmitter) -> str:
         full = f"{name}_{self.kind}"
-        e.ret()
+        e.b.ret()
         head = f"define internal void @{full}({parameters}) nounwind"
-        self.texts[full] = f"{head} {{\n{e.code.text()}\n}}\n"
-        self.declarations |= set(e.declarations)
+        self.texts[full] = f"{head} {{\n{e.b.code.text()}\n}}\n"
+        self.declarations |= set(e.b.declarations)
         return full
 
     def begun(self, name: str) -> bool:
@@ -76,19 +76,21 @@ class BlockProducts:
         unit = self._panels()
         e = LeafEmitter(self.target, self.dtype)
         words = "c a b ldc lda brow bcol m n k triangle".split()
-        e.line(f"%words = alloca [{len(words)} x i64], align 16")
+        e.b.line(f"%words = alloca [{len(words)} x i64], align 16")
         for position, word in enumerate(words):
             ty = "ptr" if word in ("c", "a", "b") else "i64"
-            place = e.offset(Value("ptr", "%words"), position, "i64")
-            e.line(f"store {ty} %{word}, ptr {place}, align 8")
-        work = e.word("%m") * "%n" * "%k"
-        more = e.word("%n") + (self.panel - 1)
+            place = e.b.offset(Value("ptr", "%words"), position, "i64")
+            e.b.line(f"store {ty} %{word}, ptr {place}, align 8")
+        work = e.b.word("%m") * "%n" * "%k"
+        more = e.b.word("%n") + (self.panel - 1)
         count = more // self.panel
         few = work < limits().factor_flops
-        with e.when(few), e.when(work > 0):
-            e.line(f"call void {unit}(ptr %words, i64 0, i64 {count})")
-        with e.when(~few):
-            e.line(f"call void @{Target.PARALLEL_FOR}(ptr {unit}, ptr %words, i64 {count}, i64 1)")
+        with e.b.when(few), e.b.when(work > 0):
+            e.b.line(f"call void {unit}(ptr %words, i64 0, i64 {count})")
+        with e.b.when(~few):
+            e.b.line(
+                f"call void @{Target.PARALLEL_FOR}(ptr {unit}, ptr %words, i64 {count}, i64 1)"
+            )
         self.define(
             "subtract",
             "ptr %c, i64 %ldc, ptr %a, i64 %lda, ptr %b, i64 %brow, i64 %bcol, i64 %m, i64 %n, "
@@ -102,31 +104,31 @@ class BlockProducts:
         name, tile = "subtract_panels", self._tile()
         e = LeafEmitter(self.target, self.dtype)
         size = self.dtype.itemsize
-        e.line(f"%pack = alloca [{DEPTH * self.panel * size} x i8], align 64")
-        e.line(f"%edge = alloca [{self.rows * self.panel * size} x i8], align 64")
+        e.b.line(f"%pack = alloca [{DEPTH * self.panel * size} x i8], align 64")
+        e.b.line(f"%edge = alloca [{self.rows * self.panel * size} x i8], align 64")
         for position, word in enumerate("c a b ldc lda brow bcol m n k triangle".split()):
             ty = "ptr" if word in ("c", "a", "b") else "i64"
-            place = e.offset(Value("ptr", "%words"), position, "i64")
-            e.line(f"%{word} = load {ty}, ptr {place}, align 8")
-        with loop(e, "%lo", "%hi", 1) as p:
-            first = e.times(p, self.panel)
-            width = e.least(e.minus("%n", first), self.panel)
+            place = e.b.offset(Value("ptr", "%words"), position, "i64")
+            e.b.line(f"%{word} = load {ty}, ptr {place}, align 8")
+        with loop(e.b, "%lo", "%hi", 1) as p:
+            first = e.b.times(p, self.panel)
+            width = e.b.least(e.b.minus("%n", first), self.panel)
             whole = width.eq(self.panel)
-            tiles_above, _ = e.split(first, self.rows)
-            top = e.times(tiles_above, self.rows) * "%triangle"
-            with loop(e, "0", "%k", DEPTH) as k:
-                depth = e.least(e.minus("%k", k), DEPTH)
-                b = e.element("%b", e.times(k, "%brow"), e.times(first, "%bcol"))
+            tiles_above, _ = e.b.split(first, self.rows)
+            top = e.b.times(tiles_above, self.rows) * "%triangle"
+            with loop(e.b, "0", "%k", DEPTH) as k:
+                depth = e.b.least(e.b.minus("%k", k), DEPTH)
+                b = e.element("%b", e.b.times(k, "%brow"), e.b.times(first, "%bcol"))
                 self._pack(e, b, depth, width)
                 a = e.element("%a", k)
-                with loop(e, top, "%m", self.rows) as i:
-                    left = e.element(a, e.times(i, "%lda"))
-                    out = e.element("%c", e.times(i, "%ldc"), first)
-                    height = e.least(e.minus("%m", i), self.rows)
-                    fits = whole & e.compare("eq", height, self.rows)
-                    with e.when(fits):
+                with loop(e.b, top, "%m", self.rows) as i:
+                    left = e.element(a, e.b.times(i, "%lda"))
+                    out = e.element("%c", e.b.times(i, "%ldc"), first)
+                    height = e.b.least(e.b.minus("%m", i), self.rows)
+                    fits = whole & e.b.compare("eq", height, self.rows)
+                    with e.b.when(fits):
                         self._call_tile(e, tile, left, out, "%ldc", depth, "true")
-                    with e.when(~fits):
+                    with e.b.when(~fits):
                         self._call_tile(e, tile, left, "%edge", str(self.panel), depth, "false")
                         self._add_edge(e, out, height, width)
         return f"@{self.define(name, 'ptr %words, i64 %lo, i64 %hi', e)}"
@@ -134,38 +136,41 @@ class BlockProducts:
     def _call_tile(
         self, e: LeafEmitter, tile: str, a: str, c: str, c_step: str, depth: str, add: str
     ) -> None:
-        e.line(
+        e.b.line(
             f"call void {tile}(ptr {a}, i64 %lda, ptr %pack, i64 {self.panel}, ptr {c}, "
             f"i64 {c_step}, i64 {depth}, i1 {add}, i32 0, ptr null, i64 0)"
         )
 
     def _pack(self, e: LeafEmitter, b: str, depth: str, width: str) -> None:
         """-B in rows of a panel, the last columns filled up."""
-        beside = e.word("%bcol").eq(1)
-        with e.when(beside), loop(e, "0", depth, 1) as i:
-            row, to = e.element(b, e.times(i, "%brow")), e.element("%pack", e.times(i, self.panel))
+        beside = e.b.word("%bcol").eq(1)
+        with e.b.when(beside), loop(e.b, "0", depth, 1) as i:
+            row, to = (
+                e.element(b, e.b.times(i, "%brow")),
+                e.element("%pack", e.b.times(i, self.panel)),
+            )
             for start in range(0, self.panel, LANES):
-                mask = e.lanes_below(e.minus(width, start))
-                x = e.load_elements(self.dtype, e.element(row, str(start)), LANES, mask=mask)
-                negated = e.negated(x)
-                e.store_elements(self.dtype, negated, e.element(to, str(start)), LANES)
-        with e.when(~beside), loop(e, "0", depth, 1) as i:
-            row, to = e.element(b, i), e.element("%pack", e.times(i, self.panel))
-            with loop(e, "0", width, 1) as j:
-                there = e.get(row, e.times(j, "%bcol"))
-                e.put(e.negated(there), to, j)
-            with loop(e, width, str(self.panel), 1) as j:
+                mask = e.lanes_below(e.b.minus(width, start))
+                x = e.b.load_elements(self.dtype, e.element(row, str(start)), LANES, mask=mask)
+                negated = e.b.negated(x)
+                e.b.store_elements(self.dtype, negated, e.element(to, str(start)), LANES)
+        with e.b.when(~beside), loop(e.b, "0", depth, 1) as i:
+            row, to = e.element(b, i), e.element("%pack", e.b.times(i, self.panel))
+            with loop(e.b, "0", width, 1) as j:
+                there = e.get(row, e.b.times(j, "%bcol"))
+                e.put(e.b.negated(there), to, j)
+            with loop(e.b, width, str(self.panel), 1) as j:
                 e.put(number(0, self.dtype), to, j)
 
     def _add_edge(self, e: LeafEmitter, out: str, height: str, width: str) -> None:
-        with loop(e, "0", height, 1) as i:
+        with loop(e.b, "0", height, 1) as i:
             source, to = (
-                e.element("%edge", e.times(i, self.panel)),
-                e.element(out, e.times(i, "%ldc")),
+                e.element("%edge", e.b.times(i, self.panel)),
+                e.element(out, e.b.times(i, "%ldc")),
             )
-            with loop(e, "0", width, LANES) as j:
-                mask = e.lanes_below(e.minus(width, j))
-                new = e.load_elements(self.dtype, e.element(source, j), LANES)
-                old = e.load_elements(self.dtype, e.element(to, j), LANES, mask=mask)
+            with loop(e.b, "0", width, LANES) as j:
+                mask = e.lanes_below(e.b.minus(width, j))
+                new = e.b.load_elements(self.dtype, e.element(source, j), LANES)
+                old = e.b.load_elements(self.dtype, e.element(to, j), LANES, mask=mask)
                 total = old + new
-                e.store_elements(self.dtype, total, e.element(to, j), LANES, mask=mask)
+                e.b.store_elements(self.dtype, total, e.element(to, j), LANES, mask=mask)

@@ -30,9 +30,9 @@ class Factors(BlockProducts):
 
     def _halves(self, e: LeafEmitter) -> tuple[str, str]:
         """How many columns are done first, a multiple of a leaf's, and how many then."""
-        half = e.plus("%n", 2 * LANES - 1) >> 1
+        half = e.b.plus("%n", 2 * LANES - 1) >> 1
         first = half & (-LANES)
-        return first, e.minus("%n", first)
+        return first, e.b.minus("%n", first)
 
     def lower(self) -> str:
         """X[n, r] := L^-1 X. With `unit`, L's diagonal counts as ones."""
@@ -48,12 +48,12 @@ class Factors(BlockProducts):
         subtract = self.subtract()
         e = LeafEmitter(self.target, self.dtype)
         parts = "ptr %t, i64 %ld, i64 %n, ptr %x, i64 %ldx, i64 %r, i1 %unit"
-        small = e.word("%n") <= LANES
-        with e.when(small):
+        small = e.b.word("%n") <= LANES
+        with e.b.when(small):
             self._triangular_leaf(e, name)
-        with e.when(~small):
+        with e.b.when(~small):
             first, second = self._halves(e)
-            left, down = e.times(first, "%ld"), e.times(first, "%ldx")
+            left, down = e.b.times(first, "%ld"), e.b.times(first, "%ldx")
             x2 = e.element("%x", down)
             corners = {"%t": ("%x", first), e.element("%t", left, first): (x2, second)}
             solve = [
@@ -66,36 +66,36 @@ class Factors(BlockProducts):
             else:
                 solve.reverse()
                 c, a, b, m, k = "%x", e.element("%t", first), x2, first, second
-            e.line(solve[0])
-            e.line(
+            e.b.line(solve[0])
+            e.b.line(
                 f"call void {subtract}(ptr {c}, i64 %ldx, ptr {a}, i64 %ld, ptr {b}, i64 %ldx, "
                 f"i64 1, i64 {m}, i64 %r, i64 {k}, i64 0)"
             )
-            e.line(solve[1])
+            e.b.line(solve[1])
         self.define(name, parts, e)
         return self.name(name)
 
     def _triangular_leaf(self, e: LeafEmitter, name: str) -> None:
         """A row after the other, by vectors of columns."""
         one = number(1, self.dtype)
-        with loop(e, "0", "%r", LANES) as c:
-            mask = e.lanes_below(e.minus("%r", c))
-            with loop(e, "0", "%n", 1) as step:
-                i = step if name == "lower" else e.minus(e.minus("%n", 1), step)
+        with loop(e.b, "0", "%r", LANES) as c:
+            mask = e.lanes_below(e.b.minus("%r", c))
+            with loop(e.b, "0", "%n", 1) as step:
+                i = step if name == "lower" else e.b.minus(e.b.minus("%n", 1), step)
                 own, place = (
-                    e.element("%t", e.times(i, "%ld")),
-                    e.element("%x", e.times(i, "%ldx"), c),
+                    e.element("%t", e.b.times(i, "%ld")),
+                    e.element("%x", e.b.times(i, "%ldx"), c),
                 )
-                begin = e.load_elements(self.dtype, place, LANES, mask=mask)
-                lo, hi = ("0", i) if name == "lower" else (e.plus(i, 1), "%n")
+                begin = e.b.load_elements(self.dtype, place, LANES, mask=mask)
+                lo, hi = ("0", i) if name == "lower" else (e.b.plus(i, 1), "%n")
                 with carrying(e, lo, hi, 1, [(e.vector, begin)]) as (j, (value,), new):
-                    other = e.element("%x", e.times(j, "%ldx"), c)
-                    row = e.load_elements(self.dtype, other, LANES, mask=mask)
+                    other = e.element("%x", e.b.times(j, "%ldx"), c)
+                    row = e.b.load_elements(self.dtype, other, LANES, mask=mask)
                     new.append(e.minus_product(value, e.get(own, j), row))
                 diagonal = e.get(own, i)
-                d = e.select(e.literal("i1", "%unit"), one, diagonal)
-                quotient = e.binary("fdiv", value, e.everywhere(d))
-                e.store_elements(self.dtype, quotient, place, LANES, mask=mask)
+                d = e.b.select(e.b.literal("i1", "%unit"), one, diagonal)
+                quotient = e.b.binary("fdiv", value, e.everywhere(d))
+                e.b.store_elements(self.dtype, quotient, place, LANES, mask=mask)
 
     # LU
 
@@ -106,96 +106,101 @@ class Factors(BlockProducts):
             return self.name("lu")
         subtract, lower, swap = self.subtract(), self.lower(), self.swap_rows()
         e = LeafEmitter(self.target, self.dtype)
-        small = e.word("%n") <= LANES
-        with e.when(small):
+        small = e.b.word("%n") <= LANES
+        with e.b.when(small):
             self._lu_leaf(e)
-        with e.when(~small):
+        with e.b.when(~small):
             first, second = self._halves(e)
-            down = e.times(first, "%ld")
+            down = e.b.times(first, "%ld")
             right, left = e.element("%a", first), e.element("%a", down)
             rest = e.element("%a", down, first)
-            below = e.minus("%m", first)
-            more = e.offset(Value("ptr", "%pivots"), first, "i64")
+            below = e.b.minus("%m", first)
+            more = e.b.offset(Value("ptr", "%pivots"), first, "i64")
             itself = self.name("lu")
-            e.line(
+            e.b.line(
                 f"call void {itself}(ptr %a, i64 %ld, i64 %m, i64 {first}, ptr %pivots, ptr %info)"
             )
-            e.line(
+            e.b.line(
                 f"call void {swap}(ptr {right}, i64 %ld, i64 {second}, ptr %pivots, i64 {first})"
             )
-            e.line(
+            e.b.line(
                 f"call void {lower}(ptr %a, i64 %ld, i64 {first}, ptr {right}, i64 %ld, "
                 f"i64 {second}, i1 true)"
             )
-            e.line(
+            e.b.line(
                 f"call void {subtract}(ptr {rest}, i64 %ld, ptr {left}, i64 %ld, ptr {right}, "
                 f"i64 %ld, i64 1, i64 {below}, i64 {second}, i64 {first}, i64 0)"
             )
-            e.line(
+            e.b.line(
                 f"call void {itself}(ptr {rest}, i64 %ld, i64 {below}, i64 {second}, ptr {more}, "
                 "ptr %info)"
             )
-            e.line(f"call void {swap}(ptr {left}, i64 %ld, i64 {first}, ptr {more}, i64 {second})")
-            with loop(e, first, "%n", 1) as j:
-                place = e.offset(Value("ptr", "%pivots"), j, "i64")
-                old = e.load("i64", place)
-                e.store(e.word(e.plus(old, first)), place)
+            e.b.line(
+                f"call void {swap}(ptr {left}, i64 %ld, i64 {first}, ptr {more}, i64 {second})"
+            )
+            with loop(e.b, first, "%n", 1) as j:
+                place = e.b.offset(Value("ptr", "%pivots"), j, "i64")
+                old = e.b.load("i64", place)
+                e.b.store(e.b.word(e.b.plus(old, first)), place)
         self.define("lu", "ptr %a, i64 %ld, i64 %m, i64 %n, ptr %pivots, ptr %info", e)
         return self.name("lu")
 
     def _lu_leaf(self, e: LeafEmitter) -> None:
         """Column after column; all rows below the pivot's are moved by a multiple of it."""
         mask = e.lanes_below("%n")
-        with loop(e, "0", "%n", 1) as j:
+        with loop(e.b, "0", "%n", 1) as j:
             start = [(self.scalar, number(-1, self.dtype)), ("i64", j)]
             with carrying(e, j, "%m", 1, start) as (i, (best, at), new):
-                x = e.get("%a", e.times(i, "%ld"), j)
-                absolute = e.intrinsic("fabs", self.scalar, x)
-                more = e.compare_floats("ogt", absolute, best)
-                new.append(e.select(more, absolute, best))
-                new.append(e.select(more, i, at))
-            place = e.offset(Value("ptr", "%pivots"), j, "i64")
-            e.store(e.word(at), place)
-            zero = e.compare_floats("oeq", best, number(0, self.dtype))
-            with e.when(zero):
-                e.store(e.word(1), address("%info"))
-            with e.when(~zero):
+                x = e.get("%a", e.b.times(i, "%ld"), j)
+                absolute = e.b.intrinsic("fabs", self.scalar, x)
+                more = e.b.compare_floats("ogt", absolute, best)
+                new.append(e.b.select(more, absolute, best))
+                new.append(e.b.select(more, i, at))
+            place = e.b.offset(Value("ptr", "%pivots"), j, "i64")
+            e.b.store(e.b.word(at), place)
+            zero = e.b.compare_floats("oeq", best, number(0, self.dtype))
+            with e.b.when(zero):
+                e.b.store(e.b.word(1), address("%info"))
+            with e.b.when(~zero):
                 mine, other = (
-                    e.element("%a", e.times(j, "%ld")),
-                    e.element("%a", e.times(at, "%ld")),
+                    e.element("%a", e.b.times(j, "%ld")),
+                    e.element("%a", e.b.times(at, "%ld")),
                 )
-                row = e.load_elements(self.dtype, mine, LANES, mask=mask)
-                pivot_row = e.load_elements(self.dtype, other, LANES, mask=mask)
-                e.store_elements(self.dtype, row, other, LANES, mask=mask)
-                e.store_elements(self.dtype, pivot_row, mine, LANES, mask=mask)
+                row = e.b.load_elements(self.dtype, mine, LANES, mask=mask)
+                pivot_row = e.b.load_elements(self.dtype, other, LANES, mask=mask)
+                e.b.store_elements(self.dtype, row, other, LANES, mask=mask)
+                e.b.store_elements(self.dtype, pivot_row, mine, LANES, mask=mask)
                 pivot = e.get(mine, j)
                 after = e.lanes_that("sgt", j) & mask
                 here = e.lanes_that("eq", j)
-                with loop(e, e.plus(j, 1), "%m", 1) as i:
-                    to = e.element("%a", e.times(i, "%ld"))
-                    factor = e.binary("fdiv", e.get(to, j), pivot)
-                    row = e.load_elements(self.dtype, to, LANES, mask=mask)
+                with loop(e.b, e.b.plus(j, 1), "%m", 1) as i:
+                    to = e.element("%a", e.b.times(i, "%ld"))
+                    factor = e.b.binary("fdiv", e.get(to, j), pivot)
+                    row = e.b.load_elements(self.dtype, to, LANES, mask=mask)
                     moved = e.minus_product(row, factor, pivot_row)
                     moved = e.choose(after, moved, e.choose(here, e.everywhere(factor), row))
-                    e.store_elements(self.dtype, moved, to, LANES, mask=mask)
+                    e.b.store_elements(self.dtype, moved, to, LANES, mask=mask)
 
     def swap_rows(self) -> str:
         """Swap row i with row pivots[i], for i below k in order, in n columns."""
         if self.begun("swap_rows"):
             return self.name("swap_rows")
         e = LeafEmitter(self.target, self.dtype)
-        with loop(e, "0", "%k", 1) as i:
-            place = e.offset(Value("ptr", "%pivots"), i, "i64")
-            j = e.load("i64", place)
-            with e.when(e.word(i).ne(j)):
-                mine, other = e.element("%a", e.times(i, "%ld")), e.element("%a", e.times(j, "%ld"))
-                with loop(e, "0", "%n", LANES) as c:
-                    mask = e.lanes_below(e.minus("%n", c))
+        with loop(e.b, "0", "%k", 1) as i:
+            place = e.b.offset(Value("ptr", "%pivots"), i, "i64")
+            j = e.b.load("i64", place)
+            with e.b.when(e.b.word(i).ne(j)):
+                mine, other = (
+                    e.element("%a", e.b.times(i, "%ld")),
+                    e.element("%a", e.b.times(j, "%ld")),
+                )
+                with loop(e.b, "0", "%n", LANES) as c:
+                    mask = e.lanes_below(e.b.minus("%n", c))
                     here, there = e.element(mine, c), e.element(other, c)
-                    x = e.load_elements(self.dtype, here, LANES, mask=mask)
-                    y = e.load_elements(self.dtype, there, LANES, mask=mask)
-                    e.store_elements(self.dtype, y, here, LANES, mask=mask)
-                    e.store_elements(self.dtype, x, there, LANES, mask=mask)
+                    x = e.b.load_elements(self.dtype, here, LANES, mask=mask)
+                    y = e.b.load_elements(self.dtype, there, LANES, mask=mask)
+                    e.b.store_elements(self.dtype, y, here, LANES, mask=mask)
+                    e.b.store_elements(self.dtype, x, there, LANES, mask=mask)
         self.define("swap_rows", "ptr %a, i64 %ld, i64 %n, ptr %pivots, i64 %k", e)
         return self.name("swap_rows")
 
@@ -208,41 +213,43 @@ class Factors(BlockProducts):
             return self.name("cholesky")
         subtract = self.subtract()
         e = LeafEmitter(self.target, self.dtype)
-        small = e.word("%n") <= LANES
-        with e.when(small):
+        small = e.b.word("%n") <= LANES
+        with e.b.when(small):
             self._cholesky_corner(e)
             self._cholesky_below(e)
-        with e.when(~small):
+        with e.b.when(~small):
             first, second = self._halves(e)
-            down = e.times(first, "%ld")
+            down = e.b.times(first, "%ld")
             left, rest = e.element("%a", down), e.element("%a", down, first)
-            below = e.minus("%m", first)
+            below = e.b.minus("%m", first)
             itself = self.name("cholesky")
-            e.line(f"call void {itself}(ptr %a, i64 %ld, i64 %m, i64 {first}, ptr %info)")
-            e.line(
+            e.b.line(f"call void {itself}(ptr %a, i64 %ld, i64 %m, i64 {first}, ptr %info)")
+            e.b.line(
                 f"call void {subtract}(ptr {rest}, i64 %ld, ptr {left}, i64 %ld, ptr {left}, "
                 f"i64 1, i64 %ld, i64 {below}, i64 {second}, i64 {first}, i64 1)"
             )
-            e.line(f"call void {itself}(ptr {rest}, i64 %ld, i64 {below}, i64 {second}, ptr %info)")
+            e.b.line(
+                f"call void {itself}(ptr {rest}, i64 %ld, i64 {below}, i64 {second}, ptr %info)"
+            )
         self.define("cholesky", "ptr %a, i64 %ld, i64 %m, i64 %n, ptr %info", e)
         return self.name("cholesky")
 
     def _cholesky_corner(self, e: LeafEmitter) -> None:
         """The leaf's own square, element by element."""
-        with loop(e, "0", "%n", 1) as j:
-            own = e.element("%a", e.times(j, "%ld"))
+        with loop(e.b, "0", "%n", 1) as j:
+            own = e.element("%a", e.b.times(j, "%ld"))
             square = e.get(own, j)
-            positive = e.compare_floats("ogt", square, number(0, self.dtype))
-            with e.when(~positive):
-                e.store(e.word(1), address("%info"))
-            root = e.intrinsic("sqrt", self.scalar, square)
+            positive = e.b.compare_floats("ogt", square, number(0, self.dtype))
+            with e.b.when(~positive):
+                e.b.store(e.b.word(1), address("%info"))
+            root = e.b.intrinsic("sqrt", self.scalar, square)
             e.put(root, own, j)
-            with loop(e, e.plus(j, 1), "%n", 1) as i:
-                row = e.element("%a", e.times(i, "%ld"))
-                x = e.binary("fdiv", e.get(row, j), root)
+            with loop(e.b, e.b.plus(j, 1), "%n", 1) as i:
+                row = e.element("%a", e.b.times(i, "%ld"))
+                x = e.b.binary("fdiv", e.get(row, j), root)
                 e.put(x, row, j)
-                with loop(e, e.plus(j, 1), e.plus(i, 1), 1) as k:
-                    other = e.get("%a", e.times(k, "%ld"), j)
+                with loop(e.b, e.b.plus(j, 1), e.b.plus(i, 1), 1) as k:
+                    other = e.get("%a", e.b.times(k, "%ld"), j)
                     product = x * other
                     old = e.get(row, k)
                     e.put(old - product, row, k)
@@ -250,28 +257,28 @@ class Factors(BlockProducts):
     def _cholesky_below(self, e: LeafEmitter) -> None:
         """The rows below it: each a vector, from which the corner's columns are eliminated."""
         zero, one = number(0, self.dtype), number(1, self.dtype)
-        corner = f"corner{next(e.names)}"
+        corner = f"corner{next(e.b.names)}"
         nbytes = LANES * LANES * self.dtype.itemsize
-        e.code.start.append(f"  %{corner} = alloca [{nbytes} x i8], align 64")
-        with loop(e, "0", str(LANES), 1) as j, loop(e, "0", str(LANES), 1) as i:
-            e.put(zero, f"%{corner}", e.times(j, LANES), i)
-        with loop(e, "0", "%n", 1) as j, loop(e, e.plus(j, 1), "%n", 1) as i:
-            e.put(e.get("%a", e.times(i, "%ld"), j), f"%{corner}", e.times(j, LANES), i)
+        e.b.code.start.append(f"  %{corner} = alloca [{nbytes} x i8], align 64")
+        with loop(e.b, "0", str(LANES), 1) as j, loop(e.b, "0", str(LANES), 1) as i:
+            e.put(zero, f"%{corner}", e.b.times(j, LANES), i)
+        with loop(e.b, "0", "%n", 1) as j, loop(e.b, e.b.plus(j, 1), "%n", 1) as i:
+            e.put(e.get("%a", e.b.times(i, "%ld"), j), f"%{corner}", e.b.times(j, LANES), i)
         columns, roots = [], []
         for column in range(LANES):
             columns.append(
-                e.load_elements(self.dtype, e.element(f"%{corner}", str(column * LANES)), LANES)
+                e.b.load_elements(self.dtype, e.element(f"%{corner}", str(column * LANES)), LANES)
             )
-            inside = e.word(column) < "%n"
+            inside = e.b.word(column) < "%n"
             # a column that is not there is read from the first place, and counts as one
-            place = e.select(inside, e.word(column), 0)
-            root = e.get("%a", e.times(place, "%ld"), place)
-            roots.append(e.select(inside, root, one))
+            place = e.b.select(inside, e.b.word(column), 0)
+            root = e.get("%a", e.b.times(place, "%ld"), place)
+            roots.append(e.b.select(inside, root, one))
         mask = e.lanes_below("%n")
-        with loop(e, "%n", "%m", 1) as i:
-            to = e.element("%a", e.times(i, "%ld"))
-            row = e.load_elements(self.dtype, to, LANES, mask=mask)
+        with loop(e.b, "%n", "%m", 1) as i:
+            to = e.element("%a", e.b.times(i, "%ld"))
+            row = e.b.load_elements(self.dtype, to, LANES, mask=mask)
             for lane, (column_below, root) in enumerate(zip(columns, roots, strict=True)):
-                x = e.binary("fdiv", e.extract(row, lane), root)
-                row = e.insert(e.minus_product(row, x, column_below), x, lane)
-            e.store_elements(self.dtype, row, to, LANES, mask=mask)
+                x = e.b.binary("fdiv", e.b.extract(row, lane), root)
+                row = e.b.insert(e.minus_product(row, x, column_below), x, lane)
+            e.b.store_elements(self.dtype, row, to, LANES, mask=mask)

@@ -16,24 +16,24 @@ from ..matmul.cpu_tiles import element, has_fma, multiply_add
 LANES = 8  # columns of a leaf
 
 
-class LeafEmitter(Whole):
-    """What is emitted into one function; vectors are leaves' rows."""
+class LeafEmitter:
+    """What is emitted into one function by the builder `b`; vectors are leaves' rows."""
 
     def __init__(self, target: Target, dtype: DType) -> None:
-        super().__init__(target, LANES)
+        self.b = Whole(target, LANES)
         self.dtype = dtype
         self.scalar = SCALAR_TYPES[dtype]
         self.vector = type_text(dtype, LANES)
         self.fused = has_fma(target)
 
     def element(self, base: str, *offsets: str) -> str:
-        return element(self, self.dtype, base, *offsets)
+        return element(self.b, self.dtype, base, *offsets)
 
     def get(self, base: str, *offsets: str) -> Value:
-        return self.load_elements(self.dtype, self.element(base, *offsets), 1)
+        return self.b.load_elements(self.dtype, self.element(base, *offsets), 1)
 
     def put(self, value: str, base: str, *offsets: str) -> None:
-        self.store_elements(self.dtype, value, self.element(base, *offsets), 1)
+        self.b.store_elements(self.dtype, value, self.element(base, *offsets), 1)
 
     def lanes_below(self, count: str) -> Value:
         """The lanes below an i64."""
@@ -41,18 +41,18 @@ class LeafEmitter(Whole):
 
     def lanes_that(self, order: str, count: str) -> Value:
         numbers = vector_constant("i64", range(LANES))
-        return self.compare(order, numbers, self.splat(self.word(count), LANES))
+        return self.b.compare(order, numbers, self.b.splat(self.b.word(count), LANES))
 
     def everywhere(self, value: str) -> Value:
-        return self.spread(Operand(value, True), self.dtype)
+        return self.b.spread(Operand(value, True), self.dtype)
 
     def minus_product(self, value: str, factor: Value, row: Value) -> Value:
         """value - factor * row: a scalar times a vector."""
-        negated = self.negated(factor)
-        return multiply_add(self, self.dtype, self.fused, self.everywhere(negated), row, value)
+        negated = self.b.negated(factor)
+        return multiply_add(self.b, self.dtype, self.fused, self.everywhere(negated), row, value)
 
     def choose(self, mask: Value, a: Value, b: Value) -> Value:
-        return self.select(mask, a, b)
+        return self.b.select(mask, a, b)
 
 
 @contextmanager
@@ -61,14 +61,14 @@ def carrying(
 ) -> Iterator[tuple[Value, list[Value], list[str]]]:
     """A loop with values of its own: pairs of type and start. Gives its counter, the names of the
     values, which hold the last ones after the loop, and a list for the next ones."""
-    head, inside, leave = (e.later(h) for h in ("for", "do", "end"))
-    i, *names = e.parameters(head, "i64", *(type for type, _ in carried))
+    head, inside, leave = (e.b.later(h) for h in ("for", "do", "end"))
+    i, *names = e.b.parameters(head, "i64", *(type for type, _ in carried))
     new: list[str] = []
-    e.jump(head, lo, *(start for _, start in carried))
-    e.at(head)
-    e.branch(i < hi, inside, leave)
-    with e.scope():
-        e.at(inside)
+    e.b.jump(head, lo, *(start for _, start in carried))
+    e.b.at(head)
+    e.b.branch(i < hi, inside, leave)
+    with e.b.scope():
+        e.b.at(inside)
         yield i, names, new
-        e.jump(head, e.stepped(i, step), *new)
-    e.at(leave)
+        e.b.jump(head, e.b.stepped(i, step), *new)
+    e.b.at(leave)

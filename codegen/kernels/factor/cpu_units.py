@@ -37,24 +37,24 @@ class _Unit:
         arrays = {"work": step.work, "x": step.x, "pivots": step.pivots}
         names = [name for name, array in arrays.items() if array is not None]
         for position, name in enumerate((*names, "status")):
-            place = e.offset(Value("ptr", "%ctx"), position, "ptr")
-            e.line(f"%{name} = load ptr, ptr {place}, align 8")
-        e.line("%info = alloca i64, align 8")
+            place = e.b.offset(Value("ptr", "%ctx"), position, "ptr")
+            e.b.line(f"%{name} = load ptr, ptr {place}, align 8")
+        e.b.line("%info = alloca i64, align 8")
         if step.kind == "lu":
-            e.line(f"%swaps = alloca [{min(step.n, step.r)} x i64], align 8")
-        with loop(e, "%lo", "%hi", 1) as u:
-            e.store(e.word(0), address("%info"))
+            e.b.line(f"%swaps = alloca [{min(step.n, step.r)} x i64], align 8")
+        with loop(e.b, "%lo", "%hi", 1) as u:
+            e.b.store(e.b.word(0), address("%info"))
             self._item(u)
-        e.ret()
-        text = f"(ptr noalias %ctx, i64 %lo, i64 %hi) nounwind {{\n{e.code.text()}\n}}\n"
-        return text, list(f.texts.values()), f.declarations | set(e.declarations), f.imports
+        e.b.ret()
+        text = f"(ptr noalias %ctx, i64 %lo, i64 %hi) nounwind {{\n{e.b.code.text()}\n}}\n"
+        return text, list(f.texts.values()), f.declarations | set(e.b.declarations), f.imports
 
     def _item(self, u: str) -> None:
         e, step = self.e, self.step
-        work = e.element("%work", e.times(u, step.height * step.pitch))
+        work = e.element("%work", e.b.times(u, step.height * step.pitch))
         pivots = ""
         if step.pivots is not None:
-            pivots = e.offset(Value("ptr", "%pivots"), e.times(u, step.n), "i64")
+            pivots = e.b.offset(Value("ptr", "%pivots"), e.b.times(u, step.n), "i64")
         if step.kind == "lu":
             self._factors(work, pivots)
             return
@@ -63,7 +63,7 @@ class _Unit:
             self._call(self.f.cholesky(), f"ptr {work}, {sizes}, ptr %info")
             self._unless_fine(work, step.n, step.pitch)
             return
-        x = e.element("%x", e.times(u, step.n * step.r))
+        x = e.element("%x", e.b.times(u, step.n * step.r))
         if step.kind == "inv":
             self._identity(x)
         if step.kind in ("solve", "inv"):
@@ -81,7 +81,7 @@ class _Unit:
         self._unless_fine(x, step.r, step.r)
 
     def _call(self, function: str, arguments: str) -> None:
-        self.e.line(f"call void {function}({arguments})")
+        self.e.b.line(f"call void {function}({arguments})")
 
     def _square(self, work: str, pivots: str) -> str:
         n = min(self.step.n, self.step.r) if self.step.kind == "lu" else self.step.n
@@ -95,9 +95,9 @@ class _Unit:
 
     def _identity(self, x: str) -> None:
         e, n = self.e, self.step.n
-        with loop(e, "0", str(n), 1) as i:
-            row = e.element(x, e.times(i, n))
-            with loop(e, "0", str(n), 1) as j:
+        with loop(e.b, "0", str(n), 1) as i:
+            row = e.element(x, e.b.times(i, n))
+            with loop(e.b, "0", str(n), 1) as j:
                 e.put(number(0, self.dtype), row, j)
             e.put(number(1, self.dtype), row, i)
 
@@ -120,37 +120,37 @@ class _Unit:
         swaps = "%swaps"
 
         def word(base: str, i: str) -> Value:
-            return e.offset(address(base), i, "i64")
+            return e.b.offset(address(base), i, "i64")
 
-        with loop(e, "0", str(k), 1) as i:
-            value = e.load("i64", word(pivots, i))
-            e.store(e.word(value), word(swaps, i))
-        with loop(e, "0", str(n), 1) as i:
-            e.store(e.word(i), word(pivots, i))
-        with loop(e, "0", str(k), 1) as i:
-            j = e.load("i64", word(swaps, i))
+        with loop(e.b, "0", str(k), 1) as i:
+            value = e.b.load("i64", word(pivots, i))
+            e.b.store(e.b.word(value), word(swaps, i))
+        with loop(e.b, "0", str(n), 1) as i:
+            e.b.store(e.b.word(i), word(pivots, i))
+        with loop(e.b, "0", str(k), 1) as i:
+            j = e.b.load("i64", word(swaps, i))
             mine, other = word(pivots, i), word(pivots, j)
-            a = e.load("i64", mine)
-            b = e.load("i64", other)
-            e.store(e.word(b), mine)
-            e.store(e.word(a), other)
+            a = e.b.load("i64", mine)
+            b = e.b.load("i64", other)
+            e.b.store(e.b.word(b), mine)
+            e.b.store(e.b.word(a), other)
 
     def _look_for_zeros(self, work: str) -> None:
         e, step = self.e, self.step
-        with loop(e, "0", str(step.n), 1) as i:
-            x = e.get(work, e.times(i, step.pitch), i)
-            zero = e.compare_floats("oeq", x, number(0, self.dtype))
-            with e.when(zero):
-                e.store(e.word(1), address("%info"))
+        with loop(e.b, "0", str(step.n), 1) as i:
+            x = e.get(work, e.b.times(i, step.pitch), i)
+            zero = e.b.compare_floats("oeq", x, number(0, self.dtype))
+            with e.b.when(zero):
+                e.b.store(e.b.word(1), address("%info"))
 
     def _unless_fine(self, out: str, columns: int, apart: int) -> None:
         """NaN in the place of what could not be computed, and the error site."""
         e, step = self.e, self.step
-        bad = e.load("i64", address("%info")).ne(0)
-        with e.when(bad):
+        bad = e.b.load("i64", address("%info")).ne(0)
+        with e.b.when(bad):
             nan = number(math.nan, self.dtype)
-            with loop(e, "0", str(step.n), 1) as i, loop(e, "0", str(columns), 1) as j:
-                e.put(nan, out, e.times(i, apart), j)
+            with loop(e.b, "0", str(step.n), 1) as i, loop(e.b, "0", str(columns), 1) as j:
+                e.put(nan, out, e.b.times(i, apart), j)
             if step.site:
-                place = e.offset(Value("ptr", "%status"), 7, "i64")
-                e.store(e.word(step.site), place)
+                place = e.b.offset(Value("ptr", "%status"), 7, "i64")
+                e.b.store(e.b.word(step.site), place)

@@ -9,7 +9,7 @@ sums along k in the same order whoever does it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import NamedTuple
 
 from ...llvm.builder import NULL, Value
@@ -110,7 +110,8 @@ class _Gemm:
                 with loop(e, begin, stop, 1) as p:
                     self._panel(run, p, cut.vectors, 0)
             if self.vectors_left:
-                with self._only_if(f"icmp eq i64 {end}, {self.panels}", end == str(self.panels)):
+                always = end == str(self.panels)
+                with nullcontext() if always else e.when(e.word(end).eq(self.panels)):
                     self._panel(run, str(self.whole), self.vectors_left, self.lanes_left)
 
     def _copy(self, rows: str, count: str, depth: str) -> str:
@@ -172,38 +173,23 @@ class _Gemm:
         final_whole, final_rest = self._row_tiles(step.m - (cut.blocks(step) - 1) * cut.block)
         alike = whole == final_whole
         stop = str(whole)
-        is_final = f"icmp eq i64 {run.last}, {step.m}"
+        last = e.word(run.last)
         if not alike:
-            stop = e.select(e.value_of(is_final), e.word(final_whole), whole)
+            stop = e.select(last.eq(step.m), e.word(final_whole), whole)
         with loop(e, "0", stop, cut.rows) as i:
             tile(cut.rows, i)
         if alike and rest == final_rest:
             if rest:
                 tile(rest, stop)
             return
-        for count, test in ((rest, f"icmp ne i64 {run.last}, {step.m}"), (final_rest, is_final)):
+        for count, how in ((rest, "ne"), (final_rest, "eq")):
             if count:
-                with self._only_if(test, False):
+                with e.when(e.compare(how, last, step.m)):
                     tile(count, stop)
 
     def _row_tiles(self, n: int) -> tuple[int, int]:
         """Rows of n that whole tiles cover, and what is left."""
         return n // self.cut.rows * self.cut.rows, n % self.cut.rows
-
-    @contextmanager
-    def _only_if(self, test: str, always: bool) -> Iterator[None]:
-        """What the unit does that has the last part."""
-        e = self.e
-        if always:
-            yield
-            return
-        inside, after = e.later("then"), e.later("rest")
-        e.branch(e.value_of(test), inside, after)
-        e.at(inside)
-        with e.scope():
-            yield
-        e.jump(after)
-        e.at(after)
 
 
 @contextmanager

@@ -14,7 +14,8 @@ import math
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...cuda.emitter import GLOBAL, SHARED
+from ...cuda.emitter import Word
+from ...llvm.builder import Value
 from ...llvm.instructions import SCALAR_TYPES, constant
 from ...loop_ir.index import Index, Var, variables
 from ...schedule.survey import indices_of
@@ -23,11 +24,6 @@ from .cuda_tiles import CHUNK
 
 if TYPE_CHECKING:
     from .cuda_emitter import ProductEmitter
-
-
-def _name(pointer: str) -> str:
-    """A pointer without its address space."""
-    return pointer.rsplit(" ", 1)[-1]
 
 
 BANKS = 128  # bytes that shared memory gives at a time
@@ -58,7 +54,7 @@ class OperandTile:
         self.lines, length = (size, self.depth) if self.along_k else (self.depth, size)
         self.per_line = length // self.chunk
         self.line_bytes = length * self.item
-        lines, self.together = e.reading(self, threads)
+        lines, self.together = e.multiplier.reading(self, threads)
         self.keys = min(self.per_line, BANKS // CHUNK) // self.together if lines > 1 else 1
         self.spread = max(lines // self.keys, 1)
         self.start = 0  # where the tile begins in a stage: set by the emitter
@@ -75,20 +71,20 @@ class OperandTile:
 
     # This thread's part of a tile.
 
-    def stand(self, batch: str, first: str) -> None:
+    def stand(self, batch: Word, first: Value) -> None:
         """Find this thread's part of the copies; `first`: the tile's first row."""
-        e, op, ty, threads = self.e, self.e.value_of, self.e.index_type, self.e.tile.threads
+        e, threads = self.e, self.e.tile.threads
         per_line = self.line_bytes // self.item // self.width
-        line = op(f"udiv i32 {e.thread()}, {per_line}") if per_line < threads else "0"
-        unit = op(f"urem i32 {e.thread()}, {per_line}") if per_line < threads else e.thread()
-        along = op(f"mul i32 {unit}, {self.width}")
-        self.k: str
+        line = e.b.thread() // per_line if per_line < threads else 0
+        unit = e.b.thread() % per_line if per_line < threads else e.b.thread()
+        along = unit * self.width
+        self.k: Word
         row, self.k = (line, along) if self.along_k else (along, line)
-        at_row = op(f"add {ty} {first}, {e.widened(row)}")
-        chunk = op(f"udiv i32 {along}, {self.chunk}")
-        within = op(f"mul i32 {op(f'urem i32 {along}, {self.chunk}')}, {self.item}")
+        at_row = first + e.b.widened(row)
+        chunk = along // self.chunk
+        within = along % self.chunk * self.item
         s = self.source
-        e.positions[s.batch] = batch
+        e.indices.positions[s.batch] = batch
         self.step = Var("step", s.k.extent)  # which column the tile begins with
         self.lane = Var("lane", self.width)
         self.parts: list[_Part] = []
@@ -98,16 +94,16 @@ class OperandTile:
             rows, ks = (lines, ahead) if self.along_k else (ahead, lines)
             mine = inside = ""
             if (c + 1) * threads > self.units:
-                mine = inside = op(f"icmp ult i32 {e.thread()}, {self.units - c * threads}")
+                mine = inside = e.b.thread().ult(self.units - c * threads)
             if self.rows % self.size:
-                there = op(f"add {ty} {at_row}, {rows}")
-                inside = self._both(inside, op(f"icmp slt {ty} {there}, {self.rows}"))
+                there = at_row + rows
+                inside = self._both(inside, there < self.rows)
             shared = self._in_stage(line, lines, chunk, ahead // self.chunk, within)
             at = self._positions(at_row, rows, ks, mine, first)
             self.parts.append(self._part(_Part(mine, inside, ks, shared, at)))
 
     def _positions(
-        self, at_row: str, rows: int, ks: int, mine: str, first: str
+        self, at_row: Value, rows: int, ks: int, mine: Word, first: Value
     ) -> dict[Var, Index]:
         """A part's row and place in the sum: `step` is known when the tile is, `lane` runs over units.
 
@@ -116,37 +112,35 @@ class OperandTile:
         """
         s, e, w = self.source, self.e, self.width
         row, k = Var("row", s.row.extent), Var("k", s.k.extent)
-        column = e.widened(self.k)
+        column = e.b.widened(self.k)
         if s.value is not None and mine:
-            ty = e.index_type
             if self.along_k:
                 own = self._plus(at_row, rows)
-                at_row, rows = e.value_of(f"select i1 {mine}, {ty} {own}, {ty} {first}"), 0
+                at_row, rows = e.b.select(mine, own, first), 0
             else:
-                column = e.value_of(f"select i1 {mine}, {ty} {column}, {ty} 0")
+                column = e.b.select(mine, column, 0)
         if s.value is not None and self.rows % self.size:  # nothing is read beyond the last row
-            at_row = e.least(self._plus(at_row, rows), str(self.rows - (1 if self.along_k else w)))
+            last = self.rows - (1 if self.along_k else w)
+            at_row = e.indices.least(self._plus(at_row, rows), last)
             rows = 0
         lane = _var(self.lane)
         if self.along_k:
-            e.positions[row], e.positions[k] = at_row, self._units(column)
+            e.indices.positions[row], e.indices.positions[k] = at_row, self._units(column)
             return {s.row: _var(row) + rows, s.k: _var(self.step, w) + _var(k, w) + (lane + ks)}
-        e.positions[row], e.positions[k] = self._units(at_row), column
+        e.indices.positions[row], e.indices.positions[k] = self._units(at_row), column
         return {s.row: _var(row, w) + (lane + rows), s.k: _var(self.step) + (_var(k) + ks)}
 
-    def _units(self, at: str) -> str:
+    def _units(self, at: Value) -> Value:
         """A multiple of the width, counted in units."""
         if self.width == 1:
             return at
-        if at[0] != "%":
-            return str(int(at) // self.width)
-        return self.e.value_of(f"lshr {self.e.index_type} {at}, {self.width.bit_length() - 1}")
+        return at >> self.width.bit_length() - 1
 
-    def _plus(self, at: str, count: int) -> str:
-        return self.e.value_of(f"add {self.e.index_type} {at}, {count}") if count else at
+    def _plus(self, at: Value, count: int) -> Value:
+        return at + count if count else at
 
-    def _both(self, first: str, second: str) -> str:
-        return self.e.value_of(f"and i1 {first}, {second}") if first else second
+    def _both(self, first: Word, second: Value) -> Value:
+        return first & second if first else second
 
     def _part(self, part: _Part) -> _Part:
         """A part with all that can be said of it before the first tile."""
@@ -162,28 +156,30 @@ class OperandTile:
         early = few or all(isinstance(a, Var) for a in flat.terms)  # else registers would run out
         moving = {a: c for a, c in flat.terms.items() if not early or self._moves(Index(0, {a: 1}))}
         fixed = {a: c for a, c in flat.terms.items() if a not in moving}
-        home = e.pointers[s.array]
+        home = e.b.pointers[s.array]
         part = part._replace(
-            source=e._address(s.dtype, home, e.index_text(Index(0, fixed))) if fixed else home,
+            source=e.b.element_at(s.dtype, home, e.indices.value(Index(0, fixed)))
+            if fixed
+            else home,
             moving=Index(0, moving),
             offset=flat.const,
         )
         if s.guard is None:
             return part
-        e.env.update(at)
+        e.indices.env.update(at)
         inner = [index.substitute(at) for index in indices_of(s.guard)]
         if not early or any(map(self._moves, inner)):
             for index in inner if early else ():
                 self._text_of_fixed(index)
             return part._replace(guarded=True)
-        e.forget()
-        return part._replace(inside=self._both(part.inside, e.operand(s.guard).text))
+        e.exprs.forget()
+        return part._replace(inside=self._both(part.inside, e.exprs.operand(s.guard).text))
 
     def _text_of_fixed(self, index: Index) -> None:
         """Compute before the first tile what does not change in a sum."""
         for atom, coeff in index.terms.items():
             if not self._moves(Index(0, {atom: 1})):
-                self.e.index_text(Index(0, {atom: coeff}))
+                self.e.indices.value(Index(0, {atom: coeff}))
 
     def _moves(self, index: Index) -> bool:
         """Whether a position changes from tile to tile."""
@@ -191,20 +187,19 @@ class OperandTile:
 
     # From memory to shared memory.
 
-    def _stand_at(self, k0: str) -> None:
-        self.e.positions[self.step] = self._units(k0) if self.along_k else k0
+    def _stand_at(self, k0: Value) -> None:
+        self.e.indices.positions[self.step] = self._units(k0) if self.along_k else k0
 
-    def _within(self, part: _Part, k0: str) -> str:
+    def _within(self, part: _Part, k0: Value) -> Word:
         """Whether a part's columns are before the end of the sum ("": surely)."""
-        e, op, ty = self.e, self.e.value_of, self.e.index_type
+        e = self.e
         if not e.uneven:
             return ""
-        k = op(f"add {ty} {k0}, {op(f'add {ty} {e.widened(self.k)}, {part.k}')}")
-        return op(f"icmp slt {ty} {k}, {e.end}")
+        return e.indices.as_index(k0) + (e.b.widened(self.k) + part.k) < e.end
 
-    def _source(self, part: _Part, k0: str) -> tuple[str, str]:
+    def _source(self, part: _Part, k0: Value) -> tuple[Value, Value]:
         """Where a part of the columns from k0 on begins, and whether it is inside ("": surely)."""
-        e, op, s = self.e, self.e.value_of, self.source
+        e, s = self.e, self.source
         assert s.array is not None
         self._stand_at(k0)
         here = part.inside
@@ -213,21 +208,19 @@ class OperandTile:
             here = self._both(here, within)
         if part.guarded:
             assert s.guard is not None
-            e.env.update(part.at)
-            e.forget()
-            here = self._both(here, e.operand(s.guard).text)
+            e.indices.env.update(part.at)
+            e.exprs.forget()
+            here = self._both(here, e.exprs.operand(s.guard).text)
         source = part.source
         if part.moving.terms:
-            source = e._address(s.dtype, source, e.index_text(part.moving))
+            source = e.b.element_at(s.dtype, source, e.indices.value(part.moving))
         if part.offset:
-            source = e._address(s.dtype, source, str(part.offset))
+            source = e.b.element_at(s.dtype, source, part.offset)
         if here:
-            home = _name(e.pointers[s.array])
-            source = f"select i1 {here}, ptr {GLOBAL}{_name(source)}, ptr {GLOBAL}{home}"
-            source = f"{GLOBAL}{op(source)}"
+            source = e.b.select(here, source, e.b.pointers[s.array])
         return source, here
 
-    def copy(self, k0: str, stage: str) -> None:
+    def copy(self, k0: Word, stage: Word) -> None:
         """Start to copy the columns from k0 on to a stage of shared memory."""
         e, nbytes = self.e, self.width * self.item
         kind = "cg" if nbytes == CHUNK else "ca"
@@ -235,51 +228,46 @@ class OperandTile:
         for part in self.parts:
             source, here = self._source(part, k0)
             target = self._place(part.shared, stage)
-            operands = [_name(target), _name(source)]
+            operands = [target, source]
             if here:
-                operands.append(e.value_of(f"select i1 {here}, i32 {nbytes}, i32 0"))
-            with e.only_if(part.mine) if part.mine else nullcontext():
-                e.nvvm(f"{name}.s" if here else name, *operands)
+                operands.append(e.b.select(here, e.b.literal("i32", nbytes), 0))
+            with e.b.when(part.mine) if part.mine else nullcontext():
+                e.b.nvvm(f"{name}.s" if here else name, *operands)
 
-    def fetch(self, k0: str) -> list[str]:
+    def fetch(self, k0: Value) -> list[Value]:
         """This thread's elements of the columns from k0 on, in registers; zeros beyond the ends."""
-        e, op = self.e, self.e.value_of
+        e = self.e
         found = []
         for part in self.parts:
             if self.source.value is not None:
                 value, here = self._computed(part, k0), self._within(part, k0)
             else:
                 source, here = self._source(part, k0)
-                value = e.fresh_of(
-                    f"load {self.unit}, ptr {source}, align {self.width * self.item}"
-                )
+                value = e.b.load(self.unit, source, align=self.width * self.item)
             if here:
-                value = op(f"select i1 {here}, {self.unit} {value}, {self.unit} {self.zero}")
+                value = self.e.b.select(here, value, self.zero)
             found.append(value)
         return found
 
-    def _computed(self, part: _Part, k0: str) -> str:
+    def _computed(self, part: _Part, k0: Value) -> Value:
         """A unit of what is computed; beyond the end of the sum its last one."""
-        e, op, ty, s = self.e, self.e.value_of, self.e.index_type, self.source
+        e, s = self.e, self.source
         assert s.value is not None
         self._stand_at(k0)
         at = dict(part.at)
         if e.uneven:
             unit = self.width if self.along_k else 1
             place = at[s.k].substitute({self.lane: Index()})
-            count = op(f"sub {ty} {e.end}, {unit}")
-            text = e.least(e.index_text(place), count)
+            count = e.end - unit
+            text = e.indices.least(e.indices.value(place), count)
             k = Var("k", s.k.extent)
-            e.positions[k] = self._units(text) if self.along_k else text
+            e.indices.positions[k] = self._units(text) if self.along_k else text
             at[s.k] = _var(k, unit) + (_var(self.lane) if self.along_k else 0)
-        e.env.update(at)
-        texts = e.at_lanes(self.lane, self.width, s.value)
+        e.indices.env.update(at)
+        texts = e.memory.at_lanes(self.lane, self.width, s.value)
         if self.width == 1:
             return texts[0]
-        vector = "poison"
-        for j, one in enumerate(texts):
-            vector = op(f"insertelement {self.unit} {vector}, {self.element} {one}, i32 {j}")
-        return vector
+        return e.b.packed(texts)
 
     @property
     def unit(self) -> str:
@@ -287,70 +275,65 @@ class OperandTile:
         return self.element if self.width == 1 else f"<{self.width} x {self.element}>"
 
     @property
-    def zero(self) -> str:
+    def zero(self) -> Word:
         return constant(0, self.source.dtype, 1) if self.width == 1 else "zeroinitializer"
 
-    def put(self, values: list[str], stage: str) -> None:
+    def put(self, values: list[Value], stage: Value) -> None:
         """Store what `fetch` has found in a stage of shared memory."""
         e = self.e
         for part, value in zip(self.parts, values, strict=True):
             place = self._place(part.shared, stage)
-            text = f"  store {self.unit} {value}, ptr {place}, align {self.width * self.item}"
-            with e.only_if(part.mine) if part.mine else nullcontext():
-                e.lines.append(text)
+            with e.b.when(part.mine) if part.mine else nullcontext():
+                e.b.store(value, place, align=self.width * self.item)
 
     # In shared memory. Rows, columns and chunks are the sum of a text and a number; numbers have no
     # bit in common with what the texts of chunks may be.
 
-    def _key(self, line: str) -> str:
+    def _key(self, line: Value) -> Word:
         """Lines that are read at a time have different keys, or lie in different banks."""
-        op = self.e.value_of
         if self.keys < 2:
-            return "0"
-        text = op(f"udiv i32 {line}, {self.spread}") if self.spread > 1 else line
-        text = op(f"urem i32 {text}, {self.keys}")
-        return op(f"mul i32 {text}, {self.together}") if self.together > 1 else text
+            return 0
+        text = line // self.spread if self.spread > 1 else line
+        text = text % self.keys
+        return text * self.together if self.together > 1 else text
 
-    def _in_stage(self, line: str, lines: int, chunk: str, chunks: int, within: str) -> str:
+    def _in_stage(self, line: Word, lines: int, chunk: Value, chunks: int, within: Word) -> Value:
         """The byte at which something begins: in line + lines, chunk + chunks of it."""
-        op = self.e.value_of
         period = self.keys * self.spread
-        whole = op(f"add i32 {line}, {lines}") if lines % period else line
-        chunk = op(f"xor i32 {chunk}, {self._key(whole)}")
+        whole = line + lines if lines % period else line
+        chunk = chunk ^ self._key(whole)
         if chunks:
-            chunk = op(f"xor i32 {chunk}, {chunks}")
-        at = op(f"add i32 {op(f'mul i32 {line}, {self.line_bytes}')}, {within}")
-        at = op(f"add i32 {at}, {op(f'mul i32 {chunk}, {CHUNK}')}")
-        return op(f"add i32 {at}, {self.start + lines * self.line_bytes}")
+            chunk = chunk ^ chunks
+        at = line * self.line_bytes + within
+        at = at + chunk * CHUNK
+        return at + (self.start + lines * self.line_bytes)
 
-    def _place(self, at: str, stage: str) -> str:
+    def _place(self, at: Value, stage: Value) -> Value:
         e = self.e
-        whole = e.value_of(f"add i32 {at}, {stage}")
-        place = e.value_of(f"getelementptr i8, ptr {e.memory}, i32 {whole}")
-        return f"{SHARED}{place}"
+        whole = at + stage
+        return e.b.offset(e.buffer, whole)
 
-    def chunk_at(self, stage: str, line: str, lines: int, chunk: str, chunks: int) -> str:
+    def chunk_at(self, stage: Value, line: Value, lines: int, chunk: Word, chunks: int) -> Value:
         """The place of a whole chunk."""
-        return self._place(self._in_stage(line, lines, chunk, chunks, "0"), stage)
+        return self._place(self._in_stage(line, lines, chunk, chunks, 0), stage)
 
-    def element_at(self, stage: str, row: str, rows: int, k: str, ks: int) -> str:
+    def element_at(self, stage: Value, row: Value, rows: int, k: Word, ks: int) -> Value:
         """The place of the element in row + rows and column k + ks; the numbers are whole chunks."""
-        op = self.e.value_of
         line, lines, along, whole = (row, rows, k, ks) if self.along_k else (k, ks, row, rows)
         assert whole % self.chunk == 0, "numbers along a line are multiples of a chunk"
-        chunk = op(f"lshr i32 {along}, {self.chunk.bit_length() - 1}")
-        within = op(f"mul i32 {op(f'and i32 {along}, {self.chunk - 1}')}, {self.item}")
+        chunk = along >> self.chunk.bit_length() - 1
+        within = (along & self.chunk - 1) * self.item
         return self._place(self._in_stage(line, lines, chunk, whole // self.chunk, within), stage)
 
-    def load(self, place: str, count: int) -> list[str]:
+    def load(self, place: Value, count: int) -> list[Value]:
         """`count` neighbours."""
         e = self.e
         ty = f"<{count} x {self.element}>" if count > 1 else self.element
         align = math.gcd(count * self.item, CHUNK)
-        value = e.fresh_of(f"load {ty}, ptr {place}, align {align}")
+        value = e.b.load(ty, place, align=align)
         if count == 1:
             return [value]
-        return [e.value_of(f"extractelement {ty} {value}, i32 {j}") for j in range(count)]
+        return [e.b.extract(value, j) for j in range(count)]
 
 
 class _Part(NamedTuple):
@@ -361,12 +344,12 @@ class _Part(NamedTuple):
     to tile, and a number; whether a guard must be asked each time.
     """
 
-    mine: str
-    inside: str
+    mine: Word
+    inside: Word
     k: int
-    shared: str
+    shared: Value
     at: dict[Var, Index]
-    source: str = ""
+    source: Word = ""
     moving: Index = Index()
     offset: int = 0
     guarded: bool = False

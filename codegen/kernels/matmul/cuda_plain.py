@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from ...cuda.target import CudaTarget
-from ...llvm.instructions import SCALAR_TYPES, suffix
-from ...loop_ir.kernel import Array
-from .cuda_emitter import ProductEmitter
+from ...llvm.builder import Value
+from ...llvm.instructions import suffix
 from .cuda_operands import OperandTile
-from .cuda_products import Product
 from .cuda_results import Result
 from .cuda_tiles import ACROSS, DOWN, Tile
 
+if TYPE_CHECKING:
+    from .cuda_emitter import ProductEmitter
 
-class PlainProductEmitter(ProductEmitter):
+
+class PlainMultiplier:
     """Multiplies by ordinary arithmetic. A warp's threads lie 4 x 8; rows of a thread are neighbours
     where the operand's rows are neighbours in memory, and else as far apart as there are threads."""
 
-    def __init__(
-        self,
-        product: Product,
-        tile: Tile,
-        target: CudaTarget,
-        definitions: MutableMapping[str, str],
-        alignments: Mapping[Array, int],
-    ) -> None:
-        super().__init__(product, tile, target, definitions, alignments)
+    def __init__(self, e: ProductEmitter, tile: Tile) -> None:
+        self.e = e
         self.rows, self.columns = tile.rows // DOWN, tile.columns // ACROSS
         self.accumulators = self.rows * self.columns
 
@@ -37,19 +31,19 @@ class PlainProductEmitter(ProductEmitter):
         """How many of a thread's rows are neighbours."""
         return 1 if side.along_k else min(count, 4, side.chunk)
 
-    def _mine(self, side: OperandTile) -> tuple[str, int, int]:
+    def _mine(self, side: OperandTile) -> tuple[Value, int, int]:
         """This thread's first row of an operand, its number of rows, and threads that share them."""
-        lane = self.lane_number
-        if side is self.left:
-            thread, warp = self.value_of(f"lshr i32 {lane}, 3"), self.warp_m
+        lane = self.e.lane_number
+        if side is self.e.left:
+            thread, warp = lane >> 3, self.e.warp_m
             count, threads = self.rows, DOWN
         else:
-            thread, warp = self.value_of(f"and i32 {lane}, 7"), self.warp_n
+            thread, warp = lane & 7, self.e.warp_n
             count, threads = self.columns, ACROSS
-        start = self.value_of(f"mul i32 {thread}, {self._width(side, count)}")
-        return self.value_of(f"add i32 {warp}, {start}"), count, threads
+        start = thread * self._width(side, count)
+        return warp + start, count, threads
 
-    def _take(self, side: OperandTile, stage: str, k: int) -> Iterator[list[str]]:
+    def _take(self, side: OperandTile, stage: Value, k: int) -> Iterator[list[Value]]:
         """This thread's rows of an operand, column by column of the chunk that begins at k.
 
         What lies along k is read all at once, the rest when it is wanted: registers are few.
@@ -57,7 +51,7 @@ class PlainProductEmitter(ProductEmitter):
         first, count, threads = self._mine(side)
         if side.along_k:
             at = [
-                side.chunk_at(stage, first, i * threads, "0", k // side.chunk) for i in range(count)
+                side.chunk_at(stage, first, i * threads, 0, k // side.chunk) for i in range(count)
             ]
             rows = [side.load(place, side.chunk) for place in at]
             yield from (list(column) for column in zip(*rows, strict=True))
@@ -65,16 +59,15 @@ class PlainProductEmitter(ProductEmitter):
         width = self._width(side, count)
         for j in range(side.chunk):
             at = [
-                side.element_at(stage, first, i * threads, "0", k + j)
-                for i in range(0, count, width)
+                side.element_at(stage, first, i * threads, 0, k + j) for i in range(0, count, width)
             ]
             yield [x for place in at for x in side.load(place, width)]
 
-    def multiply(self, stage: str, sums: list[str]) -> list[str]:
-        sums, chunk = list(sums), self.left.chunk
-        for k in range(0, self.tile.depth, chunk):
+    def multiply(self, stage: Value, sums: list[Value]) -> list[Value]:
+        sums, chunk = list(sums), self.e.left.chunk
+        for k in range(0, self.e.tile.depth, chunk):
             columns = zip(
-                self._take(self.left, stage, k), self._take(self.right, stage, k), strict=True
+                self._take(self.e.left, stage, k), self._take(self.e.right, stage, k), strict=True
             )
             for xs, ys in columns:
                 for i, x in enumerate(xs):
@@ -83,19 +76,18 @@ class PlainProductEmitter(ProductEmitter):
                         sums[at] = self._multiply_add(x, y, sums[at])
         return sums
 
-    def _multiply_add(self, x: str, y: str, z: str) -> str:
-        dtype = self.step.c.dtype
+    def _multiply_add(self, x: Value, y: Value, z: Value) -> Value:
+        dtype = self.e.step.c.dtype
         if dtype.kind == "f":
-            return self.nvvm(f"llvm.fma.{suffix(dtype, 1)}", x, y, z)
-        ty = SCALAR_TYPES[dtype]
-        return self.value_of(f"add {ty} {self.value_of(f'mul {ty} {x}, {y}')}, {z}")
+            return self.e.b.nvvm(f"llvm.fma.{suffix(dtype, 1)}", x, y, z)
+        return x * y + z
 
     def results(self) -> Iterator[Result]:
-        first_row, rows, down = self._mine(self.left)
-        first_column, columns, across = self._mine(self.right)
-        tall, wide = self._width(self.left, rows), self._width(self.right, columns)
+        first_row, rows, down = self._mine(self.e.left)
+        first_column, columns, across = self._mine(self.e.right)
+        tall, wide = self._width(self.e.left, rows), self._width(self.e.right, columns)
         for i in range(rows):
-            row = self.value_of(f"add i32 {first_row}, {i // tall * tall * down + i % tall}")
+            row = first_row + (i // tall * tall * down + i % tall)
             for j in range(0, columns, wide):
-                column = self.value_of(f"add i32 {first_column}, {j * across}")
+                column = first_column + j * across
                 yield Result(row, column, [i * columns + j + d for d in range(wide)])

@@ -1,6 +1,6 @@
 """What comes of a product of matrices: where its tiles are, and what is done with their elements.
 
-Emitters say how a tile is multiplied (`product_emitter`, `warpgroups`); sums in registers are stored
+Emitters say how a tile is multiplied (`cuda_emitter`, `cuda_warpgroups`); sums in registers are stored
 here, or what the steps that follow element by element make of them (`epilogues`).
 """
 
@@ -10,10 +10,11 @@ import math
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from typing import NamedTuple, Protocol
 
-from ...cuda.emitter import fits_32_bits
+from ...cuda.emitter import Word, fits_32_bits
 from ...cuda.lanes import LaneEmitter
 from ...cuda.schedule import Schedule
 from ...cuda.target import CudaTarget
+from ...llvm.builder import Value
 from ...llvm.instructions import SCALAR_TYPES, constant
 from ...llvm.loops import Carried, Values
 from ...llvm.text import Operand
@@ -44,8 +45,8 @@ class AnyTile(Protocol):
 class Result(NamedTuple):
     """Neighbours in a row of the tile: the row and the first column in it, numbers of accumulators."""
 
-    row: str
-    column: str
+    row: Value
+    column: Value
     numbers: list[int]
 
 
@@ -54,9 +55,9 @@ class ResultEmitter(LaneEmitter):
 
     step: Matmul
     accumulators: int  # of a thread
-    batch: str  # the matrix of the batch at hand, and the tile's first row and column in it
-    m0: str
-    n0: str
+    batch: Value  # the matrix of the batch at hand, and the tile's first row and column in it
+    m0: Value
+    n0: Value
 
     def __init__(
         self,
@@ -78,8 +79,8 @@ class ResultEmitter(LaneEmitter):
         plan = Schedule("scalar", loops, [], surveys, index_type, threads=tile.threads)
         own = Signature(None, list(arrays), dict.fromkeys([*arrays, *product.hidden, step.c], 0))
         super().__init__(kernel, own, plan, target, definitions, alignments)
-        self.written = set(product.writes)
-        self.env.update(loops.env)
+        self.b.written = set(product.writes)
+        self.indices.env.update(loops.env)
 
     def _env(self, kernel: Kernel) -> dict[Var, Index]:
         """The epilogue's loops in terms of the row, counted over the batch, and the column."""
@@ -120,26 +121,26 @@ class ResultEmitter(LaneEmitter):
         ty = SCALAR_TYPES[self.step.c.dtype]
         return [Carried(zero, True, ty) for _ in range(self.accumulators)]
 
-    def stand_at_tile(self, q: str) -> None:
+    def stand_at_tile(self, q: Value) -> None:
         """Find tile number `q`: neighbours in this order read what is still in the cache."""
-        op, ty, tile = self.value_of, self.index_type, self.shape
+        tile = self.shape
         block_m, block_n, self.batch = self._tile(q)
-        self.m0 = op(f"mul {ty} {block_m}, {tile.m}")
-        self.n0 = op(f"mul {ty} {block_n}, {tile.n}")
+        self.m0 = block_m * tile.m
+        self.n0 = block_n * tile.n
 
-    def _tile(self, q: str) -> tuple[str, str, str]:
+    def _tile(self, q: Value) -> tuple[Word, Word, Word]:
         """A tile's row and its column of tiles, its matrix of the batch."""
-        op, ty, step, tile = self.value_of, self.index_type, self.step, self.shape
+        step, tile = self.step, self.shape
         tm, tn = -(-step.m // tile.m), -(-step.n // tile.n)
-        batch = op(f"udiv {ty} {q}, {tm * tn}") if step.batch > 1 else "0"
-        q = op(f"urem {ty} {q}, {tm * tn}") if step.batch > 1 else q
+        batch = q // (tm * tn) if step.batch > 1 else 0
+        q = q % (tm * tn) if step.batch > 1 else q
         if tm <= GROUP or tn == 1:
-            return op(f"urem {ty} {q}, {tm}"), op(f"udiv {ty} {q}, {tm}"), batch
-        first = op(f"mul {ty} {op(f'udiv {ty} {q}, {GROUP * tn}')}, {GROUP}")
-        q = op(f"urem {ty} {q}, {GROUP * tn}")
-        height = self.least(op(f"sub {ty} {tm}, {first}"), str(GROUP))
-        block_m = op(f"add {ty} {first}, {op(f'urem {ty} {q}, {height}')}")
-        return block_m, op(f"udiv {ty} {q}, {height}"), batch
+            return q % tm, q // tm, batch
+        first = q // (GROUP * tn) * GROUP
+        q = q % (GROUP * tn)
+        height = self.indices.least(tm - first, GROUP)
+        block_m = first + q % height
+        return block_m, q // height, batch
 
     def results(self) -> Iterator[Result]:
         """Where the accumulators stand in the tile."""
@@ -147,42 +148,42 @@ class ResultEmitter(LaneEmitter):
 
     # The result.
 
-    def store_results(self, sums: list[str]) -> None:
-        op, ty, step, tile = self.value_of, self.index_type, self.step, self.shape
-        first_row = op(f"mul {ty} {self.batch}, {step.m}")
+    def store_results(self, sums: list[Value]) -> None:
+        step, tile = self.step, self.shape
+        first_row = self.batch * step.m
         for result in self.results():
-            row = op(f"add {ty} {self.m0}, {self.widened(result.row)}")
-            column = op(f"add {ty} {self.n0}, {self.widened(result.column)}")
+            row = self.m0 + self.b.widened(result.row)
+            column = self.n0 + self.b.widened(result.column)
             together = math.gcd(len(result.numbers), step.n)
             for j in range(0, len(result.numbers), together):
-                at = op(f"add {ty} {column}, {j}") if j else column
+                at = column + j if j else column
                 inside = []
                 if step.m % tile.m:
-                    inside.append(op(f"icmp slt {ty} {row}, {step.m}"))
+                    inside.append(row < step.m)
                 if step.n % tile.n:
-                    inside.append(op(f"icmp slt {ty} {at}, {step.n}"))
-                self.positions[self.row] = op(f"add {ty} {first_row}, {row}")
+                    inside.append(at < step.n)
+                self.indices.positions[self.row] = first_row + row
                 texts = [sums[k] for k in result.numbers[j : j + together]]
                 if not inside:
                     self._finish(at, texts)
                     continue
-                both = inside[0] if len(inside) == 1 else op(f"and i1 {inside[0]}, {inside[1]}")
-                with self.only_if(both):
+                both = inside[0] if len(inside) == 1 else inside[0] & inside[1]
+                with self.b.when(both):
                     self._finish(at, texts)
 
-    def _finish(self, column: str, sums: list[str]) -> None:
+    def _finish(self, column: Value, sums: list[Value]) -> None:
         """Store neighbours of the result, or what the epilogue makes of them."""
         c = self.step.c
-        self.lanes, self.first = len(sums), column
-        self.points = [{c: Operand(text, True)} for text in sums]
-        self.registers = self.points[0]
-        self.positions[self.column] = column
-        self.forget()
-        for _ in self._each():
+        self.memory.lanes, self.memory.first = len(sums), column
+        self.memory.points = [{c: Operand(text, True)} for text in sums]
+        self.memory.registers = self.memory.points[0]
+        self.indices.positions[self.column] = column
+        self.exprs.forget()
+        for _ in self.memory.each():
             if self.product.stored:
                 flat = of_var(self.row) * self.step.n + of_var(self.column)
-                self._write(c.dtype, self.pointers[c], flat, self.registers[c])
+                self.memory.write(c.dtype, self.b.pointers[c], flat, self.memory.registers[c])
             for stage in self.kernel.stages:
-                self._store_stage(stage)
-        self._flush()
-        self.forget()
+                self.stages.store_stage(stage)
+        self.memory.flush()
+        self.exprs.forget()

@@ -8,34 +8,25 @@ of 16 bytes; it also turns over matrices of 16-bit elements. Other operands are 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from ...cuda.emitter import SHARED
-from ...cuda.intrinsics import INTRINSICS
-from ...cuda.target import CudaTarget
-from ...loop_ir.kernel import Array
-from .cuda_emitter import ProductEmitter
+from ...cuda.emitter import Word
+from ...llvm.builder import Value
 from .cuda_operands import OperandTile
-from .cuda_plain import PlainProductEmitter
-from .cuda_products import Product
 from .cuda_results import Result
 from .cuda_tiles import Tile
 
+if TYPE_CHECKING:
+    from .cuda_emitter import ProductEmitter
 
-class TensorProductEmitter(ProductEmitter):
+
+class TensorMultiplier:
     """Multiplies by the instruction `tile.atom`."""
 
-    def __init__(
-        self,
-        product: Product,
-        tile: Tile,
-        target: CudaTarget,
-        definitions: MutableMapping[str, str],
-        alignments: Mapping[Array, int],
-    ) -> None:
+    def __init__(self, e: ProductEmitter, tile: Tile) -> None:
         assert tile.atom is not None, "the tile is for tensor cores"
-        self.atom = tile.atom
-        super().__init__(product, tile, target, definitions, alignments)
+        self.e, self.atom = e, tile.atom
         self.down, self.across = tile.rows // self.atom.m, tile.columns // self.atom.n
         self.held = self.atom.m * self.atom.n // 32  # accumulators of one small matrix
         self.accumulators = self.down * self.across * self.held
@@ -47,63 +38,59 @@ class TensorProductEmitter(ProductEmitter):
         """Whether `ldmatrix` reads an operand."""
         return side.item == 2 or (side.item == 4 and side.along_k)
 
-    def multiply(self, stage: str, sums: list[str]) -> list[str]:
+    def multiply(self, stage: Value, sums: list[Value]) -> list[Value]:
         sums, atom = list(sums), self.atom
         name = f"llvm.nvvm.{atom.name}"
-        result = INTRINSICS[name].result
-        for step in range(self.tile.depth // atom.k):
+        for step in range(self.e.tile.depth // atom.k):
             rows = [self._rows(stage, i, step) for i in range(self.down)]
             columns = self._columns(stage, step)
             for i, x in enumerate(rows):
                 for j, y in enumerate(columns):
                     at = (i * self.across + j) * self.held
                     old = sums[at : at + self.held]
-                    new = self.nvvm(name, *x, *y, *old, fresh=True)
-                    sums[at : at + self.held] = [
-                        self.value_of(f"extractvalue {result} {new}, {n}") for n in range(self.held)
-                    ]
+                    new = self.e.b.nvvm(name, *x, *y, *old, fresh=True)
+                    sums[at : at + self.held] = [self.e.b.field(new, n) for n in range(self.held)]
         return sums
 
-    def _lane(self, shift: int, mask: int, scale: int = 1) -> str:
+    def _lane(self, shift: int, mask: int, scale: int = 1) -> Value:
         """Some bits of the lane's number, times `scale`."""
-        op = self.value_of
-        bits = op(f"lshr i32 {self.lane_number}, {shift}") if shift else self.lane_number
-        bits = op(f"and i32 {bits}, {mask}") if mask < 31 >> shift else bits
-        return op(f"mul i32 {bits}, {scale}") if scale > 1 else bits
+        bits = self.e.lane_number >> shift if shift else self.e.lane_number
+        bits = bits & mask if mask < 31 >> shift else bits
+        return bits * scale if scale > 1 else bits
 
-    def _sum(self, *texts: str) -> str:
+    def _sum(self, *texts: Word) -> Value:
         total = texts[0]
         for text in texts[1:]:
-            total = self.value_of(f"add i32 {total}, {text}")
+            total = total + text
         return total
 
     # Operands.
 
-    def _rows(self, stage: str, i: int, step: int) -> list[str]:
+    def _rows(self, stage: Value, i: int, step: int) -> list[Word]:
         """This thread's part of a's rows of small matrix i."""
-        side, atom = self.left, self.atom
+        side, atom = self.e.left, self.atom
         if not self._by_matrices(side):
             places = [(8 * r, k) for k in range(0, atom.k, 4) for r in range(atom.m // 8)]
             return [
-                self._element(side, stage, self.warp_m, atom.m * i + r, atom.k * step + k)
+                self._element(side, stage, self.e.warp_m, atom.m * i + r, atom.k * step + k)
                 for r, k in places
             ]
         if side.along_k:
-            line, chunk = self._sum(self.warp_m, self._lane(0, 15)), self._lane(4, 1)
+            line, chunk = self._sum(self.e.warp_m, self._lane(0, 15)), self._lane(4, 1)
             place = side.chunk_at(stage, line, 16 * i, chunk, 2 * step)
         else:
             line = self._sum(self._lane(0, 7), self._lane(4, 1, 8))
-            chunk = self._sum(self._chunks(self.warp_m), self._lane(3, 1))
+            chunk = self._sum(self._chunks(self.e.warp_m), self._lane(3, 1))
             place = side.chunk_at(stage, line, 16 * step, chunk, 2 * i)
         return [self._converted(x) for x in self._matrices(place, not side.along_k)]
 
-    def _columns(self, stage: str, step: int) -> list[list[str]]:
+    def _columns(self, stage: Value, step: int) -> list[list[Word]]:
         """This thread's part of b's columns, of each small matrix."""
-        side, atom = self.right, self.atom
+        side, atom = self.e.right, self.atom
         if not self._by_matrices(side):
             return [
                 [
-                    self._element(side, stage, self.warp_n, 8 * j, atom.k * step + k)
+                    self._element(side, stage, self.e.warp_n, 8 * j, atom.k * step + k)
                     for k in range(0, atom.k, 4)
                 ]
                 for j in range(self.across)
@@ -111,37 +98,36 @@ class TensorProductEmitter(ProductEmitter):
         found = []
         for pair in range(self.across // 2):
             if side.along_k:
-                line = self._sum(self.warp_n, self._lane(0, 7), self._lane(4, 1, 8))
+                line = self._sum(self.e.warp_n, self._lane(0, 7), self._lane(4, 1, 8))
                 place = side.chunk_at(stage, line, 16 * pair, self._lane(3, 1), 2 * step)
             else:
-                chunk = self._sum(self._chunks(self.warp_n), self._lane(4, 1))
+                chunk = self._sum(self._chunks(self.e.warp_n), self._lane(4, 1))
                 place = side.chunk_at(stage, self._lane(0, 15), 16 * step, chunk, 2 * pair)
             four = [self._converted(x) for x in self._matrices(place, not side.along_k)]
             found += [four[:2], four[2:]]
         return found
 
-    def _chunks(self, elements: str) -> str:
-        return self.value_of(f"lshr i32 {elements}, 3")
+    def _chunks(self, elements: Value) -> Value:
+        return elements >> 3
 
-    def _matrices(self, place: str, turned: bool) -> list[str]:
+    def _matrices(self, place: Value, turned: bool) -> list[Value]:
         name = f"llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4{'.trans' if turned else ''}.b16.p3"
-        four = self.nvvm(name, place.removeprefix(SHARED).strip(), fresh=True)
-        result = INTRINSICS[name].result
-        return [self.value_of(f"extractvalue {result} {four}, {k}") for k in range(4)]
+        four = self.e.b.nvvm(name, place, fresh=True)
+        return [self.e.b.field(four, k) for k in range(4)]
 
-    def _converted(self, word: str) -> str:
+    def _converted(self, word: Value) -> Value:
         """32 bits of an operand as the instruction takes them."""
         match self.atom.element:
             case "f16":
-                return self.value_of(f"bitcast i32 {word} to <2 x half>")
+                return word.to("bitcast", "<2 x half>")
             case "tf32":
-                return self._rounded(self.value_of(f"bitcast i32 {word} to float"))
+                return self._rounded(word.to("bitcast", "float"))
         return word
 
-    def _rounded(self, number: str) -> str:
-        return self.nvvm("llvm.nvvm.f2tf32.rna", number)
+    def _rounded(self, number: Value) -> Value:
+        return self.e.b.nvvm("llvm.nvvm.f2tf32.rna", number)
 
-    def _element(self, side: OperandTile, stage: str, warp: str, row: int, k: int) -> str:
+    def _element(self, side: OperandTile, stage: Value, warp: Value, row: int, k: int) -> str:
         first = self._sum(warp, self._lane(2, 7))
         place = side.element_at(stage, first, row, self._lane(0, 3), k)
         (value,) = side.load(place, 1)
@@ -150,26 +136,14 @@ class TensorProductEmitter(ProductEmitter):
     # The result.
 
     def results(self) -> Iterator[Result]:
-        row = self._sum(self.warp_m, self._lane(2, 7))
-        column = self._sum(self.warp_n, self._lane(0, 3, 2))
+        row = self._sum(self.e.warp_m, self._lane(2, 7))
+        column = self._sum(self.e.warp_n, self._lane(0, 3, 2))
         for i in range(self.down):
             for j in range(self.across):
                 at = (i * self.across + j) * self.held
                 for half in range(self.held // 2):
                     yield Result(
-                        self._sum(row, str(self.atom.m * i + 8 * half)),
-                        self._sum(column, str(8 * j)),
+                        self._sum(row, self.atom.m * i + 8 * half),
+                        self._sum(column, 8 * j),
                         [at + 2 * half, at + 2 * half + 1],
                     )
-
-
-def product_emitter(
-    product: Product,
-    tile: Tile,
-    target: CudaTarget,
-    definitions: MutableMapping[str, str],
-    alignments: Mapping[Array, int],
-) -> ProductEmitter:
-    """What emits a product by such tiles."""
-    form = PlainProductEmitter if tile.atom is None else TensorProductEmitter
-    return form(product, tile, target, definitions, alignments)

@@ -21,9 +21,10 @@ from collections.abc import Callable, Iterator, Mapping, MutableMapping
 
 from ....ir.record import record
 from ....ir.types import F32
-from ...cuda.emitter import SHARED
+from ...cuda.emitter import Word
 from ...cuda.program import Ref, TensorMap
 from ...cuda.target import CudaTarget
+from ...llvm.builder import Value
 from ...llvm.loops import Carried, Values
 from ...loop_ir.kernel import Array
 from ...loop_ir.steps import Matmul
@@ -94,11 +95,11 @@ class WarpgroupEmitter(ResultEmitter):
         self.stage_bytes = sum(side.nbytes for side in sides)
         self.ring_bytes = tile.stages * self.stage_bytes
         # No more alignment is promised than linkers keep: with it, rounding would be folded away.
-        self.memory = self.shared_block(self.ring_bytes + tile.stages * MBARRIERS + ATOM, 16)
-        self.tensor_maps = len(sides)
+        self.buffer = self.b.shared_block(self.ring_bytes + tile.stages * MBARRIERS + ATOM, 16)
+        self.b.tensor_maps = len(sides)
         # Two elements of a thread are 4 bytes then: stores would be of parts of sectors.
         self.exchanges = tile.n % 32 == 0 and min(a.dtype.itemsize for a in product.writes) < 4
-        self.attributes = {"nvvm.minctasm": "1", "nvvm.maxnreg": str(REGISTERS)}
+        self.b.attributes = {"nvvm.minctasm": "1", "nvvm.maxnreg": str(REGISTERS)}
 
     def maps(self, ref: Callable[[Array, int], Ref]) -> list[TensorMap]:
         """The arguments that come before the arrays."""
@@ -107,155 +108,145 @@ class WarpgroupEmitter(ResultEmitter):
     # The body.
 
     def body(self) -> None:
-        op, thread = self.value_of, self.thread()
+        thread = self.b.thread()
         self._place_ring()
-        with self.only_if(op(f"icmp eq i32 {thread}, 0")):
+        with self.b.when(thread.eq(0)):
             for k in range(self.tile.stages):
                 self._initialise(self.full, k, 1)
                 self._initialise(self.empty, k, 4 * CONSUMERS)
-            self.nvvm("llvm.nvvm.fence.mbarrier_init.release.cluster")
-        self.barrier()
-        group = op(f"lshr i32 {thread}, 7")
+            self.b.nvvm("llvm.nvvm.fence.mbarrier_init.release.cluster")
+        self.b.barrier()
+        group = thread >> 7
         # The same in all lanes, and known to be.
-        group = self.nvvm("llvm.nvvm.shfl.sync.idx.i32", "-1", group, "0", "31", fresh=True)
-        self._either(
-            op(f"icmp eq i32 {group}, 0"), self._produce, lambda: self._consume(group, thread)
-        )
+        group = self.b.nvvm("llvm.nvvm.shfl.sync.idx.i32", -1, group, 0, 31, fresh=True)
+        self._either(group.eq(0), self._produce, lambda: self._consume(group, thread))
 
     def _place_ring(self) -> None:
         """The ring's first byte, its address in 32 bits, and the barriers."""
-        op, stages = self.value_of, self.tile.stages
-        start = op(f"ptrtoint ptr {self.memory} to i32")
-        before = op(f"and i32 {op(f'sub i32 0, {start}')}, {ATOM - 1}")
-        self.start = op(f"add i32 {start}, {before}")
-        self.ring = op(f"getelementptr i8, ptr {self.memory}, i32 {before}")
+        stages = self.tile.stages
+        start = self.buffer.to("ptrtoint", "i32")
+        before = 0 - start & ATOM - 1
+        self.start = start + before
+        self.ring = self.b.offset(self.buffer, before, "i8")
         self.full, self.empty = (
-            op(f"getelementptr i8, ptr {SHARED}{self.ring}, i32 {self.ring_bytes + 8 * k}")
-            for k in (0, stages)
+            self.b.offset(self.ring, self.ring_bytes + 8 * k, "i8") for k in (0, stages)
         )
 
-    def _initialise(self, barriers: str, number: int, count: int) -> None:
-        place = self._mbarrier(barriers, str(number))
-        self.nvvm("llvm.nvvm.mbarrier.init.shared", place, str(count))
+    def _initialise(self, barriers: Value, number: int, count: int) -> None:
+        place = self._mbarrier(barriers, self.b.literal("i32", number))
+        self.b.nvvm("llvm.nvvm.mbarrier.init.shared", place, count)
 
-    def _either(self, condition: str, then: Callable[[], None], other: Callable[[], None]) -> None:
-        first, second, end = (self.new_label(h) for h in ("producer", "consumer", "end"))
-        self.lines.append(f"  br i1 {condition}, label %{first}, label %{second}")
-        for label, emit in ((first, then), (second, other)):
-            with self.scope():
-                self.start_block(label)
+    def _either(
+        self, condition: Value, then: Callable[[], None], other: Callable[[], None]
+    ) -> None:
+        first, second, end = (self.b.later(h) for h in ("producer", "consumer", "end"))
+        self.b.branch(condition, first, second)
+        for block, emit in ((first, then), (second, other)):
+            with self.b.scope():
+                self.b.at(block)
                 emit()
-                self.lines.append(f"  br label %{end}")
-        self.start_block(end)
+                self.b.jump(end)
+        self.b.at(end)
 
     def _each_tile(self, values: Values, body: Callable[[Values], Values]) -> None:
         """The tiles of this block, one after the other."""
 
-        def turn(q: str, carried: Values) -> Values:
+        def turn(q: Value, carried: Values) -> Values:
             self.stand_at_tile(q)
-            self.end = str(self.step.k)
+            self.end: Word = self.step.k
             if self.product.total:
-                ty, k = self.index_type, self.step.k
-                before = self.value_of(f"mul {ty} {self.batch}, {k}")
-                left = self.value_of(f"sub {ty} {self.product.total}, {before}")
-                self.end = self.least(left, self.end)
+                k = self.step.k
+                before = self.batch * k
+                left = self.product.total - before
+                self.end = self.indices.least(left, self.end)
             return body(carried)
 
         tiles = self.tile.blocks(self.step)
-        self._loop(self.block_number(), str(tiles), self.blocks, values, turn)
+        self.loops.loop(self.b.block_number(), tiles, self.blocks, values, turn)
 
     # Rings: the stage's number and the parity of its round.
 
     def _ring(self) -> Values:
-        return [Carried("0", True, "i32"), Carried("0", True, "i32")]
+        return [Carried(0, True, "i32"), Carried(0, True, "i32")]
 
-    def _next(self, stage: str, parity: str) -> tuple[str, str]:
-        op = self.value_of
-        after = op(f"add i32 {stage}, 1")
-        wraps = op(f"icmp eq i32 {after}, {self.tile.stages}")
-        turned = op(f"zext i1 {wraps} to i32")
-        return op(f"select i1 {wraps}, i32 0, i32 {after}"), op(f"xor i32 {parity}, {turned}")
+    def _next(self, stage: Value, parity: Value) -> tuple[Value, Value]:
+        after = stage + 1
+        wraps = after.eq(self.tile.stages)
+        turned = wraps.zext("i32")
+        return self.b.select(wraps, 0, after), parity ^ turned
 
-    def _mbarrier(self, barriers: str, stage: str) -> str:
-        return self.value_of(f"getelementptr i64, ptr {SHARED}{barriers}, i32 {stage}")
+    def _mbarrier(self, barriers: Value, stage: Word) -> Value:
+        return self.b.offset(barriers, stage, "i64")
 
-    def _wait_for(self, barriers: str, stage: str, parity: str) -> None:
+    def _wait_for(self, barriers: Value, stage: Value, parity: Value) -> None:
         """Until the phase of that parity has ended."""
-        again, done = self.new_label("wait"), self.new_label("done")
+        again, done = self.b.later("wait"), self.b.later("done")
         place = self._mbarrier(barriers, stage)
-        self.lines.append(f"  br label %{again}")
-        self.start_block(again)
+        self.b.jump(again)
+        self.b.at(again)
         name = "llvm.nvvm.mbarrier.try.wait.parity.scope.cta.space.cta"
-        ended = self.nvvm(name, place, parity, fresh=True)
-        self.lines.append(f"  br i1 {ended}, label %{done}, label %{again}")
-        self.start_block(done)
+        self.b.branch(self.b.nvvm(name, place, parity, fresh=True), done, again)
+        self.b.at(done)
 
     # The producer: one thread of one warp.
 
     def _produce(self) -> None:
-        op = self.value_of
-        self.nvvm("llvm.nvvm.setmaxnreg.dec.sync.aligned.u32", str(PRODUCER_REGISTERS))
-        with self.only_if(op(f"icmp ult i32 {self.thread()}, 32")):
-            chosen = self.nvvm("llvm.nvvm.elect.sync", "-1", fresh=True)
-            with self.only_if(op(f"extractvalue {{ i32, i1 }} {chosen}, 1")):
+        self.b.nvvm("llvm.nvvm.setmaxnreg.dec.sync.aligned.u32", PRODUCER_REGISTERS)
+        with self.b.when(self.b.thread().ult(32)):
+            chosen = self.b.nvvm("llvm.nvvm.elect.sync", -1, fresh=True)
+            with self.b.when(self.b.field(chosen, 1)):
                 self._each_tile(self._ring(), self._bring)
 
     def _bring(self, ring: Values) -> Values:
         """Begin the copies of one tile's operands."""
-        op, ty = self.value_of, self.index_type
 
-        def turn(k0: str, carried: Values) -> Values:
+        def turn(k0: Value, carried: Values) -> Values:
             stage, parity = (c.text for c in carried)
-            self._wait_for(self.empty, stage, op(f"xor i32 {parity}, 1"))
+            self._wait_for(self.empty, stage, parity ^ 1)
             full = self._mbarrier(self.full, stage)
             announce = "llvm.nvvm.mbarrier.arrive.expect.tx.scope.cta.space.cta"
-            self.nvvm(announce, full, str(self.stage_bytes), fresh=True)
+            self.b.nvvm(announce, full, self.stage_bytes, fresh=True)
             place = k0
             if self.product.total:
-                before = op(f"mul {ty} {self.batch}, {self.step.k}")
-                place = op(f"add {ty} {before}, {k0}")
-            base = op(f"mul i32 {stage}, {self.stage_bytes}")
+                before = self.batch * self.step.k
+                place = before + k0
+            base = stage * self.stage_bytes
             for number, first in enumerate((self.m0, self.n0)):
                 self._copy(number, full, base, first, place)
             new = self._next(stage, parity)
             return [c._replace(text=t) for c, t in zip(carried, new, strict=True)]
 
-        return self._loop("0", self.end, self.tile.depth, ring, turn)
+        return self.loops.loop(0, self.end, self.tile.depth, ring, turn)
 
-    def _copy(self, number: int, full: str, base: str, first: str, place: str) -> None:
+    def _copy(self, number: int, full: Word, base: Value, first: Value, place: Value) -> None:
         """Copy the boxes of one operand: rows from `first` on, the sum's places from `place` on."""
-        op, side = self.value_of, self.sides[number]
-        row, k = self._narrow(first), self._narrow(place)
+        side = self.sides[number]
+        row, k = self.b.narrowed(first), self.b.narrowed(place)
         for box, ahead in enumerate(side.boxes):
-            at = op(f"add i32 {base}, {self.starts[number] + box * side.box_bytes}")
-            target = op(f"getelementptr i8, ptr {SHARED}{self.ring}, i32 {at}")
-            target = op(f"addrspacecast ptr {SHARED}{target} to ptr addrspace(7)")
-            here = op(f"add i32 {row}, {ahead}") if ahead else row
+            at = base + (self.starts[number] + box * side.box_bytes)
+            target = self.b.offset(self.ring, at, "i8")
+            target = target.to("addrspacecast", "ptr addrspace(7)")
+            here = row + ahead if ahead else row
             point = [here, k] if side.turned else [k, here]
             if side.batched:
-                point.append(self._narrow(self.batch))
+                point.append(self.b.narrowed(self.batch))
             name = f"llvm.nvvm.cp.async.bulk.tensor.g2s.tile.{len(point)}d"
-            hints = ("0", "0", "0", "0", "0")
-            self.nvvm(name, target, full, f"%map{number}", *point, *hints)
-
-    def _narrow(self, index: str) -> str:
-        if self.index_type == "i32" or index[0] != "%":
-            return index
-        return self.value_of(f"trunc i64 {index} to i32")
+            hints = (0, 0, 0, 0, 0)
+            self.b.nvvm(name, target, full, f"%map{number}", *point, *hints)
 
     # The consumers.
 
-    def _consume(self, group: str, thread: str) -> None:
-        op, tile = self.value_of, self.tile
-        self.nvvm("llvm.nvvm.setmaxnreg.inc.sync.aligned.u32", str(CONSUMER_REGISTERS))
-        lane = op(f"and i32 {thread}, 31")
-        self.first_lane = op(f"icmp eq i32 {lane}, 0")
-        consumer = op(f"sub i32 {group}, 1")
-        warp = op(f"and i32 {op(f'lshr i32 {thread}, 5')}, 3")
-        row = op(f"add i32 {op(f'mul i32 {warp}, 16')}, {op(f'lshr i32 {lane}, 2')}")
-        own = op(f"mul i32 {consumer}, {tile.rows * ROWS}")
-        self.first_row = op(f"add i32 {own}, {row}")
-        self.quarter = op(f"and i32 {lane}, 3")
+    def _consume(self, group: Value, thread: Value) -> None:
+        tile = self.tile
+        self.b.nvvm("llvm.nvvm.setmaxnreg.inc.sync.aligned.u32", CONSUMER_REGISTERS)
+        lane = thread & 31
+        self.first_lane = lane.eq(0)
+        consumer = group - 1
+        warp = thread >> 5 & 3
+        row = warp * 16 + (lane >> 2)
+        own = consumer * (tile.rows * ROWS)
+        self.first_row = own + row
+        self.quarter = lane & 3
         self.descriptors = [
             self._descriptor(0, consumer, tile.rows * ROWS),
             self._descriptor(1, consumer, 0),
@@ -268,52 +259,52 @@ class WarpgroupEmitter(ResultEmitter):
 
         self._each_tile(self._ring(), turn)
 
-    def _descriptor(self, number: int, consumer: str, rows: int) -> str:
+    def _descriptor(self, number: int, consumer: Value, rows: int) -> Value:
         """An operand's descriptor in the first stage; each consumer begins so many rows further on."""
-        op, side = self.value_of, self.sides[number]
-        start = op(f"and i32 {op(f'add i32 {self.start}, {self.starts[number]}')}, 262143")
-        start = op(f"lshr i32 {start}, 4")
+        side = self.sides[number]
+        start = self.start + self.starts[number] & 262143
+        start = start >> 4
         if rows:
-            start = op(f"add i32 {start}, {op(f'mul i32 {consumer}, {side.ahead(rows, 0)}')}")
-        return op(f"or i64 {op(f'zext i32 {start} to i64')}, {side.descriptor}")
+            start = start + consumer * side.ahead(rows, 0)
+        return start.zext("i64") | side.descriptor
 
     def zeros(self) -> Values:
         return [Carried("0x0000000000000000", True, "float")] * self.accumulators
 
-    def _sum(self, ring: Values) -> tuple[list[str], Values]:
+    def _sum(self, ring: Values) -> tuple[list[Value], Values]:
         """The sums of one tile, and where the ring is then. The products of one step are under way
         while those of the next are begun."""
         count = self.accumulators
 
-        def turn(k0: str, carried: Values) -> Values:
+        def turn(k0: Value, carried: Values) -> Values:
             *sums, stage, parity, before = (c.text for c in carried)
             self._wait_for(self.full, stage, parity)
             sums = self._wait_until(1, self._multiply(stage, sums))
-            known = self.value_of(f"icmp sge i32 {before}, 0")
-            with self.only_if(self.value_of(f"and i1 {known}, {self.first_lane}")):
+            known = before >= 0
+            with self.b.when(known & self.first_lane):
                 self._release(before)
             new = [*sums, *self._next(stage, parity), stage]
             return [c._replace(text=t) for c, t in zip(carried, new, strict=True)]
 
-        values = [*self.zeros(), *ring, Carried("-1", True, "i32")]
-        ends = self._loop("0", self.end, self.tile.depth, values, turn)
+        values = [*self.zeros(), *ring, Carried(-1, True, "i32")]
+        ends = self.loops.loop(0, self.end, self.tile.depth, values, turn)
         sums = self._wait_until(0, [c.text for c in ends[:count]])
-        with self.only_if(self.first_lane):
+        with self.b.when(self.first_lane):
             self._release(ends[-1].text)
         return sums, ends[count:-1]
 
-    def _release(self, stage: str) -> None:
+    def _release(self, stage: Value) -> None:
         """One warp is done with a stage."""
         place = self._mbarrier(self.empty, stage)
         name = "llvm.nvvm.mbarrier.arrive.scope.cta.space.cta"
-        self.nvvm(name, place, "1", fresh=True)
+        self.b.nvvm(name, place, 1, fresh=True)
 
-    def _multiply(self, stage: str, sums: list[str]) -> list[str]:
+    def _multiply(self, stage: Value, sums: list[Value]) -> list[Value]:
         """Begin the products of a stage."""
-        op, tile, form = self.value_of, self.tile, self.form
-        ahead = op(f"zext i32 {op(f'mul i32 {stage}, {self.stage_bytes >> 4}')} to i64")
-        here = [op(f"add i64 {d}, {ahead}") for d in self.descriptors]
-        self.nvvm("llvm.nvvm.wgmma.fence.sync.aligned")
+        tile, form = self.tile, self.form
+        ahead = (stage * (self.stage_bytes >> 4)).zext("i64")
+        here = [d + ahead for d in self.descriptors]
+        self.b.nvvm("llvm.nvvm.wgmma.fence.sync.aligned")
         product, each = multiply(form), form.accumulators
         for k in range(0, tile.depth, form.k):
             for i in range(tile.rows):
@@ -323,26 +314,24 @@ class WarpgroupEmitter(ResultEmitter):
                 ]
                 old = sums[i * each : (i + 1) * each]
                 sums[i * each : (i + 1) * each] = self._given(product, *places, *old)
-        self.nvvm("llvm.nvvm.wgmma.commit_group.sync.aligned")
+        self.b.nvvm("llvm.nvvm.wgmma.commit_group.sync.aligned")
         return sums
 
-    def _ahead(self, descriptor: str, units: int) -> str:
-        return self.value_of(f"add i64 {descriptor}, {units}") if units else descriptor
+    def _ahead(self, descriptor: Value, units: int) -> Value:
+        return descriptor + units if units else descriptor
 
-    def _wait_until(self, groups: int, sums: list[str]) -> list[str]:
+    def _wait_until(self, groups: int, sums: list[Value]) -> list[Value]:
         return self._given(wait(groups, len(sums)), *sums)
 
-    def _given(self, assembly: Assembly, *operands: str) -> list[str]:
+    def _given(self, assembly: Assembly, *operands: Value) -> list[Value]:
         """What assembly gives for operands."""
-        struct = self.fresh_of(assembly.call(*operands))
-        return [
-            self.fresh_of(f"extractvalue {assembly.result} {struct}, {k}")
-            for k in range(assembly.accumulators)
-        ]
+        text, constraints = assembly.text, assembly.constraints
+        struct = self.b.assembly(assembly.result, text, constraints, *operands)
+        return [self.b.field(struct, k) for k in range(assembly.accumulators)]
 
     # The result.
 
-    def _rows(self) -> Iterator[tuple[str, int]]:
+    def _rows(self) -> Iterator[tuple[Word, int]]:
         """This thread's rows, and the number of the first accumulator of each; the next pair of columns
         is 8 further on, and 4 accumulators."""
         for i in range(self.tile.rows):
@@ -350,20 +339,19 @@ class WarpgroupEmitter(ResultEmitter):
                 ahead = ROWS * i + 8 * half
                 row = self.first_row
                 if ahead:
-                    row = self.value_of(f"add i32 {row}, {ahead}")
+                    row = row + ahead
                 yield row, i * self.form.accumulators + 2 * half
 
     def results(self) -> Iterator[Result]:
-        op = self.value_of
         step, pairs = (32, 4) if self.exchanges else (8, 1)
-        first = op(f"mul i32 {self.quarter}, {2 * pairs}")
+        first = self.quarter * (2 * pairs)
         for row, start in self._rows():
             for j in range(self.tile.n // step):
-                column = op(f"add i32 {first}, {step * j}") if j else first
+                column = first + step * j if j else first
                 at = start + 4 * pairs * j
                 yield Result(row, column, [at + 4 * s + c for s in range(pairs) for c in range(2)])
 
-    def _exchanged(self, sums: list[str]) -> list[str]:
+    def _exchanged(self, sums: list[Value]) -> list[Value]:
         """Four threads have pairs of columns of 4 times 8 neighbours; then each has all pairs of 8."""
         sums = list(sums)
         for _, start in self._rows():
@@ -374,19 +362,19 @@ class WarpgroupEmitter(ResultEmitter):
                         sums[number] = text
         return sums
 
-    def _turned(self, numbers: list[int], sums: list[str]) -> list[str]:
+    def _turned(self, numbers: list[int], sums: list[Value]) -> list[Value]:
         """Word t of thread s in the place of word s of thread t, of four threads."""
-        op, words = self.value_of, [sums[k] for k in numbers]
+        words = [sums[k] for k in numbers]
         for bit in (1, 2):
-            mine = op(f"and i32 {self.quarter}, {bit}")
-            upper = op(f"icmp ne i32 {mine}, 0")
+            mine = self.quarter & bit
+            upper = mine.ne(0)
             for low in (k for k in range(4) if not k & bit):
                 x, y = words[low], words[low | bit]
-                given = op(f"select i1 {upper}, float {x}, float {y}")
+                given = self.b.select(upper, x, y)
                 name = "llvm.nvvm.shfl.sync.bfly.f32"
-                taken = self.nvvm(name, "-1", given, str(bit), "31", fresh=True)
-                words[low] = op(f"select i1 {upper}, float {taken}, float {x}")
-                words[low | bit] = op(f"select i1 {upper}, float {y}, float {taken}")
+                taken = self.b.nvvm(name, -1, given, bit, 31, fresh=True)
+                words[low] = self.b.select(upper, taken, x)
+                words[low | bit] = self.b.select(upper, y, taken)
         return words
 
 

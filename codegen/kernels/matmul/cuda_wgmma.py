@@ -66,16 +66,6 @@ class Assembly(NamedTuple):
     constraints: str
     accumulators: int
 
-    def call(self, *operands: str) -> str:
-        """LLVM's call; `operands` without the accumulators are descriptors."""
-        first = len(operands) - self.accumulators
-        types = ["i64"] * first + ["float"] * self.accumulators
-        given = ", ".join(f"{t} {x}" for t, x in zip(types, operands, strict=True))
-        return (
-            f'call {self.result} asm sideeffect "{self.text}", "{self.constraints}"({given}) '
-            "convergent nounwind"
-        )
-
     @property
     def result(self) -> str:
         return f"{{ {', '.join(['float'] * self.accumulators)} }}"

@@ -11,9 +11,12 @@ beyond the end repeat the last one: they come after all that is stored.
 
 from __future__ import annotations
 
+from ...cuda.emitter import Word
+from ...cuda.lanes import LaneEmitter
 from ...cuda.scan_plan import ScanPlan
-from ...cuda.teams import TeamEmitter
+from ...cuda.teams import Team
 from ...cuda.warps import WARP
+from ...llvm.builder import Value
 from ...llvm.loops import Carried, Values
 from ...llvm.reductions import Fold, apply
 from ...llvm.text import Operand
@@ -21,7 +24,7 @@ from ...loop_ir.index import Var
 from ...loop_ir.kernel import Nest, Stage
 
 
-class ScanEmitter(TeamEmitter):
+class ScanEmitter(LaneEmitter):
     """What both forms have in common: the walk over tiles, and the monoid."""
 
     stage: Stage
@@ -31,20 +34,21 @@ class ScanEmitter(TeamEmitter):
     def body(self) -> None:
         plan = self.layout
         assert plan.scan is not None, "the schedule of a scan"
-        self.scan, self.holds_back = plan.scan, True
+        self.scan, self.memory.holds_back = plan.scan, True
         (self.nest,) = self.kernel.nests
         (self.stage,) = self.nest.stages
         self.dtype = self.stage.array.dtype
-        self.team = self.scan.team
-        fold = self._reduction(self.stage, self.nest, False)
+        self.team = Team(self.b, self.indices, self.scan.team)
+        self.memory.by_points = True
+        fold = self.stages.reduction(self.stage, self.nest, False)
         assert isinstance(fold, Fold), "scans are folds of one value"
         self.fold = fold
         (self.neutral,) = fold.initial()
-        self.env.update(plan.outer.env)
-        self.env.update(plan.inner[0].env)
+        self.indices.env.update(plan.outer.env)
+        self.indices.env.update(plan.inner[0].env)
         (self.inner,) = plan.inner[0].vars or (Var("one", 1),)
         self.stand()
-        self._hoist(self.nest)
+        self.stages.hoist(self.nest)
         self._tiles()
 
     def stand(self) -> None:
@@ -61,7 +65,7 @@ class ScanEmitter(TeamEmitter):
         """How many values go from tile to tile."""
         return 1
 
-    def tile(self, number: str, carry: list[str], limit: str) -> list[str]:
+    def tile(self, number: Word, carry: list[Value], limit: Word) -> list[Value]:
         """Scan one tile, after `carry`; steps from `limit` on do not exist ("": all do).
 
         Steps are counted in the order of the scan.
@@ -73,76 +77,69 @@ class ScanEmitter(TeamEmitter):
         each, ragged = scan.team * scan.items, self.stage.chunks is not None
         if scan.trips == 1:
             limit = self._limit() if ragged or self.count % each else ""
-            self.tile("0", [], limit)
+            self.tile(0, [], limit)
             return
         whole = 0 if ragged else self.count // each
         carry: Values = [self.neutral] * self.carried
 
-        def step(number: str, values: Values, limit: str = "") -> Values:
-            ends = self.tile(self.narrow(number), [v.text for v in values], limit)
+        def step(number: Word, values: Values, limit: Word = "") -> Values:
+            ends = self.tile(self.b.narrowed(number), [v.text for v in values], limit)
             return [Carried(text, True, self.neutral.type) for text in ends]
 
         if whole:
-            carry = self._loop("0", str(whole), 1, carry, step)
+            carry = self.loops.loop(0, whole, 1, carry, step)
         if whole == scan.trips - 1:
-            step(str(whole), carry, self._limit())
+            step(whole, carry, self._limit())
         elif not whole:
             limit = self._limit()
-            self._loop("0", str(scan.trips), 1, carry, lambda n, v: step(n, v, limit))
+            self.loops.loop(0, scan.trips, 1, carry, lambda n, v: step(n, v, limit))
 
-    def _limit(self) -> str:
+    def _limit(self) -> Word:
         """How many steps there are: fewer in the last chunk of a row that was cut."""
-        chunks, ty = self.stage.chunks, self.index_type
+        chunks = self.stage.chunks
         if chunks is None:
-            return str(self.count)
-        start = self.index_text(self.env[self.stage.dims[chunks.axis]] * chunks.length)
-        left = self.value_of(f"sub {ty} {chunks.total}, {start}")
-        left = self.least(left, str(chunks.length))
+            return self.count
+        start = self.indices.value(self.indices.env[self.stage.dims[chunks.axis]] * chunks.length)
+        left = chunks.total - start
+        left = self.indices.least(left, chunks.length)
         each = chunks.length // self.count
         if each > 1:
-            left = self.value_of(f"udiv {ty} {left}, {each}")
-        return self.narrow(left)
+            left = left // each
+        return self.b.narrowed(left)
 
-    def narrow(self, text: str) -> str:
-        """An index that is small, in 32 bits."""
-        if self.index_type == "i32" or text[0] != "%":
-            return text
-        return self.value_of(f"trunc i64 {text} to i32")
-
-    def clamped(self, step: str, limit: str) -> tuple[str, str]:
+    def clamped(self, step: Value, limit: Value) -> tuple[Word, Word]:
         """Whether there is such a step, and the step or the last one."""
         if not limit:
             return "", step
-        last = self.value_of(f"sub i32 {limit}, 1") if limit[0] == "%" else str(int(limit) - 1)
-        valid = self.value_of(f"icmp slt i32 {step}, {limit}")
-        return valid, self.value_of(f"select i1 {valid}, i32 {step}, i32 {last}")
+        last = limit - 1
+        valid = step < limit
+        return valid, self.b.select(valid, step, last)
 
-    def position(self, step: str, limit: str) -> str:
+    def position(self, step: Value, limit: Value) -> Value:
         """Where a step is in the order of memory."""
         if self.stage.reverse:
-            count = limit or str(self.count)
-            last = self.value_of(f"sub i32 {count}, 1") if count[0] == "%" else str(int(count) - 1)
-            step = self.value_of(f"sub i32 {last}, {step}")
-        return self.widened(step)
+            count = limit or self.count
+            last = count - 1
+            step = last - step
+        return self.b.widened(step)
 
-    def both(self, a: str | None, b: str) -> str:
+    def both(self, a: Word | None, b: Value) -> Value:
         """The monoid's operation; nothing is before the first value."""
         if a is None:
             return b
         operands = [Operand(a, True), Operand(b, True)]
-        return apply(self, self.fold.merge, operands, [self.dtype, self.dtype])[0].text
+        return apply(self.exprs, self.fold.merge, operands, [self.dtype, self.dtype])[0].text
 
-    def chosen(self, condition: str, a: str, b: str) -> str:
-        ty = self.neutral.type
-        return self.value_of(f"select i1 {condition}, {ty} {a}, {ty} {b}")
+    def chosen(self, condition: Value, a: Value, b: Value) -> Value:
+        return self.b.select(condition, a, b)
 
-    def turns(self, number: str, count: int) -> str:
+    def turns(self, number: Value, count: int) -> Word:
         """Where in shared memory the tile's values begin: tiles use two places in turns, so that
         nobody overwrites what others still read."""
         if self.scan.trips == 1:
-            return "0"
-        odd = self.value_of(f"and i32 {number}, 1")
-        return self.value_of(f"mul i32 {odd}, {count}")
+            return 0
+        odd = number & 1
+        return odd * count
 
     @property
     def places(self) -> int:
@@ -150,76 +147,73 @@ class ScanEmitter(TeamEmitter):
 
     # The elements at one step.
 
-    def values_here(self) -> list[str]:
-        found = [""] * self.lanes
-        for _ in self._each():
-            found[self.number] = self.operand(self.stage.value).text
+    def values_here(self) -> list[Word]:
+        found = [""] * self.memory.lanes
+        for _ in self.memory.each():
+            found[self.memory.number] = self.exprs.operand(self.stage.value).text
         return found
 
-    def store_here(self, values: list[str], valid: str) -> None:
-        for _ in self._each():
-            self._store(self.stage, Operand(values[self.number], True))
-        conditions = [c for c in (valid, self.here) if c]
+    def store_here(self, values: list[Value], valid: Value) -> None:
+        for _ in self.memory.each():
+            self.stages.store(self.stage, Operand(values[self.memory.number], True))
+        conditions = [c for c in (valid, self.team.here) if c]
         if not conditions:
-            self._flush()
+            self.memory.flush()
             return
         on = conditions[0]
         for other in conditions[1:]:
-            on = self.value_of(f"and i1 {on}, {other}")
-        with self.only_if(on):
-            self._flush()
+            on = on & other
+        with self.b.when(on):
+            self.memory.flush()
 
 
 class RowScanEmitter(ScanEmitter):
     """A team of threads along each row."""
 
     def stand(self) -> None:
-        self.stand_at_own_row()
-        self.lanes, self.along = self.layout.lanes, self.inner
+        self.team.stand_at_own_row(self.layout.outer.vars, self.layout.threads)
+        self.memory.lanes, self.memory.along = self.layout.lanes, self.inner
         width = self.width_of_group
-        self.lane_number = self.value_of(f"and i32 {self.member}, {width - 1}")
-        self.warp = self.value_of(f"lshr i32 {self.member}, {WARP.bit_length() - 1}")
-        piece = self.value_of(f"mul i32 {self.warp}, {width * self.scan.items}")
-        self.start = self.value_of(f"add i32 {piece}, {self.lane_number}")
+        self.lane_number = self.team.member & width - 1
+        self.warp_number = self.team.member >> WARP.bit_length() - 1
+        piece = self.warp_number * (width * self.scan.items)
+        self.start = piece + self.lane_number
         if self.warps > 1:
-            self.memory = self.shared(self.dtype, self.places * self.warps)
+            self.buffer = self.b.shared(self.dtype, self.places * self.warps)
 
     @property
     def width_of_group(self) -> int:
-        return min(self.team, WARP)
+        return min(self.team.size, WARP)
 
     @property
     def warps(self) -> int:
-        return max(self.team // WARP, 1)
+        return max(self.team.size // WARP, 1)
 
     @property
     def count(self) -> int:
         return self.inner.extent // self.layout.lanes
 
-    def tile(self, number: str, carry: list[str], limit: str) -> list[str]:
+    def tile(self, number: Word, carry: list[Value], limit: Word) -> list[Value]:
         scan = self.scan
-        before = self.value_of(f"mul i32 {number}, {self.team * scan.items}")
-        start = self.value_of(f"add i32 {before}, {self.start}")
-        steps = [
-            self.clamped(self.value_of(f"add i32 {start}, {k * self.width_of_group}"), limit)
-            for k in range(scan.items)
-        ]
+        before = number * (self.team.size * scan.items)
+        start = before + self.start
+        steps = [self.clamped(start + k * self.width_of_group, limit) for k in range(scan.items)]
         items = []
         for _, step in steps:
             self._stand_at_step(step, limit)
             items.append(self._scanned(self.values_here()))
-        last = 0 if self.stage.reverse else self.lanes - 1
+        last = 0 if self.stage.reverse else self.memory.lanes - 1
         # What each access has before it in the warp's piece, and the piece's total.
-        total: str | None = None
-        befores: list[str | None] = []
-        inside: list[str | None] = []
+        total: Value | None = None
+        befores: list[Value | None] = []
+        inside: list[Value | None] = []
         for values in items:
             befores.append(total)
             sums, own = self._lane_sums(values[last])
             inside.append(own)
             total = self.both(total, sums)
         assert total is not None
-        base: str | None = carry[0] if carry else None
+        base: Value | None = carry[0] if carry else None
         ends = [self.both(base, total)] if carry else []
         if self.warps > 1:
             base, ends = self._after_warps(number, total, base)
@@ -231,13 +225,13 @@ class RowScanEmitter(ScanEmitter):
             self.store_here([self.both(start_from, v) for v in values], valid)
         return ends
 
-    def _stand_at_step(self, step: str, limit: str) -> None:
-        ty, lanes = self.index_type, self.lanes
-        first = self.value_of(f"mul {ty} {self.position(step, limit)}, {lanes}")
-        self.first = self.positions[self.inner] = first
-        self.points = [{} for _ in range(lanes)]
+    def _stand_at_step(self, step: Value, limit: Value) -> None:
+        lanes = self.memory.lanes
+        first = self.position(step, limit) * lanes
+        self.memory.first = self.indices.positions[self.inner] = first
+        self.memory.points = [{} for _ in range(lanes)]
 
-    def _scanned(self, values: list[str]) -> list[str]:
+    def _scanned(self, values: list[Value]) -> list[Value]:
         """The scan of one access of this thread."""
         order = list(range(len(values)))
         if self.stage.reverse:
@@ -247,42 +241,46 @@ class RowScanEmitter(ScanEmitter):
             found[k] = total = self.both(total, values[k])
         return found
 
-    def _lane_sums(self, total: str) -> tuple[str, str | None]:
+    def _lane_sums(self, total: Value) -> tuple[Value, Value | None]:
         """From each lane's total: that of all lanes, and of those before this one (None: of no lane)."""
         width = self.width_of_group
         if width == 1:
             return total, None
         own = self._scan_lanes(total, width)
-        before, some = self.from_before(own, self.dtype, 1, width)
-        whole = self.from_lane(own, self.dtype, width - 1, width)
+        before, some = self.team.warp.from_before(own, self.dtype, 1, width)
+        whole = self.team.warp.from_lane(own, self.dtype, width - 1, width)
         return whole, self.chosen(some, before, self.neutral.text)
 
-    def _scan_lanes(self, own: str, width: int) -> str:
+    def _scan_lanes(self, own: Value, width: int) -> Value:
         distance = 1
         while distance < width:
-            other, some = self.from_before(own, self.dtype, distance, width)
+            other, some = self.team.warp.from_before(own, self.dtype, distance, width)
             own = self.chosen(some, self.both(other, own), own)
             distance *= 2
         return own
 
-    def _after_warps(self, number: str, total: str, base: str | None) -> tuple[str, list[str]]:
+    def _after_warps(
+        self, number: Value, total: Value, base: Value | None
+    ) -> tuple[Value, list[Value]]:
         """What is before this warp's piece, and before the next tile."""
         warps, lane = self.warps, self.lane_number
         turn = self.turns(number, warps)
-        with self.only_if(self.value_of(f"icmp eq i32 {lane}, 0")):
-            place = self.value_of(f"add i32 {turn}, {self.warp}")
-            self.store_elements(
-                self.dtype, total, self.in_shared(self.dtype, self.memory, place), 1
+        with self.b.when(lane.eq(0)):
+            place = turn + self.warp_number
+            self.b.store_elements(
+                self.dtype, total, self.b.in_shared(self.dtype, self.buffer, place), 1
             )
-        self.barrier()
-        one = self.value_of(f"and i32 {lane}, {warps - 1}")
-        place = self.value_of(f"add i32 {turn}, {one}")
-        found = self.load_elements(self.dtype, self.in_shared(self.dtype, self.memory, place), 1)
+        self.b.barrier()
+        one = lane & warps - 1
+        place = turn + one
+        found = self.b.load_elements(
+            self.dtype, self.b.in_shared(self.dtype, self.buffer, place), 1
+        )
         sums = self._scan_lanes(found, warps)
-        before = self.from_lane(sums, self.dtype, self.value_of(f"sub i32 {self.warp}, 1"))
-        none = self.value_of(f"icmp eq i32 {self.warp}, 0")
+        before = self.team.warp.from_lane(sums, self.dtype, self.warp_number - 1)
+        none = self.warp_number.eq(0)
         before = self.chosen(none, self.neutral.text, before)
-        whole = self.from_lane(sums, self.dtype, warps - 1)
+        whole = self.team.warp.from_lane(sums, self.dtype, warps - 1)
         return self.both(base, before), [] if base is None else [self.both(base, whole)]
 
 
@@ -290,31 +288,30 @@ class ColumnScanEmitter(ScanEmitter):
     """Neighbouring lanes take neighbouring columns; a team of threads, one of each warp, goes down."""
 
     def stand(self) -> None:
-        plan, ty, op = self.layout, self.index_type, self.value_of
-        depth, threads = self.team, plan.threads
-        thread, lanes = self.thread(), plan.lanes
-        column, warp = op(f"and i32 {thread}, {WARP - 1}"), op(f"lshr i32 {thread}, 5")
-        group = op(f"lshr i32 {warp}, {depth.bit_length() - 1}")
-        self.member = op(f"and i32 {warp}, {depth - 1}")
-        side = op(f"add i32 {op(f'mul i32 {group}, {WARP}')}, {column}")
-        first = op(f"mul {ty} {self.block_number()}, {threads // depth}")
-        q = op(f"add {ty} {first}, {self.widened(side)}")
+        plan = self.layout
+        depth, threads = self.team.size, plan.threads
+        thread, lanes = self.b.thread(), plan.lanes
+        column, warp = thread & WARP - 1, thread >> 5
+        group = warp >> depth.bit_length() - 1
+        self.team.member = warp & depth - 1
+        side = group * WARP + column
+        first = self.b.block_number() * (threads // depth)
+        q = first + self.b.widened(side)
         if plan.units % (threads // depth):
-            self.here = op(f"icmp slt {ty} {q}, {plan.units}")
-            q = self.least(q, str(plan.units - 1))
+            self.team.here = q < plan.units
+            q = self.indices.least(q, plan.units - 1)
         *others, last = plan.outer.vars
         unit = Var("unit", last.extent // lanes)
-        self.stand_at((*others, unit), q)
-        self.lanes, self.along = lanes, last
-        self.first = (
-            op(f"mul {ty} {self.positions[unit]}, {lanes}") if lanes > 1 else self.positions[unit]
-        )
-        self.positions[last] = self.first
-        self.points = [{} for _ in range(lanes)]
-        self.start = op(f"mul i32 {self.member}, {self.scan.items}")
+        self.indices.stand_at((*others, unit), q)
+        self.memory.lanes, self.memory.along = lanes, last
+        at = self.indices.positions[unit]
+        at = at * lanes if lanes > 1 else at
+        self.memory.first = self.indices.positions[last] = at
+        self.memory.points = [{} for _ in range(lanes)]
+        self.start = self.team.member * self.scan.items
         if depth > 1:
-            self.memory = self.shared(self.dtype, self.places * lanes * threads)
-            self.top = op(f"add i32 {op(f'mul i32 {group}, {depth * WARP}')}, {column}")
+            self.buffer = self.b.shared(self.dtype, self.places * lanes * threads)
+            self.top = group * (depth * WARP) + column
 
     @property
     def count(self) -> int:
@@ -324,57 +321,55 @@ class ColumnScanEmitter(ScanEmitter):
     def carried(self) -> int:
         return self.layout.lanes
 
-    def tile(self, number: str, carry: list[str], limit: str) -> list[str]:
-        scan, lanes = self.scan, self.lanes
-        before = self.value_of(f"mul i32 {number}, {self.team * scan.items}")
-        start = self.value_of(f"add i32 {before}, {self.start}")
-        steps = [
-            self.clamped(self.value_of(f"add i32 {start}, {k}"), limit) for k in range(scan.items)
-        ]
-        items: list[list[str]] = []
-        totals: list[str | None] = [None] * lanes
+    def tile(self, number: Word, carry: list[Value], limit: Word) -> list[Value]:
+        scan, lanes = self.scan, self.memory.lanes
+        before = number * (self.team.size * scan.items)
+        start = before + self.start
+        steps = [self.clamped(start + k, limit) for k in range(scan.items)]
+        items: list[list[Value]] = []
+        totals: list[Value | None] = [None] * lanes
         for _, step in steps:
-            self.positions[self.inner] = self.position(step, limit)
+            self.indices.positions[self.inner] = self.position(step, limit)
             values = [self.both(a, b) for a, b in zip(totals, self.values_here(), strict=True)]
             items.append(values)
             totals = [*values]
-        bases: list[str | None] = [*carry] if carry else [None] * lanes
+        bases: list[Value | None] = [*carry] if carry else [None] * lanes
         ends = [self.both(base, end) for base, end in zip(bases, items[-1], strict=True)]
-        if self.team > 1:
+        if self.team.size > 1:
             bases, ends = self._after_members(number, items[-1], bases)
         for (valid, step), values in zip(steps, items, strict=True):
-            self.positions[self.inner] = self.position(step, limit)
+            self.indices.positions[self.inner] = self.position(step, limit)
             found = [self.both(base, v) for base, v in zip(bases, values, strict=True)]
             self.store_here(found, valid)
         return ends if carry else []
 
     def _after_members(
-        self, number: str, totals: list[str], bases: list[str | None]
-    ) -> tuple[list[str | None], list[str]]:
+        self, number: Value, totals: list[Value], bases: list[Value | None]
+    ) -> tuple[list[Value | None], list[Value]]:
         """What is before this thread's rows in each column, and before the next tile."""
-        threads, op, lanes = self.layout.threads, self.value_of, self.lanes
+        threads, lanes = self.layout.threads, self.memory.lanes
         turn = self.turns(number, lanes * threads)
-        mine = op(f"add i32 {turn}, {self.thread()}")
+        mine = turn + self.b.thread()
         for k, total in enumerate(totals):
-            place = op(f"add i32 {mine}, {k * threads}")
-            self.store_elements(
-                self.dtype, total, self.in_shared(self.dtype, self.memory, place), 1
+            place = mine + k * threads
+            self.b.store_elements(
+                self.dtype, total, self.b.in_shared(self.dtype, self.buffer, place), 1
             )
-        self.barrier()
-        top = op(f"add i32 {turn}, {self.top}")
-        here: list[str | None] = []
-        ends: list[str] = []
+        self.b.barrier()
+        top = turn + self.top
+        here: list[Value | None] = []
+        ends: list[Value] = []
         for k, base in enumerate(bases):
             sums = self.neutral.text if base is None else base
             mine = sums
-            for m in range(self.team):
-                place = op(f"add i32 {top}, {k * threads + m * WARP}")
-                found = self.load_elements(
-                    self.dtype, self.in_shared(self.dtype, self.memory, place), 1
+            for m in range(self.team.size):
+                place = top + (k * threads + m * WARP)
+                found = self.b.load_elements(
+                    self.dtype, self.b.in_shared(self.dtype, self.buffer, place), 1
                 )
                 sums = self.both(sums, found)
-                if m + 1 < self.team:
-                    later = op(f"icmp sgt i32 {self.member}, {m}")
+                if m + 1 < self.team.size:
+                    later = self.team.member > m
                     mine = self.chosen(later, sums, mine)
             here.append(mine)
             ends.append(sums)

@@ -6,37 +6,37 @@ That holds for integers, and for the least and largest of floats: where NaN is a
 
 from __future__ import annotations
 
-from ...cuda.emitter import GLOBAL, ThreadEmitter
+from ...cuda.emitter import GLOBAL, ThreadBuilder, Word
+from ...llvm.builder import Value
 from ...llvm.instructions import SCALAR_TYPES
 from ...scalar import DType
 
 _NAN_BITS = {16: 0x7E00, 32: 0x7FC00000, 64: 0x7FF8000000000000}
 
 
-def combine(e: ThreadEmitter, op: str, dtype: DType, place: str, text: str) -> None:
-    """Set, add to, multiply, min or max the element at a place, whose text names its address space."""
-    ty = SCALAR_TYPES[dtype]
+def combine(b: ThreadBuilder, op: str, dtype: DType, place: Value, value: Word) -> None:
+    """Set, add to, multiply, min or max the element at a place, in global or shared memory."""
     if op == "set":
-        e.store_elements(dtype, text, place, 1)
+        b.store_elements(dtype, value, place, 1)
     elif op == "add":
-        _atomic(e, "fadd" if dtype.kind == "f" else "add", place, f"{ty} {text}")
+        _atomic(b, "fadd" if dtype.kind == "f" else "add", place, value)
     elif op == "multiply":
-        _multiply(e, dtype, place, text)
+        _multiply(b, dtype, place, value)
     elif dtype.kind == "f":
-        _extreme(e, op, dtype, place, text)
+        _extreme(b, op, dtype, place, value)
     else:
-        _atomic(e, op if dtype.kind == "i" else f"u{op}", place, f"{ty} {text}")
+        _atomic(b, op if dtype.kind == "i" else f"u{op}", place, value)
 
 
-def _scope(place: str) -> str:
-    return f'syncscope("{"device" if place.startswith(GLOBAL) else "block"}")'
+def _scope(place: Value) -> Word:
+    return f'syncscope("{"device" if place.type == GLOBAL else "block"}")'
 
 
-def _atomic(e: ThreadEmitter, op: str, place: str, value: str) -> None:
-    e.fresh_of(f"atomicrmw {op} ptr {place}, {value} {_scope(place)} monotonic")
+def _atomic(b: ThreadBuilder, op: str, place: Value, value: Value) -> None:
+    b.update_atomic(op, place, value, f"{_scope(place)} monotonic")
 
 
-def _extreme(e: ThreadEmitter, op: str, dtype: DType, place: str, text: str) -> None:
+def _extreme(b: ThreadBuilder, op: str, dtype: DType, place: Value, value: Value) -> None:
     """The bits of floats are in order as integers: upwards where the sign is 0, downwards where it is 1.
 
     A NaN gets the sign with which it beats all numbers. One that is there already, with any sign, stays.
@@ -44,37 +44,33 @@ def _extreme(e: ThreadEmitter, op: str, dtype: DType, place: str, text: str) -> 
     ty, bits = SCALAR_TYPES[dtype], 8 * dtype.itemsize
     whole = f"i{bits}"
     nan = _NAN_BITS[bits] - (1 << (bits - 1) if op == "min" else 0)
-    own = e.value_of(f"bitcast {ty} {text} to {whole}")
-    is_nan = e.value_of(f"fcmp uno {ty} {text}, {text}")
-    own = e.value_of(f"select i1 {is_nan}, {whole} {nan}, {whole} {own}")
-    align = dtype.itemsize
-    old = e.fresh_of(f"load atomic {whole}, ptr {place} {_scope(place)} monotonic, align {align}")
-    before = e.value_of(f"bitcast {whole} {old} to {ty}")
-    better = e.value_of(f"fcmp {'uge' if op == 'max' else 'ule'} {ty} {text}, {before}")
-    number = e.value_of(f"fcmp ord {ty} {before}, {before}")
-    with e.only_if(e.value_of(f"and i1 {better}, {number}")):
-        positive = e.value_of(f"icmp sge {whole} {own}, 0")
-        negative = e.value_of(f"xor i1 {positive}, true")
-        with e.only_if(positive):
-            _atomic(e, op, place, f"{whole} {own}")
-        with e.only_if(negative):
-            _atomic(e, "umin" if op == "max" else "umax", place, f"{whole} {own}")
+    own = value.to("bitcast", whole)
+    is_nan = b.compare_floats("uno", value, value)
+    own = b.select(is_nan, nan, own)
+    old = b.load_atomic(whole, place, f"{_scope(place)} monotonic")
+    before = old.to("bitcast", ty)
+    better = b.compare_floats("uge" if op == "max" else "ule", value, before)
+    number = b.compare_floats("ord", before, before)
+    with b.when(better & number):
+        positive = own >= 0
+        negative = ~positive
+        with b.when(positive):
+            _atomic(b, op, place, own)
+        with b.when(negative):
+            _atomic(b, "umin" if op == "max" else "umax", place, own)
 
 
-def _multiply(e: ThreadEmitter, dtype: DType, place: str, text: str) -> None:
+def _multiply(b: ThreadBuilder, dtype: DType, place: Value, value: Value) -> None:
     """Swapped in as long as somebody else was there first."""
     ty = SCALAR_TYPES[dtype]
-    scope, align = _scope(place), dtype.itemsize
-    first = e.fresh_of(f"load atomic {ty}, ptr {place} {scope} monotonic, align {align}")
-    again, done = e.later("again"), e.later("done")
-    (old,) = e.parameters(again, ty)
-    e.jump(again, first)
-    e.at(again)
-    with e.scope():
-        new = e.fresh_of(f"mul {ty} {old}, {text}")
-        order = f"{scope} monotonic monotonic"
-        pair = e.fresh_of(f"cmpxchg ptr {place}, {ty} {old}, {ty} {new} {order}")
-        seen = e.fresh_of(f"extractvalue {{ {ty}, i1 }} {pair}, 0")
-        swapped = e.fresh_of(f"extractvalue {{ {ty}, i1 }} {pair}, 1")
-    e.fork(swapped, done, (), again, (seen,))
-    e.at(done)
+    scope = _scope(place)
+    first = b.load_atomic(ty, place, f"{scope} monotonic")
+    again, done = b.later("again"), b.later("done")
+    (old,) = b.parameters(again, ty)
+    b.jump(again, first)
+    b.at(again)
+    with b.scope():
+        new = old * value
+        seen, swapped = b.swap_atomic(place, old, new, f"{scope} monotonic monotonic")
+    b.fork(swapped, done, (), again, (seen,))
+    b.at(done)

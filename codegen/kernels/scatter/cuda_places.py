@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ....ir.graph import Op
+from ...cuda.emitter import Word
 from ...loop_ir.index import Index, Var, delinearise
 from ...loop_ir.kernel import Access, Array, Stage
 from ...lowering.pointwise import IndexTuple, Pointwise, checked
@@ -47,7 +48,7 @@ def writes(
     dims: tuple[Var, ...],
     value: Expr,
     at: IndexTuple,
-    combine: str = "set",
+    combine: Word = "set",
     where: Expr | None = None,
 ) -> Stage:
     """A stage that updates the array at positions that it computes, all of them at once."""

@@ -13,6 +13,7 @@ from ....ir.ops.folds.reductions import identity
 from ....ir.types import I32
 from ...cuda.points import PointEmitter
 from ...cuda.schedule import counts
+from ...llvm.builder import Value, constant
 from ...llvm.instructions import SCALAR_TYPES
 from ...llvm.loops import Values
 from ...llvm.reductions import apply
@@ -34,120 +35,131 @@ class UpdateEmitter(PointEmitter):
             return
         self._by_tables()
 
-    def _store_stage(self, stage: Stage) -> None:
+    def store_stage(self, stage: Stage) -> None:
         if stage.where is None:
             self._combine(stage)
             return
-        with self.only_if(self.operand(stage.where).text):
+        with self.b.when(self.exprs.operand(stage.where).text):
             self._combine(stage)
 
     def _combine(self, stage: Stage) -> None:
-        base, flat = self.place(stage.array, stage.index)
+        base, flat = self.memory.place(stage.array, stage.index)
         dtype = stage.array.dtype
-        offset = self.index_text(flat.substitute(self.env))
+        offset = self.indices.value(flat.substitute(self.indices.env))
         if self.layout.tables:
-            text = "1" if self.counting else self.operand(stage.value).text
-            if self.index_type == "i64":
-                offset = self.value_of(f"trunc i64 {offset} to i32")
-            at = self.value_of(f"add i32 {self.own_table}, {offset}")
-            place = self.in_shared(self.entry, self.memory, at)
-            combine(self, stage.op, self.entry, place, text)
+            value = constant("i32", 1) if self.counting else self._value_of(stage)
+            if self.b.index_type == "i64":
+                offset = offset.trunc("i32")
+            at = self.own_table + offset
+            place = self.b.in_shared(self.entry, self.buffer, at)
+            combine(self.b, stage.op, self.entry, place, value)
             return
-        text = self.operand(stage.value).text
-        combine(self, stage.op, dtype, self._address(dtype, base, offset), text)
+        value = self._value_of(stage)
+        combine(self.b, stage.op, dtype, self.b.element_at(dtype, base, offset), value)
+
+    def _value_of(self, stage: Stage) -> Value:
+        return self.b.known(self.exprs.operand(stage.value).text, stage.value.dtype, 1)
 
     # Tables in shared memory.
 
     def _by_tables(self) -> None:
         plan = self.layout
         (stage,) = self.kernel.stages
-        self.env.update(plan.outer.env)
+        self.indices.env.update(plan.outer.env)
         *others, last = plan.outer.vars
         self.counting = counts(stage)
         self.entry = I32 if self.counting else stage.array.dtype
-        size = stage.array.size - self.origins[stage.array]
-        self.memory = self.shared(self.entry, size * plan.tables)
-        op, ty, tid = self.value_of, self.index_type, self.thread()
+        size = stage.array.size - self.memory.origins[stage.array]
+        self.buffer = self.b.shared(self.entry, size * plan.tables)
+        tid = self.b.thread()
         neutral = 0 if self.counting else identity(FOLDS[stage.op], self.entry)
-        empty = self.operand(const(neutral, self.entry)).text
+        empty = self.exprs.operand(const(neutral, self.entry)).text
 
-        def clear(at: str, values: Values) -> Values:
-            self.store_elements(self.entry, empty, self.in_shared(self.entry, self.memory, at), 1)
+        def clear(at: Value, values: Values) -> Values:
+            self.b.store_elements(
+                self.entry, empty, self.b.in_shared(self.entry, self.buffer, at), 1
+            )
             return values
 
-        def update(q: str, values: Values) -> Values:
-            self.forget()
+        def update(q: Value, values: Values) -> Values:
+            self.exprs.forget()
             self._unit(q, others, last)
             return values
 
-        def hand_over(at: str, values: Values) -> Values:
-            self.forget()
+        def hand_over(at: Value, values: Values) -> Values:
+            self.exprs.forget()
             total = self._total(stage, at, size)
             changed = self._differs(total, empty)
-            with self.only_if(changed):
+            with self.b.when(changed):
                 if self.counting:
                     total = self._times_constant(stage, total)
-                pointer, dtype = self.pointers[stage.array], stage.array.dtype
+                pointer, dtype = self.b.pointers[stage.array], stage.array.dtype
                 combine(
-                    self, stage.op, dtype, self._address(dtype, pointer, self.widened(at)), total
+                    self.b,
+                    stage.op,
+                    dtype,
+                    self.b.element_at(dtype, pointer, self.b.widened(at)),
+                    total,
                 )
             return values
 
         self._loop32(tid, size * plan.tables, plan.threads, clear)
-        self.barrier()
-        warp = op(f"lshr i32 {tid}, 5")
-        self.own_table = op(f"mul i32 {op(f'and i32 {warp}, {plan.tables - 1}')}, {size}")
-        start = op(f"mul {ty} {self.block_number()}, {plan.threads}")
-        first = op(f"add {ty} {start}, {self.widened(tid)}")
-        self._loop(first, str(plan.units), plan.threads * plan.blocks, [], update)
-        self.barrier()
+        self.b.barrier()
+        warp = tid >> 5
+        self.own_table = (warp & plan.tables - 1) * size
+        start = self.b.block_number() * plan.threads
+        first = start + self.b.widened(tid)
+        self.loops.loop(first, plan.units, plan.threads * plan.blocks, [], update)
+        self.b.barrier()
         self._loop32(tid, size, plan.threads, hand_over)
 
     def _loop32(
-        self, first: str, end: int, step: int, body: Callable[[str, Values], Values]
+        self, first: Value, end: int, step: int, body: Callable[[Value, Values], Values]
     ) -> None:
         """A loop over places in shared memory, which are i32."""
-        index_type, self.index_type = self.index_type, "i32"
+        index_type, self.b.index_type = self.b.index_type, "i32"
 
-        def inside(at: str, values: Values) -> Values:
-            self.index_type = index_type
+        def inside(at: Value, values: Values) -> Values:
+            self.b.index_type = index_type
             result = body(at, values)
-            self.index_type = "i32"
+            self.b.index_type = "i32"
             return result
 
-        self._loop(first, str(end), step, [], inside)
-        self.index_type = index_type
+        self.loops.loop(first, end, step, [], inside)
+        self.b.index_type = index_type
 
-    def _total(self, stage: Stage, at: str, size: int) -> str:
+    def _total(self, stage: Stage, at: Value, size: int) -> Value:
         """What all tables have at a place."""
         dtype = self.entry
         parts = []
         for k in range(self.layout.tables):
-            place = self.value_of(f"add i32 {at}, {k * size}") if k else at
-            parts.append(self.load_elements(dtype, self.in_shared(dtype, self.memory, place), 1))
+            place = at + k * size if k else at
+            parts.append(
+                self.b.load_elements(dtype, self.b.in_shared(dtype, self.buffer, place), 1)
+            )
         function = "add" if self.counting else COMBINE[stage.op]
-        total: str = parts[0]
+        total: Value = parts[0]
         for part in parts[1:]:
             total = self._apply(function, dtype, total, part)
         return total
 
-    def _apply(self, name: str, dtype: DType, x: str, y: str) -> str:
+    def _apply(self, name: str, dtype: DType, x: Value, y: Value) -> Value:
         function, operands = EXPANSIONS[name], [Operand(x, True), Operand(y, True)]
-        return apply(self, lambda a, b: [function(a, b)], operands, [dtype, dtype])[0].text
+        return apply(self.exprs, lambda a, b: [function(a, b)], operands, [dtype, dtype])[0].text
 
-    def _differs(self, text: str, other: str) -> str:
-        ty = SCALAR_TYPES[self.entry]
-        kind = "fcmp une" if self.entry.kind == "f" else "icmp ne"
-        return self.value_of(f"{kind} {ty} {text}, {other}")
+    def _differs(self, text: Value, other: Value) -> Value:
+        if self.entry.kind == "f":
+            return self.b.compare_floats("une", text, other)
+        return text.ne(other)
 
-    def _times_constant(self, stage: Stage, count: str) -> str:
+    def _times_constant(self, stage: Stage, count: Value) -> Value:
         """So many times the constant that is added."""
         dtype = stage.array.dtype
         ty = SCALAR_TYPES[dtype]
         if dtype.kind == "f":
-            number = self.value_of(f"sitofp i32 {count} to {ty}")
+            number = count.to("sitofp", ty)
         elif dtype.itemsize > 4:
-            number = self.value_of(f"sext i32 {count} to {ty}")
+            number = count.sext(ty)
         else:
-            number = count if dtype.itemsize == 4 else self.value_of(f"trunc i32 {count} to {ty}")
-        return self._apply("mul", dtype, number, self.operand(stage.value).text)
+            number = count if dtype.itemsize == 4 else count.trunc(ty)
+        return self._apply("mul", dtype, number, self._value_of(stage))

@@ -6,7 +6,8 @@ are compared most often, tell registers apart, and comparing those takes no shuf
 
 from __future__ import annotations
 
-from ...llvm.builder import Function, Value, lanes_of, vector_constant
+from ...llvm.builder import Value, lanes_of, vector_constant
+from ...llvm.modules import Function
 
 MOST_REGISTERS = 8
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ...llvm.builder import Function, Value
+from ...llvm.builder import Value
+from ...llvm.modules import Function
 from ...schedule.sort_blocks import MOST_BLOCKS, place_bits
 from .cpu_quicksort import DEPTH, Quicksort
 from .cpu_row_parts import (

@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from ...limits import limits
-from ...llvm.builder import Function, Value, bits_of, vector
+from ...llvm.builder import Value, bits_of, vector
+from ...llvm.modules import Function
 from .cpu_network import block_function
 from .cpu_row_parts import Fields, part, run_parts, sort_row
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...llvm.builder import Function, Value, bits_of
+from ...llvm.builder import Value, bits_of
+from ...llvm.modules import Function
 from ...schedule.sort_blocks import DIGIT, MOST_BLOCKS
 from .cpu_row_parts import (
     Fields,

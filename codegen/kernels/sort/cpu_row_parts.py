@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 
 from ...limits import limits
-from ...llvm.builder import Function, Number, Value
+from ...llvm.builder import Number, Value
+from ...llvm.modules import Function
 from ...schedule.sort_blocks import MOST_BLOCKS
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 
-from ...llvm.builder import Function, Value, bits_of, vector
+from ...llvm.builder import Value, bits_of, vector
+from ...llvm.modules import Function
 from ...schedule.sort_blocks import MOST_BLOCKS
 from .cpu_row_parts import Fields, cut_row, each_block, part, put_pair, run_parts, sort_row
 

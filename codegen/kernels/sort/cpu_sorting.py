@@ -9,7 +9,8 @@ target and the keys; long rows go by `radix`. Rows are shared among threads.
 from __future__ import annotations
 
 from ...limits import limits
-from ...llvm.builder import Function, Value, bits_of
+from ...llvm.builder import Value, bits_of
+from ...llvm.modules import Function
 from ...loop_ir.steps import Sort
 from ...schedule.sort_blocks import count_words
 from ...target import Target

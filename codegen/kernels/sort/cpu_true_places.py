@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 
 from ...limits import limits
-from ...llvm.builder import Function, Loop, Value, vector_constant
+from ...llvm.builder import Loop, Value, vector_constant
+from ...llvm.modules import Function
 from ...loop_ir.steps import TruePlaces
 from ...schedule.sort_blocks import MOST_BLOCKS
 from .cpu_row_parts import Fields, cut_row, each_block, part, run_parts

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, MutableMapping
 
-from ...cuda.emitter import GLOBAL, SHARED, fits_32_bits
+from ...cuda.emitter import GLOBAL, Word, fits_32_bits
 from ...cuda.target import CudaTarget
 from ...cuda.warps import EVERYBODY, WARP
+from ...llvm.builder import Value
 from ...llvm.loops import Values
 from ...loop_ir.kernel import Array
 from ...loop_ir.steps import Sort
@@ -50,228 +51,223 @@ class RadixEmitter(TurnEmitter):
         small = fits_32_bits([2 * step.keys.size + plan.tile * plan.rows, 2 * plan.words])
         super().__init__(step, "i32" if small else "i64", source, result, target, definitions)
         self.cut = plan
-        self.attributes["nvvm.minctasm"] = str(RESIDENTS)
+        self.b.attributes["nvvm.minctasm"] = str(RESIDENTS)
 
     # Counting.
 
     def count(self, blocks: int) -> None:
         """Add to the counts of a row, `blocks` blocks for each."""
-        plan, op, ty = self.cut, self.value_of, self.index_type
-        self.written = set()
-        self.scalars = [f"ptr {GLOBAL}align 4 %counts"]
+        plan = self.cut
+        self.b.written = set()
+        self.counts = self.b.parameter(GLOBAL, "counts", align=4)
         words = len(plan.shifts) * VALUES
-        self.table = self.shared(U32, words)
-        self._each_word(words, lambda place: self.put_word(self.table, place, "0"))
-        self.barrier()
-        block = self.block_number()
-        row = op(f"udiv {ty} {block}, {blocks}")
-        part = self.narrow(op(f"urem {ty} {block}, {blocks}"))
+        self.table = self.b.shared(U32, words)
+        self._each_word(words, lambda place: self.put_word(self.table, place, 0))
+        self.b.barrier()
+        block = self.b.block_number()
+        row = block // blocks
+        part = self.b.narrowed(block % blocks)
         base = self.times(row, plan.n)
-        first = op(f"add i32 {op(f'mul i32 {part}, {EACH * THREADS}')}, {self.tid}")
+        first = part * (EACH * THREADS) + self.tid
 
-        def look(at: str, values: Values) -> Values:
+        def look(at: Value, values: Values) -> Values:
             for on, item in self.several(base, at, plan.n, EACH, THREADS):
-                with self.only_if(on):
+                with self.b.when(on):
                     for k, shift in enumerate(plan.shifts):
                         digit = self.bits_of(item, shift, plan.bits[k])
-                        word = op(f"add i32 {digit}, {k * VALUES}") if k else digit
-                        self.add(self.in_shared(U32, self.table, word), "1", "block")
+                        word = digit + k * VALUES if k else digit
+                        self.add(self.b.in_shared(U32, self.table, word), 1, "block")
             return values
 
-        self._loop(self.widened(first), str(plan.n), blocks * EACH * THREADS, [], look)
-        self.barrier()
+        self.loops.loop(self.b.widened(first), plan.n, blocks * EACH * THREADS, [], look)
+        self.b.barrier()
         start = self.times(row, words)
 
-        def flush(place: str) -> None:
+        def flush(place: Value) -> None:
             found = self.get_word(self.table, place)
-            with self.only_if(op(f"icmp ne i32 {found}, 0")):
-                at = op(f"add {ty} {start}, {self.widened(place)}")
-                self.add(self.in_table("%counts", at), found, "device")
+            with self.b.when(found.ne(0)):
+                at = start + self.b.widened(place)
+                self.add(self.in_table(self.counts, at), found, "device")
 
         self._each_word(words, flush)
 
-    def _each_word(self, count: int, body: Callable[[str], None]) -> None:
+    def _each_word(self, count: int, body: Callable[[Value], None]) -> None:
         """Do something at each of so many places, each of them in one thread."""
         for k in range(0, count, THREADS):
-            place = self.value_of(f"add i32 {self.tid}, {k}")
+            place = self.tid + k
             if k + THREADS <= count:
                 body(place)
                 continue
-            with self.only_if(self.value_of(f"icmp slt i32 {place}, {count}")):
+            with self.b.when(place < count):
                 body(place)
 
     # Moving.
 
     def sweep(self) -> None:
         """One pass, by the digit of which %shift and %mask tell."""
-        plan, op = self.cut, self.value_of
-        pointers = [f"ptr {GLOBAL}align 4 %{n}" for n in ("counts", "ticket", "table", "next")]
-        self.scalars = [*pointers, f"{self.word_type} %shift", f"{self.word_type} %mask"]
+        plan = self.cut
+        self.counts, self.ticket, self.shown, self.coming = (
+            self.b.parameter(GLOBAL, n, align=4) for n in ("counts", "ticket", "table", "next")
+        )
+        self.shift, self.mask_of_digit = (
+            self.b.parameter(self.word_type, n) for n in ("shift", "mask")
+        )
         each = self.dtype.itemsize
         tile_bytes = plan.tile * each
-        block = self.shared_block(max(self.parts * tile_bytes, WARPS * VALUES * 4))
+        block = self.b.shared_block(max(self.parts * tile_bytes, WARPS * VALUES * 4))
         self.counters = block
-        self.memory = [block, self._offset(block, tile_bytes)][: self.parts]
-        self.starts, self.offsets = self.shared(U32, VALUES), self.shared(U32, VALUES)
-        self.scratch = self.shared(U32, 2 * VALUES // WARP)
-        self.mine, self.again = self.shared(U32, 1), self.shared(U64, 1)
-        self.lane_number = op(f"and i32 {self.tid}, {WARP - 1}")
-        self.warp = op(f"lshr i32 {self.tid}, {WARP.bit_length() - 1}")
+        self.memory = [block, self.b.offset(block, tile_bytes)][: self.parts]
+        self.starts, self.offsets = self.b.shared(U32, VALUES), self.b.shared(U32, VALUES)
+        self.scratch = self.b.shared(U32, 2 * VALUES // WARP)
+        self.mine, self.again = self.b.shared(U32, 1), self.b.shared(U64, 1)
+        self.lane_number = self.tid & WARP - 1
+        self.warp = self.tid >> WARP.bit_length() - 1
         tile = self._next_tile()
-        row = op(f"udiv i32 {tile}, {plan.parts}")
-        self.part = op(f"urem i32 {tile}, {plan.parts}")
-        start = op(f"mul i32 {self.part}, {plan.tile}")
-        self.base = self.times(self.widened(row), plan.n)
-        self.count_here = self.smaller("i32", op(f"sub i32 {plan.n}, {start}"), str(plan.tile))
+        row = tile // plan.parts
+        self.part = tile % plan.parts
+        start = self.part * plan.tile
+        self.base = self.times(self.b.widened(row), plan.n)
+        self.count_here = self.smaller(plan.n - start, plan.tile)
         items = self._fetched(start)
         ranks = self._ranked(items)
         self._learn(tile, row)
         self._spread(items, ranks)
 
-    def _next_tile(self) -> str:
+    def _next_tile(self) -> Value:
         """The number of this block's tile; meanwhile all counters are set to 0."""
-        op = self.value_of
-        with self.only_if(op(f"icmp eq i32 {self.tid}, 0")):
+        with self.b.when(self.tid.eq(0)):
             self.take_turn(self.mine)
-            self.lines.append(f"  store {self.word_type} %shift, ptr {self.again}, align 8")
+            self.b.store(self.shift, self.again, align=8)
         for k in range(0, WARPS * VALUES, THREADS):
-            self.put_word(self.counters, op(f"add i32 {self.tid}, {k}"), "0")
-        self.barrier()
-        return self.get_word(self.mine, "0")
+            self.put_word(self.counters, self.tid + k, 0)
+        self.b.barrier()
+        return self.get_word(self.mine, 0)
 
-    def _fetched(self, start: str) -> list[Element]:
+    def _fetched(self, start: Value) -> list[Element]:
         """Each warp takes a piece of the tile, neighbouring lanes neighbouring elements."""
-        op, ty, items = self.value_of, self.index_type, self.cut.items
-        first = op(f"add i32 {op(f'mul i32 {self.warp}, {WARP * items}')}, {self.lane_number}")
+        items = self.cut.items
+        first = self.warp * (WARP * items) + self.lane_number
         found = []
-        origin = op(f"add {ty} {self.base}, {self.widened(start)}")
+        origin = self.base + self.b.widened(start)
         for k in range(items):
-            local = op(f"add i32 {first}, {k * WARP}")
-            inside = op(f"icmp slt i32 {local}, {self.count_here}")
-            place = op(f"add {ty} {origin}, {self.widened(local)}")
+            local = first + k * WARP
+            inside = local < self.count_here
+            place = origin + self.b.widened(local)
             found.append(self.fetch(inside, place))
         return found
 
-    def _ranked(self, items: list[Element]) -> list[str]:
+    def _ranked(self, items: list[Element]) -> list[Value]:
         """For each element, how many of the warp's with its digit come before it."""
-        op = self.value_of
-        own = op(f"mul i32 {self.warp}, {VALUES}")
-        below = self.nvvm("llvm.nvvm.read.ptx.sreg.lanemask.lt")
+        own = self.warp * VALUES
+        below = self.b.nvvm("llvm.nvvm.read.ptx.sreg.lanemask.lt")
         found = []
         for item in items:
-            digit = self._digit(item)
+            digit = self._digit(item, self.shift)
             peers = self._peers(digit)
-            counter = op(f"add i32 {own}, {digit}")
-            before = self.nvvm("llvm.ctpop.i32", op(f"and i32 {peers}, {below}"))
+            counter = own + digit
+            before = self.b.nvvm("llvm.ctpop.i32", peers & below)
             old = self.get_word(self.counters, counter)
-            many = op(f"add i32 {old}, {self.nvvm('llvm.ctpop.i32', peers)}")
-            self.nvvm("llvm.nvvm.bar.warp.sync", EVERYBODY)
-            with self.only_if(op(f"icmp eq i32 {before}, 0")):
+            many = old + self.b.nvvm("llvm.ctpop.i32", peers)
+            self.b.nvvm("llvm.nvvm.bar.warp.sync", EVERYBODY)
+            with self.b.when(before.eq(0)):
                 self.put_word(self.counters, counter, many)
-            self.nvvm("llvm.nvvm.bar.warp.sync", EVERYBODY)
-            found.append(op(f"add i32 {old}, {before}"))
+            self.b.nvvm("llvm.nvvm.bar.warp.sync", EVERYBODY)
+            found.append(old + before)
         return found
 
-    def _peers(self, digit: str) -> str:
+    def _peers(self, digit: Value) -> Word:
         """The lanes that have the same digit."""
         peers = ""
         for k in range(max(self.cut.bits)):
-            bit = self.value_of(f"and i32 {digit}, {1 << k}")
-            on = self.value_of(f"icmp ne i32 {bit}, 0")
-            ballot = self.nvvm("llvm.nvvm.vote.ballot.sync", EVERYBODY, on, fresh=True)
-            flip = self.value_of(f"select i1 {on}, i32 0, i32 -1")
-            same = self.value_of(f"xor i32 {ballot}, {flip}")
-            peers = self.value_of(f"and i32 {peers}, {same}") if peers else same
+            on = (digit & 1 << k).ne(0)
+            ballot = self.b.nvvm("llvm.nvvm.vote.ballot.sync", EVERYBODY, on, fresh=True)
+            flip = self.b.select(on, self.b.literal("i32", 0), -1)
+            same = ballot ^ flip
+            peers = peers & same if peers else same
         return peers
 
-    def _learn(self, tile: str, row: str) -> None:
+    def _learn(self, tile: Value, row: Value) -> None:
         """Set `starts` to where digits begin in the tile, `offsets` to how far from there the places of
         their elements in the row are, and counters to how many elements the warps before have.
 
         One thread for each value of the digit; the other threads do the same but write nothing.
         """
-        plan, op, ty = self.cut, self.value_of, self.index_type
-        value = op(f"and i32 {self.tid}, {VALUES - 1}")
-        owns = op(f"icmp slt i32 {self.tid}, {VALUES}")
-        self.barrier()
-        places = [op(f"add i32 {value}, {w * VALUES}") for w in range(WARPS)]
-        total = "0"
+        plan = self.cut
+        value = self.tid & VALUES - 1
+        owns = self.tid < VALUES
+        self.b.barrier()
+        places = [value + w * VALUES for w in range(WARPS)]
+        total: Word = 0
         for place in places:
-            total = op(f"add i32 {total}, {self.get_word(self.counters, place)}")
-        at = self.times(self.widened(row), len(plan.shifts) * VALUES)
-        at = op(f"add {ty} {at}, {self.widened(value)}")
-        everywhere = self.load_word(self.in_table("%counts", at), "")
+            total = total + self.get_word(self.counters, place)
+        at = self.times(self.b.widened(row), len(plan.shifts) * VALUES)
+        at = at + self.b.widened(value)
+        everywhere = self.load_word(self.in_table(self.counts, at))
         scans = [self.lane_scan(x) for x in (total, everywhere)]
-        self.barrier()
-        with self.only_if(owns):
-            before = "0"
+        self.b.barrier()
+        with self.b.when(owns):
+            before: Word = 0
             for place in places:
                 own = self.get_word(self.counters, place)
                 self.put_word(self.counters, place, before)
-                before = op(f"add i32 {before}, {own}")
-        ends = op(f"and i1 {owns}, {op(f'icmp eq i32 {self.lane_number}, {WARP - 1}')}")
-        with self.only_if(ends):
+                before = before + own
+        ends = owns & self.lane_number.eq(WARP - 1)
+        with self.b.when(ends):
             for k, scan in enumerate(scans):
-                self.put_word(self.scratch, op(f"add i32 {self.warp}, {k * VALUES // WARP}"), scan)
-        self.barrier()
+                self.put_word(self.scratch, self.warp + k * VALUES // WARP, scan)
+        self.b.barrier()
         start, base = (
-            op(f"sub i32 {op(f'add i32 {scan}, {self._before_warp(k)}')}, {own}")
+            scan + self._before_warp(k) - own
             for k, (scan, own) in enumerate(zip(scans, (total, everywhere), strict=True))
         )
-        with self.only_if(owns):
+        with self.b.when(owns):
             self.put_word(self.starts, value, start)
-            here = op(f"add {ty} {self.times(self.widened(tile), VALUES)}, {self.widened(value)}")
-            self.store_word("0", self.in_table("%next", here))
-            first = op(f"icmp eq i32 {self.part}, 0")
+            here = self.times(self.b.widened(tile), VALUES) + self.b.widened(value)
+            self.store_word(0, self.in_table(self.coming, here))
+            first = self.part.eq(0)
 
-            def keep(before: str) -> None:
-                self.put_word(self.offsets, value, op(f"sub i32 {before}, {start}"))
+            def keep(before: Value) -> None:
+                self.put_word(self.offsets, value, before - start)
 
             self.before(here, first, base, total, keep)
-        self.barrier()
+        self.b.barrier()
 
-    def _before_warp(self, k: int) -> str:
+    def _before_warp(self, k: int) -> Word:
         """The sum of what the warps before this one have left in `scratch`."""
-        op, warps = self.value_of, VALUES // WARP
-        mine = op(f"and i32 {self.warp}, {warps - 1}")
-        total = "0"
+        warps = VALUES // WARP
+        mine = self.warp & warps - 1
+        total: Word = 0
         for w in range(warps - 1):
-            found = self.get_word(self.scratch, str(k * warps + w))
-            counts = op(f"icmp sgt i32 {mine}, {w}")
-            total = op(f"add i32 {total}, {op(f'select i1 {counts}, i32 {found}, i32 0')}")
+            found = self.get_word(self.scratch, k * warps + w)
+            counts = mine > w
+            total = total + self.b.select(counts, found, 0)
         return total
 
-    def _spread(self, items: list[Element], ranks: list[str]) -> None:
+    def _spread(self, items: list[Element], ranks: list[Value]) -> None:
         """Elements in the order of their digits go to shared memory, and from there to the result."""
-        op, ty = self.value_of, self.index_type
-        own = op(f"mul i32 {self.warp}, {VALUES}")
+        own = self.warp * VALUES
         # Digits are computed once more, from a shift of which the compiler does not know that it is the
         # same: the registers in which it would keep all digits are too many.
-        shift = self.fresh_of(f"load {self.word_type}, ptr {self.again}, align 8")
+        shift = self.b.load(self.word_type, self.again, align=8)
         targets = []
         for item, rank in zip(items, ranks, strict=True):
             digit = self._digit(item, shift)
             start = self.get_word(self.starts, digit)
-            before = self.get_word(self.counters, op(f"add i32 {own}, {digit}"))
-            targets.append(op(f"add i32 {op(f'add i32 {start}, {before}')}, {rank}"))
-        self.barrier()  # from here on the elements are where the counters were
+            before = self.get_word(self.counters, own + digit)
+            targets.append(start + before + rank)
+        self.b.barrier()  # from here on the elements are where the counters were
         for target, item in zip(targets, items, strict=True):
             self.put(target, item)
-        self.barrier()
+        self.b.barrier()
         for k in range(self.cut.items):
-            local = op(f"add i32 {self.tid}, {k * THREADS}")
-            inside = op(f"icmp slt i32 {local}, {self.count_here}")
+            local = self.tid + k * THREADS
+            inside = local < self.count_here
             item = self.get(local)
-            offset = self.get_word(self.offsets, self._digit(item))
-            place = op(f"add {ty} {self.base}, {self.widened(op(f'add i32 {offset}, {local}'))}")
+            offset = self.get_word(self.offsets, self._digit(item, self.shift))
+            place = self.base + self.b.widened(offset + local)
             self.deposit(inside, place, item)
 
     # Digits and words.
 
-    def _digit(self, item: Element, shift: str = "%shift") -> str:
-        ty, op = self.word_type, self.value_of
-        return self.as_word(op(f"and {ty} {op(f'lshr {ty} {self.wide(item)}, {shift}')}, %mask"))
-
-    def _offset(self, base: str, nbytes: int) -> str:
-        space, name = base.rsplit(" ", 1)
-        return f"{space} {self.value_of(f'getelementptr i8, ptr {SHARED}{name}, i32 {nbytes}')}"
+    def _digit(self, item: Element, shift: Value) -> Value:
+        return self.as_word(self.wide(item) >> shift & self.mask_of_digit)

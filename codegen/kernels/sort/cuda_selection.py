@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from collections.abc import MutableMapping
 
-from ...cuda.emitter import GLOBAL, fits_32_bits
+from ...cuda.emitter import GLOBAL, Word, fits_32_bits
 from ...cuda.target import CudaTarget
 from ...cuda.warps import EVERYBODY, WARP
+from ...llvm.builder import Value
 from ...llvm.loops import Values
 from ...schedule.sort_blocks import U32
 from .cuda_elements import Element
@@ -37,291 +38,290 @@ def tally_blocks(step: Select, target: CudaTarget) -> int:
 
 
 class SelectEmitter(TurnEmitter):
-    """Emits one of the kernels. %counts points at the first of all words."""
+    """Emits one of the kernels. `counts` points at the first of all words."""
 
     kinds = KINDS
 
     def __init__(
-        self, step: Select, target: CudaTarget, definitions: MutableMapping[str, str], fills: bool
+        self,
+        step: Select,
+        target: CudaTarget,
+        definitions: MutableMapping[str, str],
+        fills: bool,
     ) -> None:
         counts = [step.words, 2 * step.keys.size + step.tile * step.rows, step.target.size]
         index_type = "i32" if fits_32_bits(counts) else "i64"
         result = step.target if fills else step.keys
         super().__init__(step, index_type, step.keys, result, target, definitions)
-        self.written = {result} if fills else set()
+        self.b.written = {result} if fills else set()
         self.step = step
-        self.scalars = [f"ptr {GLOBAL}align 4 %counts"]
-        self.lane_number = self.value_of(f"and i32 {self.tid}, {WARP - 1}")
-        self.warp = self.value_of(f"lshr i32 {self.tid}, {WARP.bit_length() - 1}")
-        self.scratch, self.found = self.shared(U32, 3 * WARPS), self.shared(U32, 4)
+        self.counts = self.b.parameter(GLOBAL, "counts", align=4)
+        self.lane_number = self.tid & WARP - 1
+        self.warp = self.tid >> WARP.bit_length() - 1
+        self.scratch, self.found = self.b.shared(U32, 3 * WARPS), self.b.shared(U32, 4)
 
     # Searching.
 
     def tally(self, digit: int, blocks: int) -> None:
         """Count the values of a digit, `blocks` blocks for each row."""
-        step, op, ty = self.step, self.value_of, self.index_type
-        block = self.block_number()
-        row = op(f"udiv {ty} {block}, {blocks}")
-        part = self.narrow(op(f"urem {ty} {block}, {blocks}"))
-        tables = [self.shared(U32, BINS) for _ in step.ends]
+        step = self.step
+        block = self.b.block_number()
+        row = block // blocks
+        part = self.b.narrowed(block % blocks)
+        tables = [self.b.shared(U32, BINS) for _ in step.ends]
         for table in tables:
             for k in range(OWN):
-                self.put_word(table, op(f"add i32 {self.tid}, {k * THREADS}"), "0")
-        first = op(f"icmp eq i32 {part}, 0")
+                self.put_word(table, self.tid + k * THREADS, 0)
+        first = part.eq(0)
         states = [self._state(digit, row, e, first) for e in range(len(step.ends))]
-        self.barrier()
+        self.b.barrier()
         high, low = step.cuts[digit : digit + 2]
         base = self.times(row, step.n)
-        start = op(f"add i32 {op(f'mul i32 {part}, {EACH * THREADS}')}, {self.tid}")
+        start = part * (EACH * THREADS) + self.tid
 
-        def look(at: str, values: Values) -> Values:
+        def look(at: Value, values: Values) -> Values:
             for on, item in self.several(base, at, step.n, EACH, THREADS):
                 value = self.bits_of(item, low, high - low)
                 for table, (prefix, *_) in zip(tables, states, strict=True):
                     here = on
                     if digit:
-                        before = op(f"lshr {self.word_type} {self.wide(item)}, {high}")
-                        same = op(f"icmp eq {self.word_type} {before}, {prefix}")
-                        here = op(f"and i1 {on}, {same}")
-                    with self.only_if(here):
-                        self.add(self.in_shared(U32, table, value), "1", "block")
+                        before = self.wide(item) >> high
+                        same = before.eq(prefix)
+                        here = on & same
+                    with self.b.when(here):
+                        self.add(self.b.in_shared(U32, table, value), 1, "block")
             return values
 
-        self._loop(self.widened(start), str(step.n), blocks * EACH * THREADS, [], look)
-        self.barrier()
+        self.loops.loop(self.b.widened(start), step.n, blocks * EACH * THREADS, [], look)
+        self.b.barrier()
         for e, table in enumerate(tables):
             for k in range(OWN):
-                place = op(f"add i32 {self.tid}, {k * THREADS}")
+                place = self.tid + k * THREADS
                 count = self.get_word(table, place)
-                with self.only_if(op(f"icmp ne i32 {count}, 0")):
+                with self.b.when(count.ne(0)):
                     self.add(self._bin(digit, row, e, place), count, "device")
 
     def settle(self) -> None:
         """Note what all digits have come to; a block for each row."""
         for e in range(len(self.step.ends)):
-            self._state(len(self.step.cuts) - 1, self.block_number(), e, "true")
+            self._state(len(self.step.cuts) - 1, self.b.block_number(), e, "true")
 
-    def _state(self, digit: int, row: str, e: int, notes: str) -> tuple[str, str, str]:
+    def _state(self, digit: int, row: Value, e: int, notes: Word) -> tuple[Word, Word, Word]:
         """What is known before a digit is looked at: the digits before it, the place that is looked for
         among the elements that have them, and how many these are. Where it `notes`, the block writes
         that down."""
-        step, op = self.step, self.value_of
-        if not digit:
-            return "0", str(step.ends[e]), str(step.n)
-        prefix, rank, _ = (
-            self._noted(digit - 1, row, e) if digit > 1 else ("0", str(step.ends[e]), "")
+        step = self.step
+        first = (
+            self.b.literal(self.word_type, 0),
+            self.b.literal("i32", step.ends[e]),
+            self.b.literal("i32", step.n),
         )
+        if not digit:
+            return first
+        prefix, rank, _ = self._noted(digit - 1, row, e) if digit > 1 else first
         value, rank, count = self._value_at(digit - 1, row, e, rank)
         bits = step.cuts[digit - 1] - step.cuts[digit]
-        wide = op(f"zext i32 {value} to i64") if self.word_type == "i64" else value
+        wide = value.zext("i64") if self.word_type == "i64" else value
         if digit > 1:
-            wide = op(f"or {self.word_type} {op(f'shl {self.word_type} {prefix}, {bits}')}, {wide}")
-        one = op(f"icmp eq i32 {self.tid}, 0")
-        with self.only_if(op(f"and i1 {one}, {notes}") if notes != "true" else one):
+            wide = prefix << bits | wide
+        one = self.tid.eq(0)
+        with self.b.when(one & notes if notes != "true" else one):
             self._note_down(digit, row, e, (wide, rank, count))
         return wide, rank, count
 
-    def _value_at(self, digit: int, row: str, e: int, rank: str) -> tuple[str, str, str]:
+    def _value_at(self, digit: int, row: Value, e: int, rank: Word) -> tuple[Value, Value, Value]:
         """The value that a digit has at a place of the sorted elements, the place among those that have
         it too, and how many these are."""
-        op = self.value_of
-        own = op(f"mul i32 {self.tid}, {OWN}")
-        places = [self._bin(digit, row, e, op(f"add i32 {own}, {k}")) for k in range(OWN)]
-        counts = [self.load_word(place, "") for place in places]
+        own = self.tid * OWN
+        places = [self._bin(digit, row, e, own + k) for k in range(OWN)]
+        counts = [self.load_word(place) for place in places]
         total = counts[0]
         for count in counts[1:]:
-            total = op(f"add i32 {total}, {count}")
+            total = total + count
         ends = self.lane_scan(total)
-        with self.only_if(op(f"icmp eq i32 {self.lane_number}, {WARP - 1}")):
+        with self.b.when(self.lane_number.eq(WARP - 1)):
             self.put_word(self.scratch, self.warp, ends)
-        self.barrier()
+        self.b.barrier()
         before, _ = self._around(0)
-        start = op(f"add i32 {before}, {op(f'sub i32 {ends}, {total}')}")
-        after = op(f"add i32 {start}, {total}")
-        here = op(f"icmp uge i32 {rank}, {start}")
-        with self.only_if(op(f"and i1 {here}, {op(f'icmp ult i32 {rank}, {after}')}")):
+        start = before + (ends - total)
+        after = start + total
+        here = rank.uge(start)
+        with self.b.when(here & rank.ult(after)):
             found = [own, start, counts[0]]
             for k, count in enumerate(counts[1:], 1):
-                start = op(f"add i32 {start}, {counts[k - 1]}")
-                on = op(f"icmp uge i32 {rank}, {start}")
-                new = (op(f"add i32 {own}, {k}"), start, count)
-                found = [
-                    op(f"select i1 {on}, i32 {a}, i32 {b}") for a, b in zip(new, found, strict=True)
-                ]
-            found[1] = op(f"sub i32 {rank}, {found[1]}")
+                start = start + counts[k - 1]
+                on = rank.uge(start)
+                new = (own + k, start, count)
+                found = [self.b.select(on, a, b) for a, b in zip(new, found, strict=True)]
+            found[1] = rank - found[1]
             for k, text in enumerate(found):
-                self.put_word(self.found, str(k), text)
-        self.barrier()
-        value, rest, count = (self.get_word(self.found, str(k)) for k in range(3))
-        self.barrier()
+                self.put_word(self.found, k, text)
+        self.b.barrier()
+        value, rest, count = (self.get_word(self.found, k) for k in range(3))
+        self.b.barrier()
         return value, rest, count
 
-    def _around(self, k: int) -> tuple[str, str]:
+    def _around(self, k: int) -> tuple[Word, Word]:
         """The sum of the words k that the warps before this one left in `scratch`, and that of all."""
-        op, before, total = self.value_of, "0", "0"
+        before, total = self.b.literal("i32", 0), self.b.literal("i32", 0)
         for w in range(WARPS):
-            found = self.get_word(self.scratch, str(k * WARPS + w))
-            total = op(f"add i32 {total}, {found}")
+            found = self.get_word(self.scratch, k * WARPS + w)
+            total = total + found
             if w + 1 < WARPS:
-                on = op(f"icmp sgt i32 {self.warp}, {w}")
-                before = op(f"select i1 {on}, i32 {total}, i32 {before}")
+                on = self.warp > w
+                before = self.b.select(on, total, before)
         return before, total
 
     # Taking.
 
     def collect(self) -> None:
-        step, op, ty = self.step, self.value_of, self.index_type
-        mine = self.shared(U32, 1)
-        self.attributes["nvvm.minctasm"] = str(RESIDENTS)
-        self.scalars += [f"ptr {GLOBAL}align 4 %ticket", f"ptr {GLOBAL}align 4 %table"]
-        with self.only_if(op(f"icmp eq i32 {self.tid}, 0")):
+        step = self.step
+        mine = self.b.shared(U32, 1)
+        self.b.attributes["nvvm.minctasm"] = str(RESIDENTS)
+        self.ticket, self.shown = (
+            self.b.parameter(GLOBAL, name, align=4) for name in ("ticket", "table")
+        )
+        with self.b.when(self.tid.eq(0)):
             self.take_turn(mine)
-        self.barrier()
-        tile = self.get_word(mine, "0")
-        row, part = op(f"udiv i32 {tile}, {step.parts}"), op(f"urem i32 {tile}, {step.parts}")
+        self.b.barrier()
+        tile = self.get_word(mine, 0)
+        row, part = tile // step.parts, tile % step.parts
         states = [
-            self._noted(len(step.cuts) - 1, self.widened(row), e) for e in range(len(step.ends))
+            self._noted(len(step.cuts) - 1, self.b.widened(row), e) for e in range(len(step.ends))
         ]
         items = self._fetched(row, part)
         kinds, bases = self._kinds(states)
-        below = self.nvvm("llvm.nvvm.read.ptx.sreg.lanemask.lt")
-        counts, ranks = ["0"] * len(kinds), []
+        below = self.b.nvvm("llvm.nvvm.read.ptx.sreg.lanemask.lt")
+        counts: list[Word] = [0] * len(kinds)
+        ranks: list[Value] = []
         for inside, item in items:
-            rank = "-1"  # a number of the kind above its rank; this is of no kind
+            rank: Word = -1  # a number of the kind above its rank; this is of no kind
             for k, condition in enumerate(self._conditions(kinds, states, item)):
-                on = op(f"and i1 {condition}, {inside}")
-                votes = self.nvvm("llvm.nvvm.vote.ballot.sync", EVERYBODY, on, fresh=True)
-                before = self.nvvm("llvm.ctpop.i32", op(f"and i32 {votes}, {below}"))
-                own = op(f"or i32 {op(f'add i32 {counts[k]}, {before}')}, {k << KIND}")
-                rank = op(f"select i1 {on}, i32 {own}, i32 {rank}")
-                many = self.nvvm("llvm.ctpop.i32", votes)
-                counts[k] = op(f"add i32 {counts[k]}, {many}")
+                on = condition & inside
+                votes = self.b.nvvm("llvm.nvvm.vote.ballot.sync", EVERYBODY, on, fresh=True)
+                before = self.b.nvvm("llvm.ctpop.i32", votes & below)
+                own = counts[k] + before | k << KIND
+                rank = self.b.select(on, own, rank)
+                many = self.b.nvvm("llvm.ctpop.i32", votes)
+                counts[k] = counts[k] + many
             ranks.append(rank)
         offsets = self._learn(tile, part, counts)
         width = step.stop - step.start
-        start = self.times(self.widened(row), width)
-        moves = [op(f"add i32 {a}, {b}") for a, b in zip(offsets, bases, strict=True)]
+        start = self.times(self.b.widened(row), width)
+        moves = [a + b for a, b in zip(offsets, bases, strict=True)]
         for (_, item), rank in zip(items, ranks, strict=True):
-            kind, move = op(f"lshr i32 {rank}, {KIND}"), moves[0]
+            kind, move = rank >> KIND, moves[0]
             for k, other in enumerate(moves[1:], 1):
-                on = op(f"icmp eq i32 {kind}, {k}")
-                move = op(f"select i1 {on}, i32 {other}, i32 {move}")
-            place = op(f"add i32 {op(f'and i32 {rank}, {(1 << KIND) - 1}')}, {move}")
-            some = op(f"icmp ne i32 {rank}, -1")
-            wanted = op(f"and i1 {some}, {op(f'icmp ult i32 {place}, {width}')}")
-            self.deposit(wanted, op(f"add {ty} {start}, {self.widened(place)}"), item)
+                on = kind.eq(k)
+                move = self.b.select(on, other, move)
+            place = (rank & (1 << KIND) - 1) + move
+            some = rank.ne(-1)
+            wanted = some & place.ult(width)
+            self.deposit(wanted, start + self.b.widened(place), item)
 
-    def _fetched(self, row: str, part: str) -> list[tuple[str, Element]]:
+    def _fetched(self, row: Value, part: Value) -> list[tuple[Value, Element]]:
         """Each warp takes a piece of the tile, neighbouring lanes neighbouring elements."""
-        step, op, ty = self.step, self.value_of, self.index_type
-        begin = op(f"mul i32 {part}, {step.tile}")
-        piece = op(f"mul i32 {self.warp}, {WARP * step.items}")
-        first = op(f"add i32 {op(f'add i32 {begin}, {piece}')}, {self.lane_number}")
-        base = self.times(self.widened(row), step.n)
+        step = self.step
+        begin = part * step.tile
+        piece = self.warp * (WARP * step.items)
+        first = begin + piece + self.lane_number
+        base = self.times(self.b.widened(row), step.n)
         found = []
         for k in range(step.items):
-            local = op(f"add i32 {first}, {k * WARP}")
-            inside = op(f"icmp slt i32 {local}, {step.n}")
-            place = op(f"add {ty} {base}, {self.widened(local)}")
+            local = first + k * WARP
+            inside = local < step.n
+            place = base + self.b.widened(local)
             found.append((inside, self.fetch(inside, place)))
         return found
 
-    def _kinds(self, states: list[tuple[str, str, str]]) -> tuple[list[str], list[str]]:
+    def _kinds(self, states: list[tuple[Value, Value, Value]]) -> tuple[list[Word], list[Word]]:
         """What elements may be, and where those of a kind begin in the target: the first of those at
         the lower end, and the last of those at the upper end, may lie outside."""
-        step, op = self.step, self.value_of
+        step = self.step
         width = step.stop - step.start
-        kinds, bases, middle = [], [], "0"
+        kinds: list[str] = []
+        bases: list[Word] = []
+        middle: Word = 0
         if step.start:
             _, rank, count = states[0]
             kinds.append("low")
-            bases.append(op(f"sub i32 0, {rank}"))
-            middle = op(f"sub i32 {count}, {rank}")
+            bases.append(0 - rank)
+            middle = count - rank
         kinds.append("middle")
         bases.append(middle)
         if step.stop < step.n:
             kinds.append("high")
-            bases.append(op(f"sub i32 {width - 1}, {states[-1][1]}"))
+            bases.append(width - 1 - states[-1][1])
         return kinds, bases
 
     def _conditions(
-        self, kinds: list[str], states: list[tuple[str, str, str]], item: Element
-    ) -> list[str]:
+        self, kinds: list[Value], states: list[tuple[Value, Value, Value]], item: Element
+    ) -> list[Value]:
         """Whether an element is of each of the kinds; of one at the most."""
-        op, word = self.value_of, self.word_type
         key, last = self.wide(item), self.step.cuts[-1]
         if last:
-            key = op(f"lshr {word} {key}, {last}")
+            key = key >> last
         low = states[0][0] if "low" in kinds else ""
         high = states[-1][0] if "high" in kinds else ""
-        above = op(f"icmp ugt {word} {key}, {low}") if low else "true"
-        under = op(f"icmp ult {word} {key}, {high}") if high else "true"
+        above = key.ugt(low) if low else "true"
+        under = key.ult(high) if high else self.b.literal("i1", "true")
         found = []
         for kind in kinds:
             if kind == "low":
-                found.append(op(f"icmp eq {word} {key}, {low}"))
+                found.append(key.eq(low))
             elif kind == "middle":
-                found.append(op(f"and i1 {above}, {under}"))
+                found.append(above & under)
             else:
-                found.append(op(f"and i1 {above}, {op(f'icmp eq {word} {key}, {high}')}"))
+                found.append(above & key.eq(high))
         return found
 
-    def _learn(self, tile: str, part: str, counts: list[str]) -> list[str]:
+    def _learn(self, tile: Value, part: Value, counts: list[Word]) -> list[Value]:
         """How many elements of each kind come before those of this warp, which has `counts`."""
-        op, ty = self.value_of, self.index_type
-        with self.only_if(op(f"icmp eq i32 {self.lane_number}, 0")):
+        with self.b.when(self.lane_number.eq(0)):
             for k, count in enumerate(counts):
-                self.put_word(self.scratch, op(f"add i32 {self.warp}, {k * WARPS}"), count)
-        self.barrier()
+                self.put_word(self.scratch, self.warp + k * WARPS, count)
+        self.b.barrier()
         around = [self._around(k) for k in range(len(counts))]
-        first = op(f"icmp eq i32 {part}, 0")
+        first = part.eq(0)
         total = around[0][1]
         for k, (_, other) in enumerate(around[1:], 1):
-            mine = op(f"icmp eq i32 {self.tid}, {k}")
-            total = op(f"select i1 {mine}, i32 {other}, i32 {total}")
-        with self.only_if(op(f"icmp slt i32 {self.tid}, {len(counts)}")):
-            here = self.times(self.widened(tile), KINDS)
-            here = op(f"add {ty} {here}, {self.widened(self.tid)}")
-            self.before(here, first, "0", total, lambda n: self.put_word(self.found, self.tid, n))
-        self.barrier()
-        return [
-            op(f"add i32 {self.get_word(self.found, str(k))}, {before}")
-            for k, (before, _) in enumerate(around)
-        ]
+            mine = self.tid.eq(k)
+            total = self.b.select(mine, other, total)
+        with self.b.when(self.tid < len(counts)):
+            here = self.times(self.b.widened(tile), KINDS)
+            here = here + self.b.widened(self.tid)
+            self.before(here, first, 0, total, lambda n: self.put_word(self.found, self.tid, n))
+        self.b.barrier()
+        return [self.get_word(self.found, k) + before for k, (before, _) in enumerate(around)]
 
     # Words.
 
-    def _end(self, row: str, e: int, each: int) -> str:
+    def _end(self, row: Value, e: int, each: int) -> Value:
         """The first of a row's words that belong to an end, `each` of them to each."""
         whole = self.times(row, len(self.step.ends) * each)
-        return self.value_of(f"add {self.index_type} {whole}, {e * each}") if e else whole
+        return whole + e * each if e else whole
 
-    def _bin(self, digit: int, row: str, e: int, value: str) -> str:
-        ty, op = self.index_type, self.value_of
-        at = op(f"add {ty} {self._end(row, e, BINS)}, {self.step.tables(digit)}")
-        return self.in_table("%counts", op(f"add {ty} {at}, {self.widened(value)}"))
+    def _bin(self, digit: int, row: Value, e: int, value: Value) -> Value:
+        at = self._end(row, e, BINS) + self.step.tables(digit)
+        return self.in_table(self.counts, at + self.b.widened(value))
 
-    def _places(self, digit: int, row: str, e: int) -> list[str]:
-        ty, op = self.index_type, self.value_of
-        at = op(f"add {ty} {self._end(row, e, STATE)}, {self.step.states(digit)}")
-        return [self.in_table("%counts", op(f"add {ty} {at}, {k}")) for k in range(STATE)]
+    def _places(self, digit: int, row: Value, e: int) -> list[Value]:
+        at = self._end(row, e, STATE) + self.step.states(digit)
+        return [self.in_table(self.counts, at + k) for k in range(STATE)]
 
-    def _note_down(self, digit: int, row: str, e: int, state: tuple[str, str, str]) -> None:
-        op, (prefix, rank, count) = self.value_of, state
-        high = "0"
+    def _note_down(self, digit: int, row: Value, e: int, state: tuple[Value, Value, Value]) -> None:
+        prefix, rank, count = state
+        high: Word = 0
         if self.word_type == "i64":
-            high = op(f"trunc i64 {op(f'lshr i64 {prefix}, 32')} to i32")
-            prefix = op(f"trunc i64 {prefix} to i32")
+            high = (prefix >> 32).trunc("i32")
+            prefix = prefix.trunc("i32")
         texts = (prefix, high, rank, count)
         for place, text in zip(self._places(digit, row, e), texts, strict=True):
             self.store_word(text, place)
 
-    def _noted(self, digit: int, row: str, e: int) -> tuple[str, str, str]:
-        op = self.value_of
-        prefix, high, rank, count = (
-            self.load_word(place, "") for place in self._places(digit, row, e)
-        )
+    def _noted(self, digit: int, row: Value, e: int) -> tuple[Value, Value, Value]:
+        prefix, high, rank, count = (self.load_word(place) for place in self._places(digit, row, e))
         if self.word_type == "i64":
-            upper = op(f"shl i64 {op(f'zext i32 {high} to i64')}, 32")
-            prefix = op(f"or i64 {upper}, {op(f'zext i32 {prefix} to i64')}")
+            upper = high.zext("i64") << 32
+            prefix = upper | prefix.zext("i64")
         return prefix, rank, count

@@ -14,8 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable, MutableMapping, Sequence
 from typing import NamedTuple
 
-from ...cuda.emitter import fits_32_bits
+from ...cuda.emitter import Word, fits_32_bits
 from ...cuda.target import CudaTarget
+from ...llvm.builder import Value
 from ...llvm.loops import Carried, Values
 from ...loop_ir.kernel import Array
 from ...loop_ir.steps import Sort
@@ -24,7 +25,7 @@ from .cuda_elements import Element, ElementEmitter
 ITEMS = 4  # elements of a thread
 THREADS = 256  # of a block, at the most
 
-Reader = Callable[[str], Element]
+Reader = Callable[[Value], Element]
 
 
 class SortPlan(NamedTuple):
@@ -83,167 +84,171 @@ class SortEmitter(ElementEmitter):
     ) -> None:
         super().__init__(step, plan.index_type, source, result, target, definitions)
         self.layout = plan
-        self.memory = [self.shared(self.dtype, plan.tile) for _ in range(self.parts)]
+        self.memory = [self.b.shared(self.dtype, plan.tile) for _ in range(self.parts)]
 
     def tiles(self) -> None:
         """Sort every tile of the source."""
-        plan, op = self.layout, self.value_of
+        plan = self.layout
         if plan.parts == 1:
-            first = self.times(self.block_number(), plan.tile // plan.width)
+            first = self.times(self.b.block_number(), plan.tile // plan.width)
             places = [self._place_in_rows(first, e) for e in self._striped()]
         else:
             row, start = self._part()
             places = [self._place_in_row(row, start, e) for e in self._striped()]
         for local, (inside, place) in zip(self._striped(), places, strict=True):
             self.put(local, self.fetch(inside, place))
-        self.barrier()
+        self.b.barrier()
         items = self._sorted_registers(self._take())
         passes = (plan.width // ITEMS).bit_length() - 1
 
-        def double(number: str, values: Values) -> Values:
-            self.barrier()
+        def double(number: Value, values: Values) -> Values:
+            self.b.barrier()
             self._give(self._elements(values))
-            self.barrier()
-            run = op(f"shl i32 {ITEMS}, {self.narrow(number)}")
-            out = op(f"mul i32 {self.tid}, {ITEMS}")
-            twice = op(f"shl i32 {run}, 1")
-            into = op(f"and i32 {out}, {op(f'sub i32 {twice}, 1')}")
-            first = op(f"sub i32 {out}, {into}")
-            second = op(f"add i32 {first}, {run}")
+            self.b.barrier()
+            run = ITEMS << self.b.narrowed(number)
+            out = self.tid * ITEMS
+            twice = run << 1
+            into = out & twice - 1
+            first = out - into
+            second = first + run
             bits = passes + ITEMS.bit_length()
             split = self._split(into, run, run, bits, first, second, self.get)
             return self._carried(self._merged(into, split, first, run, second, run))
 
-        items = self._elements(self._loop("0", str(passes), 1, self._carried(items), double))
-        self.barrier()
+        items = self._elements(self.loops.loop(0, passes, 1, self._carried(items), double))
+        self.b.barrier()
         self._give(items)
-        self.barrier()
+        self.b.barrier()
         for local, (inside, place) in zip(self._striped(), places, strict=True):
             self.deposit(inside, place, self.get(local))
 
     def merge(self) -> None:
         """Merge neighbouring runs of %run elements, which is a multiple of a tile's."""
-        plan, op, ty = self.layout, self.value_of, self.index_type
-        self.scalars = [f"{ty} %run", f"{ty} %bits"]
+        plan, ty = self.layout, self.b.index_type
+        self.run_length, bits = (self.b.parameter(ty, name) for name in ("run", "bits"))
         row, start = self._part()
-        mask = op(f"sub {ty} {op(f'shl {ty} %run, 1')}, 1")
-        into = op(f"and {ty} {start}, {mask}")
-        first = op(f"sub {ty} {start}, {into}")
-        second = op(f"add {ty} {first}, %run")
-        m = self._clamped(f"{plan.n}", first)
-        k = self._clamped(f"{plan.n}", second)
-        until = self.smaller(ty, op(f"add {ty} {into}, {plan.tile}"), op(f"add {ty} {m}, {k}"))
+        mask = (self.run_length << 1) - 1
+        into = start & mask
+        first = start - into
+        second = first + self.run_length
+        m = self._clamped(plan.n, first)
+        k = self._clamped(plan.n, second)
+        until = self.smaller(into + plan.tile, m + k)
         base = self.times(row, plan.n)
-        a, b = (op(f"add {ty} {base}, {x}") for x in (first, second))
-        i, end = (self._split(d, m, k, "%bits", a, b, self.element_at) for d in (into, until))
-        m = self.narrow(op(f"sub {ty} {end}, {i}"))  # of this tile, from each run
-        total = self.narrow(op(f"sub {ty} {until}, {into}"))
-        k = op(f"sub i32 {total}, {m}")
-        from_a = op(f"add {ty} {a}, {i}")
-        from_b = op(f"add {ty} {b}, {op(f'sub {ty} {into}, {i}')}")
-        from_b = op(f"sub {ty} {from_b}, {self.widened(m)}")
-        inside = {e: op(f"icmp slt i32 {e}, {total}") for e in self._striped()}
+        a, b = (base + x for x in (first, second))
+        i, end = (self._split(d, m, k, bits, a, b, self.element_at) for d in (into, until))
+        m = self.b.narrowed(end - i)  # of this tile, from each run
+        total = self.b.narrowed(until - into)
+        k = total - m
+        from_a = a + i
+        from_b = b + (into - i)
+        from_b = from_b - self.b.widened(m)
+        inside = {e: e < total for e in self._striped()}
         for local, on in inside.items():
-            left = op(f"icmp slt i32 {local}, {m}")
-            origin = op(f"select i1 {left}, {ty} {from_a}, {ty} {from_b}")
-            place = op(f"add {ty} {origin}, {self.widened(local)}")
+            left = local < m
+            origin = self.b.select(left, from_a, from_b)
+            place = origin + self.b.widened(local)
             self.put(local, self.fetch(on, place))
-        self.barrier()
-        out = self.smaller("i32", op(f"mul i32 {self.tid}, {ITEMS}"), total)
-        bits = plan.tile.bit_length()
-        split = self._split(out, m, k, bits, "0", m, self.get)
-        items = self._merged(out, split, "0", m, m, k)
-        self.barrier()
+        self.b.barrier()
+        out = self.smaller(self.tid * ITEMS, total)
+        length = plan.tile.bit_length()
+        split = self._split(out, m, k, length, 0, m, self.get)
+        items = self._merged(out, split, 0, m, m, k)
+        self.b.barrier()
         self._give(items)
-        self.barrier()
-        to = op(f"add {ty} {base}, {start}")
+        self.b.barrier()
+        to = base + start
         for local, on in inside.items():
-            self.deposit(on, op(f"add {ty} {to}, {self.widened(local)}"), self.get(local))
+            self.deposit(on, to + self.b.widened(local), self.get(local))
 
     # Where this thread's elements are.
 
-    def _striped(self) -> list[str]:
+    def _striped(self) -> list[Value]:
         """Places in the tile that threads move: neighbouring threads, neighbouring places."""
         threads = self.layout.threads
-        return [self.value_of(f"add i32 {self.tid}, {k * threads}") for k in range(ITEMS)]
+        return [self.tid + k * threads for k in range(ITEMS)]
 
-    def _part(self) -> tuple[str, str]:
+    def _part(self) -> tuple[Value, Value]:
         """The row, and the first place in it, of this block's tile."""
-        ty, op, block = self.index_type, self.value_of, self.block_number()
-        row = op(f"udiv {ty} {block}, {self.layout.parts}")
-        return row, self.times(op(f"urem {ty} {block}, {self.layout.parts}"), self.layout.tile)
+        block = self.b.block_number()
+        row = block // self.layout.parts
+        return row, self.times(block % self.layout.parts, self.layout.tile)
 
-    def _place_in_rows(self, first: str, local: str) -> tuple[str, str]:
+    def _place_in_rows(self, first: Value, local: Value) -> tuple[Value, Value]:
         """Whether the place of a tile of short rows is an element, and which."""
-        plan, op, ty = self.layout, self.value_of, self.index_type
-        at = op(f"and i32 {local}, {plan.width - 1}")
-        row = op(f"lshr i32 {local}, {plan.width.bit_length() - 1}")
-        row = op(f"add {ty} {first}, {self.widened(row)}")
-        short, known = op(f"icmp slt i32 {at}, {plan.n}"), op(f"icmp slt {ty} {row}, {plan.rows}")
-        place = op(f"add {ty} {self.times(row, plan.n)}, {self.widened(at)}")
-        return op(f"and i1 {short}, {known}"), place
+        plan = self.layout
+        at = local & plan.width - 1
+        row = local >> plan.width.bit_length() - 1
+        row = first + self.b.widened(row)
+        short, known = at < plan.n, row < plan.rows
+        place = self.times(row, plan.n) + self.b.widened(at)
+        return short & known, place
 
-    def _place_in_row(self, row: str, start: str, local: str) -> tuple[str, str]:
-        plan, op, ty = self.layout, self.value_of, self.index_type
-        at = op(f"add {ty} {start}, {self.widened(local)}")
-        inside = op(f"icmp slt {ty} {at}, {plan.n}")
-        return inside, op(f"add {ty} {self.times(row, plan.n)}, {at}")
+    def _place_in_row(self, row: Value, start: Value, local: Value) -> tuple[Value, Value]:
+        plan = self.layout
+        at = start + self.b.widened(local)
+        inside = at < plan.n
+        return inside, self.times(row, plan.n) + at
 
     # Merging.
 
     def _split(
-        self, total: str, m: str, k: str, bits: int | str, first: str, second: str, read: Reader
-    ) -> str:
+        self,
+        total: Value,
+        m: Value,
+        k: Value,
+        bits: int | Value,
+        first: Word,
+        second: Value,
+        read: Reader,
+    ) -> Value:
         """How many of the first `total` merged elements are of the first run.
 
         The runs begin at the places `first` and `second` of what `read` reads, and have m and k
         elements. Places are i32, or indices where `bits`, the length of the answer, is a parameter.
         """
-        ty, op = self.index_type if isinstance(bits, str) else "i32", self.value_of
-        least = op(f"sub {ty} {total}, {k}")
-        low = op(f"select i1 {op(f'icmp sgt {ty} {least}, 0')}, {ty} {least}, {ty} 0")
-        ends: Values = [Carried(t, True, ty) for t in (low, self.smaller(ty, total, m))]
-        last = op(f"add {ty} {second}, {op(f'sub {ty} {total}, 1')}")
+        ty = self.b.index_type if isinstance(bits, Value) else "i32"
+        least = total - k
+        low = self.b.select(least > 0, least, 0)
+        ends: Values = [Carried(t, True, ty) for t in (low, self.smaller(total, m))]
+        last = second + (total - 1)
 
-        def halve(_: str, values: Values) -> Values:
+        def halve(_: Value, values: Values) -> Values:
             low, high = (v.text for v in values)
-            on = op(f"icmp slt {ty} {low}, {high}")
-            middle = op(f"lshr {ty} {op(f'add {ty} {low}, {high}')}, 1")
-            mine, other = op(f"add {ty} {first}, {middle}"), op(f"sub {ty} {last}, {middle}")
+            on = low < high
+            middle = low + high >> 1
+            mine, other = first + middle, last - middle
             # Where the search has ended, the places may be outside.
-            x, y = (read(op(f"select i1 {on}, {ty} {at}, {ty} {first}")) for at in (mine, other))
+            x, y = (read(self.b.select(on, at, first)) for at in (mine, other))
             less = self._less(y, x)
-            down, up = (op(f"and i1 {on}, {c}") for c in (less, op(f"xor i1 {less}, true")))
-            low = op(f"select i1 {up}, {ty} {op(f'add {ty} {middle}, 1')}, {ty} {low}")
-            high = op(f"select i1 {down}, {ty} {middle}, {ty} {high}")
+            down, up = (on & c for c in (less, ~less))
+            low = self.b.select(up, middle + 1, low)
+            high = self.b.select(down, middle, high)
             return [Carried(low, True, ty), Carried(high, True, ty)]
 
-        return self._loop("0", str(bits), 1, ends, halve)[0].text
+        return self.loops.loop(0, bits, 1, ends, halve)[0].text
 
     def _merged(
-        self, out: str, split: str, first: str, m: str, second: str, k: str
+        self, out: Value, split: Value, first: Word, m: Value, second: Value, k: Value
     ) -> list[Element]:
         """ITEMS elements from place `out` on of two runs in shared memory, m and k long."""
-        op = self.value_of
-        i = op(f"add i32 {first}, {split}")
-        j = op(f"add i32 {second}, {op(f'sub i32 {out}, {split}')}")
-        ends = op(f"add i32 {first}, {m}"), op(f"add i32 {second}, {k}")
+        i = first + split
+        j = second + (out - split)
+        ends = first + m, second + k
         x, y = self.get(self._inside(i)), self.get(self._inside(j))
         found: list[Element] = []
         for _ in range(ITEMS):
-            more_x, more_y = (
-                op(f"icmp slt i32 {at}, {end}") for at, end in zip((i, j), ends, strict=True)
-            )
-            sooner = op(f"xor i1 {op(f'and i1 {more_y}, {self._less(y, x)}')}, true")
-            take_x = op(f"and i1 {more_x}, {sooner}")
+            more_x, more_y = (at < end for at, end in zip((i, j), ends, strict=True))
+            sooner = ~(more_y & self._less(y, x))
+            take_x = more_x & sooner
             found.append(self.chosen(take_x, x, y))
             if len(found) == ITEMS:
                 break
-            next_i, next_j = op(f"add i32 {i}, 1"), op(f"add i32 {j}, 1")
-            new = self.get(self._inside(op(f"select i1 {take_x}, i32 {next_i}, i32 {next_j}")))
+            next_i, next_j = i + 1, j + 1
+            new = self.get(self._inside(self.b.select(take_x, next_i, next_j)))
             x, y = self.chosen(take_x, new, x), self.chosen(take_x, y, new)
-            i = op(f"select i1 {take_x}, i32 {next_i}, i32 {i}")
-            j = op(f"select i1 {take_x}, i32 {j}, i32 {next_j}")
+            i = self.b.select(take_x, next_i, i)
+            j = self.b.select(take_x, j, next_j)
         return found
 
     def _sorted_registers(self, items: list[Element]) -> list[Element]:
@@ -258,9 +263,9 @@ class SortEmitter(ElementEmitter):
 
     # Elements.
 
-    def _less(self, x: Element, y: Element) -> str:
+    def _less(self, x: Element, y: Element) -> Value:
         """Whether the key of x comes before that of y."""
-        return self.value_of(f"icmp ult {self.element} {self.key(x)}, {self.key(y)}")
+        return self.key(x).ult(self.key(y))
 
     def _carried(self, items: Sequence[Element]) -> Values:
         return [Carried(text, True, self.element) for item in items for text in item]
@@ -269,10 +274,10 @@ class SortEmitter(ElementEmitter):
         texts, parts = [v.text for v in values], len(self.memory)
         return [tuple(texts[k : k + parts]) for k in range(0, len(texts), parts)]
 
-    def _own(self) -> list[str]:
+    def _own(self) -> list[Value]:
         """Places of the elements that this thread sorts: side by side."""
-        first = self.value_of(f"mul i32 {self.tid}, {ITEMS}")
-        return [self.value_of(f"add i32 {first}, {k}") for k in range(ITEMS)]
+        first = self.tid * ITEMS
+        return [first + k for k in range(ITEMS)]
 
     def _take(self) -> list[Element]:
         return [self.get(local) for local in self._own()]
@@ -281,14 +286,13 @@ class SortEmitter(ElementEmitter):
         for local, item in zip(self._own(), items, strict=True):
             self.put(local, item)
 
-    def _clamped(self, end: str, start: str) -> str:
+    def _clamped(self, end: Word, start: Value) -> Value:
         """How many elements of a run from `start` on are before `end`."""
-        ty = self.index_type
-        left = self.value_of(f"sub {ty} {end}, {start}")
-        some = self.value_of(f"icmp sgt {ty} {left}, 0")
-        left = self.value_of(f"select i1 {some}, {ty} {left}, {ty} 0")
-        return self.smaller(ty, left, "%run")
+        left = end - start
+        some = left > 0
+        left = self.b.select(some, left, 0)
+        return self.smaller(left, self.run_length)
 
-    def _inside(self, local: str) -> str:
+    def _inside(self, local: Value) -> Value:
         """A place of the tile: the last one instead of one beyond it."""
-        return self.smaller("i32", local, str(self.layout.tile - 1))
+        return self.smaller(local, self.layout.tile - 1)

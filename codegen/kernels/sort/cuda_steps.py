@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...cuda.emitter import Word
 from ...cuda.program import Argument, Fill, Launch, Ref, Scalar, Step
+from ...llvm.builder import Value
 from ...loop_ir.kernel import Array
 from ...loop_ir.steps import Sort
 from ...module import KernelReport
@@ -33,7 +35,7 @@ def _merges(builder: ProgramBuilder, step: Sort) -> list[Step]:
     turns = [step.target, step.keys]
     homes = [turns[k % 2] for k in range(len(plan.merges), -1, -1)]
 
-    def kernel(source: Array, result: Array, merge: bool) -> tuple[str, tuple[Argument, ...]]:
+    def kernel(source: Array, result: Array, merge: bool) -> tuple[Value, tuple[Argument, ...]]:
         e = SortEmitter(step, plan, source, result, builder.target, builder.definitions)
         e.merge() if merge else e.tiles()
         hint = "merge" if merge else "sort"
@@ -123,19 +125,19 @@ def _kernel(
     threads: int,
     note: str,
     extents: tuple[int, int],
-) -> tuple[str, tuple[Argument, ...]]:
+) -> tuple[Word, tuple[Argument, ...]]:
     """The name of a kernel of a sort, and the pointers that it takes."""
-    name = builder.emitted(e, hint, threads, [builder.alignment(a) for a in e.arrays])
+    name = builder.emitted(e.b, hint, threads, [builder.alignment(a) for a in e.b.arrays])
     builder.note(
         KernelReport(
             name=name,
             ops=(hint,),
             extents=extents,
             bytes_read=step.keys.nbytes,
-            bytes_written=sum(a.nbytes for a in e.written),
+            bytes_written=sum(a.nbytes for a in e.b.written),
             parallel=True,
             note=note,
             locs=(step.loc,) if step.loc is not None else (),
         )
     )
-    return name, tuple(map(builder.ref, e.arrays))
+    return name, tuple(map(builder.ref, e.b.arrays))

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...cuda.emitter import GLOBAL
+from ...cuda.emitter import Word
 from ...cuda.warps import EVERYBODY, WARP
+from ...llvm.builder import Value, constant
 from ...schedule.sort_blocks import U32
 from .cuda_elements import Element, ElementEmitter
 
@@ -21,63 +22,63 @@ COUNT = SHOWN - 1
 
 
 class TurnEmitter(ElementEmitter):
-    """Emits kernels with words of 32 bits in memory; %table has `kinds` of them for each tile."""
+    """Emits kernels with words of 32 bits in memory; `shown` has `kinds` of them for each tile."""
 
     kinds: int
+    ticket: Value  # a word that counts blocks
+    shown: Value
 
-    def take_turn(self, mine: str) -> None:
+    def take_turn(self, mine: Value) -> None:
         """Put the number of this block's tile into the shared word `mine`: one thread does so."""
-        self.put_word(mine, "0", self.add(f"{GLOBAL}%ticket", "1", "device"))
+        self.put_word(mine, 0, self.add(self.ticket, 1, "device"))
 
     def before(
-        self, here: str, first: str, start: str, total: str, then: Callable[[str], None]
+        self, here: Value, first: Value, start: Word, total: Word, then: Callable[[Value], None]
     ) -> None:
         """Do something with how many elements come before those that the word `here` of the table
         counts, which are `total`. In the `first` tile of a row there are `start`."""
-        op = self.value_of
-        with self.only_if(first):
-            self._show(here, KNOWN, op(f"add i32 {start}, {total}"))
+        with self.b.when(first):
+            self._show(here, KNOWN, start + total)
             then(start)
-        with self.only_if(op(f"xor i1 {first}, true")):
+        with self.b.when(~first):
             self._show(here, SHOWN, total)
             found = self._look_back(here)
-            self._show(here, KNOWN, op(f"add i32 {found}, {total}"))
+            self._show(here, KNOWN, found + total)
             then(found)
 
-    def _show(self, here: str, state: int, count: str) -> None:
+    def _show(self, here: Value, state: int, count: Value) -> None:
         """Let the tiles that follow see a count."""
-        text = self.value_of(f"or i32 {count}, {state}")
-        self.store_word(text, self.in_table("%table", here), "atomic ")
+        text = count | state
+        self.store_word(text, self.in_table(self.shown, here), atomic=True)
 
-    def _look_back(self, here: str) -> str:
+    def _look_back(self, here: Value) -> Value:
         """How many elements of the row come before those that the word `here` of the table counts."""
-        ty = self.index_type
-        look, done = self.later("look"), self.later("known")
-        start = self.value_of(f"sub {ty} {here}, {self.kinds}")
-        at, so_far = self.parameters(look, ty, "i32")
-        self.jump(look, start, 0)
-        self.at(look)
-        with self.scope():
-            word = self.load_word(self.in_table("%table", at), "atomic ")
-            count = self.value_of(f"and i32 {word}, {COUNT}")  # 0 while nothing is shown
+        ty = self.b.index_type
+        look, done = self.b.later("look"), self.b.later("known")
+        start = here - self.kinds
+        at, so_far = self.b.parameters(look, ty, "i32")
+        self.b.jump(look, start, 0)
+        self.b.at(look)
+        with self.b.scope():
+            word = self.load_word(self.in_table(self.shown, at), atomic=True)
+            count = word & COUNT  # 0 while nothing is shown
             total = so_far + count
-            shown = self.value_of(f"icmp ne i32 {word}, 0")
-            step = self.value_of(f"select i1 {shown}, {ty} {self.kinds}, {ty} 0")
+            shown = word.ne(0)
+            step = self.b.select(shown, self.b.literal(ty, self.kinds), 0)
             before = at - step
-            known = self.value_of(f"icmp slt i32 {word}, 0")
-        self.fork(known, done, (), look, (before, total))
-        self.at(done)
+            known = word < 0
+        self.b.fork(known, done, (), look, (before, total))
+        self.b.at(done)
         return total
 
-    def lane_scan(self, own: str) -> str:
+    def lane_scan(self, own: Word) -> Value:
         """The running sum over the lanes of a warp."""
-        op = self.value_of
         for k in range(WARP.bit_length() - 1):
             name = "llvm.nvvm.shfl.sync.up.i32p"
-            pair = self.nvvm(name, EVERYBODY, own, str(1 << k), "0", fresh=True)
-            other = op(f"extractvalue {{ i32, i1 }} {pair}, 0")
-            some = op(f"extractvalue {{ i32, i1 }} {pair}, 1")
-            own = op(f"select i1 {some}, i32 {op(f'add i32 {own}, {other}')}, i32 {own}")
+            pair = self.b.nvvm(name, EVERYBODY, own, 1 << k, 0, fresh=True)
+            other = self.b.field(pair, 0)
+            some = self.b.field(pair, 1)
+            own = self.b.select(some, own + other, own)
         return own
 
     # Digits.
@@ -87,40 +88,42 @@ class TurnEmitter(ElementEmitter):
         """The type that digits are taken from."""
         return "i64" if self.dtype.itemsize == 8 else "i32"
 
-    def bits_of(self, item: Element, shift: int, bits: int) -> str:
-        ty, op = self.word_type, self.value_of
-        moved = op(f"lshr {ty} {self.wide(item)}, {shift}") if shift else self.wide(item)
-        return self.as_word(op(f"and {ty} {moved}, {(1 << bits) - 1}"))
+    def bits_of(self, item: Element, shift: int, bits: int) -> Value:
+        moved = self.wide(item) >> shift if shift else self.wide(item)
+        return self.as_word(moved & (1 << bits) - 1)
 
-    def wide(self, item: Element) -> str:
+    def wide(self, item: Element) -> Value:
         key = self.key(item)
         narrow = self.dtype.itemsize < 4
-        return self.value_of(f"zext {self.element} {key} to i32") if narrow else key
+        return key.zext("i32") if narrow else key
 
-    def as_word(self, text: str) -> str:
-        return self.value_of(f"trunc i64 {text} to i32") if self.word_type == "i64" else text
+    def as_word(self, text: Value) -> Value:
+        return text.trunc("i32") if self.word_type == "i64" else text
 
     # Words.
 
-    def in_table(self, name: str, at: str) -> str:
-        return self._address(U32, f"{GLOBAL}{name}", at)
+    def in_table(self, table: Value, at: Value | int) -> Value:
+        return self.b.element_at(U32, table, at)
 
-    def get_word(self, memory: str, at: str) -> str:
-        return self.load_word(self.in_shared(U32, memory, at), "")
+    def get_word(self, memory: Value, at: Value | int) -> Value:
+        return self.load_word(self.b.in_shared(U32, memory, at))
 
-    def put_word(self, memory: str, at: str, text: str) -> None:
-        self.store_word(text, self.in_shared(U32, memory, at))
+    def put_word(self, memory: Value, at: Value | int, word: Value | int) -> None:
+        self.store_word(word, self.b.in_shared(U32, memory, at))
 
-    def load_word(self, place: str, atomic: str) -> str:
-        order = ' syncscope("device") monotonic' if atomic else ""
-        return self.fresh_of(f"load {atomic}i32, ptr {place}{order}, align 4")
+    def load_word(self, place: Value, atomic: bool = False) -> Value:
+        if atomic:
+            return self.b.load_atomic("i32", place, 'syncscope("device") monotonic')
+        return self.b.load("i32", place, align=4)
 
-    def store_word(self, text: str, place: str, atomic: str = "") -> None:
-        order = ' syncscope("device") monotonic' if atomic else ""
-        self.lines.append(f"  store {atomic}i32 {text}, ptr {place}{order}, align 4")
+    def store_word(self, word: Word | int, place: Value, atomic: bool = False) -> None:
+        value = word if isinstance(word, Value) else constant("i32", word)
+        if atomic:
+            self.b.store_atomic(value, place, 'syncscope("device") monotonic')
+        else:
+            self.b.store(value, place, align=4)
 
-    def add(self, place: str, text: str, scope: str) -> str:
+    def add(self, place: Value, word: Value | int, scope: str) -> Value:
         """Add atomically; what was there before."""
-        return self.fresh_of(
-            f'atomicrmw add ptr {place}, i32 {text} syncscope("{scope}") monotonic'
-        )
+        value = word if isinstance(word, Value) else constant("i32", word)
+        return self.b.update_atomic("add", place, value, f'syncscope("{scope}") monotonic')

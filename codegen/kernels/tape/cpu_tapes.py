@@ -13,7 +13,8 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from ...llvm.builder import NULL, Function
+from ...llvm.builder import NULL
+from ...llvm.modules import Function
 from ...loop_ir.kernel import Array
 from ...loop_ir.steps import TapeNew, TapePop, TapePush
 

@@ -19,9 +19,12 @@ import math
 from collections.abc import MutableMapping, Sequence
 
 from ....ir.types import I64
-from ...cuda.emitter import GLOBAL, ThreadEmitter
+from ...cuda.emitter import GLOBAL, ThreadBuilder, Word
 from ...cuda.target import CudaTarget
-from ...llvm.loops import Values
+from ...llvm.builder import Value, constant
+from ...llvm.indices import IndexEmitter
+from ...llvm.loops import LoopEmitter, Values
+from ...llvm.scalars import ScalarEmitter
 from ...loop_ir.kernel import Array
 
 STATE_BYTES = 64
@@ -30,7 +33,6 @@ HANDLE_BYTES = 8
 THREADS = 256
 SMALL = 1 << 12  # bytes of a value that one block copies
 PEAK = 24  # where the state says how much was wanted
-_P = f"ptr {GLOBAL}".strip()
 
 
 def record_bytes(values: Sequence[Array]) -> int:
@@ -42,7 +44,7 @@ def _rounded(nbytes: int) -> int:
     return -(-nbytes // 16) * 16
 
 
-class TapeEmitter(ThreadEmitter):
+class TapeEmitter:
     """Emits one kernel; `values` are what a record holds, in order."""
 
     def __init__(
@@ -54,11 +56,12 @@ class TapeEmitter(ThreadEmitter):
         definitions: MutableMapping[str, str],
     ) -> None:
         arrays = list(dict.fromkeys([handle, *values]))
-        super().__init__(target, "i64", arrays, dict.fromkeys(arrays, 0), definitions)
-        self.scalars = [f"{_P} align 64 %heap", f"{_P} align 64 %end"]
+        self.b = ThreadBuilder(target, "i64", arrays, definitions)
+        self.loops = LoopEmitter(IndexEmitter(ScalarEmitter(self.b)))
+        self.heap, self.end = (self.b.parameter(GLOBAL, name, align=64) for name in ("heap", "end"))
         self.handle, self.values = handle, values
         self.widths = [math.gcd(a.nbytes, n, 16) for a, n in zip(values, alignments, strict=True)]
-        self.written = {handle, *values}
+        self.b.written = {handle, *values}
 
     # Kernels.
 
@@ -68,31 +71,31 @@ class TapeEmitter(ThreadEmitter):
 
     def push(self) -> None:
         """Make a record, with its small values."""
-        with self.only_if(self._is_first()):
-            with self.only_if(self._is_null(self._handle_now())):
+        with self.b.when(self._is_first()):
+            with self.b.when(self._is_null(self._handle_now())):
                 self._set_handle(self._new_handle())
             self._reserve(record_bytes(self.values))
-        self.barrier()
+        self.b.barrier()
         self._copy_small(store=True)
 
     def pop(self) -> None:
         """Take the last record off, and its small values."""
-        with self.only_if(self._is_first()):
-            self._set(16, "0")
+        with self.b.when(self._is_first()):
+            self._set(16, 0)
             tape = self._handle_now()
-            with self.only_if(self._is_some(tape)):
+            with self.b.when(self._is_some(tape)):
                 top = self._word_at(tape, 0)
-                with self.only_if(self._is_some(top)):
+                with self.b.when(self._is_some(top)):
                     self._take_off(tape, top)
-        self.barrier()
+        self.b.barrier()
         self._copy_small(store=False)
 
     def copy_record(self, number: int, store: bool) -> None:
         """Copy a large value, to the record at hand or from it."""
-        start = self.value_of(f"mul i64 {self.block_number()}, {THREADS}")
-        at = self.value_of(f"add i64 {start}, {self.widened(self.thread())}")
+        start = self.b.block_number() * THREADS
+        at = start + self.b.widened(self.b.thread())
         count = self.values[number].nbytes // self.widths[number]
-        with self.only_if(self.value_of(f"icmp slt i64 {at}, {count}")):
+        with self.b.when(at < count):
             self._copy_at(number, at, store)
 
     def blocks(self, number: int) -> int:
@@ -100,103 +103,99 @@ class TapeEmitter(ThreadEmitter):
 
     # The state and the records.
 
-    def _is_first(self) -> str:
-        return self.value_of(f"icmp eq i32 {self.thread()}, 0")
+    def _is_first(self) -> Value:
+        return self.b.thread().eq(0)
 
-    def _is_null(self, word: str) -> str:
-        return self.value_of(f"icmp eq i64 {word}, 0")
+    def _is_null(self, word: Value) -> Value:
+        return word.eq(0)
 
-    def _is_some(self, word: str) -> str:
-        return self.value_of(f"icmp ne i64 {word}, 0")
+    def _is_some(self, word: Value) -> Value:
+        return word.ne(0)
 
-    def _get(self, offset: int) -> str:
-        place = self.value_of(f"getelementptr i8, {_P} %heap, i64 {offset}")
-        return self.fresh_of(f"load i64, {_P} {place}, align 8")
+    def _get(self, offset: int) -> Value:
+        return self.b.load("i64", self.heap, offset, align=8)
 
-    def _set(self, offset: int, word: str) -> None:
-        place = self.value_of(f"getelementptr i8, {_P} %heap, i64 {offset}")
-        self.lines.append(f"  store i64 {word}, {_P} {place}, align 8")
+    def _set(self, offset: int, word: Word) -> None:
+        self.b.store(self.b.word(word), self.heap, offset, align=8)
 
-    def _word_at(self, address: str, offset: int) -> str:
-        return self.fresh_of(f"load i64, {_P} {self._place_at(address, offset)}, align 8")
+    def _word_at(self, address: Value, offset: int) -> Value:
+        return self.b.load("i64", self._place_at(address, offset), align=8)
 
-    def _set_word_at(self, address: str, offset: int, word: str) -> None:
-        self.lines.append(f"  store i64 {word}, {_P} {self._place_at(address, offset)}, align 8")
+    def _set_word_at(self, address: Value, offset: int, word: Word) -> None:
+        self.b.store(self.b.word(word), self._place_at(address, offset), align=8)
 
-    def _place_at(self, address: str, offset: int) -> str:
-        base = self.value_of(f"inttoptr i64 {address} to {_P}")
-        return self.value_of(f"getelementptr i8, {_P} {base}, i64 {offset}") if offset else base
+    def _place_at(self, address: Value, offset: int) -> Value:
+        base = address.to("inttoptr", GLOBAL)
+        return self.b.offset(base, offset, "i8") if offset else base
 
-    def _handle_now(self) -> str:
-        return self.load_elements(I64, self.pointers[self.handle], 1)
+    def _handle_now(self) -> Value:
+        return self.b.load_elements(I64, self.b.pointers[self.handle], 1)
 
-    def _set_handle(self, word: str) -> None:
-        self.store_elements(I64, word, self.pointers[self.handle], 1)
+    def _set_handle(self, word: Value) -> None:
+        self.b.store_elements(I64, word, self.b.pointers[self.handle], 1)
 
-    def _heap_start(self) -> str:
-        whole = self.value_of(f"ptrtoint {_P} %heap to i64")
-        return self.value_of(f"add i64 {whole}, {STATE_BYTES}")
+    def _heap_start(self) -> Value:
+        return self.heap.to("ptrtoint", "i64") + STATE_BYTES
 
-    def _wanted(self, used: str, tapes: str) -> str:
+    def _wanted(self, used: Value, tapes: Value) -> Value:
         """Note how much is wanted now; whether that much is there."""
-        handles = self.value_of(f"mul i64 {tapes}, {HANDLE_BYTES}")
-        wanted = self.value_of(f"add i64 {used}, {handles}")
+        handles = tapes * HANDLE_BYTES
+        wanted = used + handles
         before = self._get(PEAK)
-        more = self.value_of(f"icmp sgt i64 {wanted}, {before}")
-        self._set(PEAK, self.value_of(f"select i1 {more}, i64 {wanted}, i64 {before}"))
-        end = self.value_of(f"ptrtoint {_P} %end to i64")
-        room = self.value_of(f"sub i64 {end}, {self._heap_start()}")
-        return self.value_of(f"icmp sle i64 {wanted}, {room}")
+        more = wanted > before
+        self._set(PEAK, self.b.select(more, wanted, before))
+        end = self.end.to("ptrtoint", "i64")
+        room = end - self._heap_start()
+        return wanted <= room
 
-    def _new_handle(self) -> str:
+    def _new_handle(self) -> Value:
         """The handle of a new, empty tape; 0 if there is no room."""
-        tapes = self.value_of(f"add i64 {self._get(32)}, 1")
+        tapes = self._get(32) + 1
         self._set(32, tapes)
         fits = self._wanted(self._get(0), tapes)
-        end = self.value_of(f"ptrtoint {_P} %end to i64")
-        handles = self.value_of(f"mul i64 {tapes}, {HANDLE_BYTES}")
-        handle = self.value_of(f"sub i64 {end}, {handles}")
-        with self.only_if(fits):
-            self._set_word_at(handle, 0, "0")
-        return self.value_of(f"select i1 {fits}, i64 {handle}, i64 0")
+        end = self.end.to("ptrtoint", "i64")
+        handles = tapes * HANDLE_BYTES
+        handle = end - handles
+        with self.b.when(fits):
+            self._set_word_at(handle, 0, 0)
+        return self.b.select(fits, handle, 0)
 
     def _reserve(self, nbytes: int) -> None:
         """Room for a record on top of the tape."""
         used = self._get(0)
-        after = self.value_of(f"add i64 {used}, {nbytes}")
+        after = used + nbytes
         self._set(0, after)
-        self._set(16, "0")
+        self._set(16, 0)
         fits = self._wanted(after, self._get(32))
         tape = self._handle_now()
-        with self.only_if(self.value_of(f"and i1 {fits}, {self._is_some(tape)}")):
-            record = self.value_of(f"add i64 {self._heap_start()}, {used}")
-            for offset, word in ((0, self._word_at(tape, 0)), (8, self._get(8)), (16, "0")):
+        with self.b.when(fits & self._is_some(tape)):
+            record = self._heap_start() + used
+            for offset, word in ((0, self._word_at(tape, 0)), (8, self._get(8)), (16, 0)):
                 self._set_word_at(record, offset, word)
             self._set_word_at(tape, 0, record)
             self._set(8, record)
-            self._set(16, self.value_of(f"add i64 {record}, {RECORD_BYTES}"))
+            self._set(16, record + RECORD_BYTES)
 
-    def _take_off(self, tape: str, top: str) -> None:
+    def _take_off(self, tape: Value, top: Value) -> None:
         """Take the top off, and give the room of records back that nobody needs, from the last on."""
         self._set_word_at(tape, 0, self._word_at(top, 0))
-        self._set(16, self.value_of(f"add i64 {top}, {RECORD_BYTES}"))
-        self._set_word_at(top, 16, "1")
+        self._set(16, top + RECORD_BYTES)
+        self._set_word_at(top, 16, 1)
         start = self._heap_start()
-        again, done = self.new_label("again"), self.new_label("kept")
-        self.lines.append(f"  br label %{again}")
-        self.start_block(again)
-        with self.scope():
+        again, done = self.b.later("again"), self.b.later("kept")
+        self.b.jump(again)
+        self.b.at(again)
+        with self.b.scope():
             last = self._get(8)
-            given, free = self.new_label("given"), self.new_label("free")
-            self.lines.append(f"  br i1 {self._is_some(last)}, label %{given}, label %{done}")
-            self.start_block(given)
-            off = self._is_some(self._word_at(last, 16))
-            self.lines.append(f"  br i1 {off}, label %{free}, label %{done}")
-            self.start_block(free)
-            self._set(0, self.value_of(f"sub i64 {last}, {start}"))
+            given, free = self.b.later("given"), self.b.later("free")
+            self.b.branch(self._is_some(last), given, done)
+            self.b.at(given)
+            self.b.branch(self._is_some(self._word_at(last, 16)), free, done)
+            self.b.at(free)
+            self._set(0, last - start)
             self._set(8, self._word_at(last, 8))
-            self.lines.append(f"  br label %{again}")
-        self.start_block(done)
+            self.b.jump(again)
+        self.b.at(done)
 
     # Values.
 
@@ -208,35 +207,28 @@ class TapeEmitter(ThreadEmitter):
         return self.values[number].nbytes <= SMALL
 
     def _copy_small(self, store: bool) -> None:
-        first = self.widened(self.thread())
+        first = self.b.widened(self.b.thread())
         for number, array in enumerate(self.values):
             if not self.is_small(number) or not array.nbytes:
                 continue
 
-            def one(at: str, values: Values, number: int = number) -> Values:
+            def one(at: Value, values: Values, number: int = number) -> Values:
                 self._copy_at(number, at, store)
                 return values
 
-            self._loop(first, str(array.nbytes // self.widths[number]), THREADS, [], one)
+            self.loops.loop(first, array.nbytes // self.widths[number], THREADS, [], one)
 
-    def _copy_at(self, number: int, at: str, store: bool) -> None:
+    def _copy_at(self, number: int, at: Value, store: bool) -> None:
         width = self.widths[number]
         ty = {16: "<4 x i32>"}.get(width, f"i{8 * width}")
         here = self._get(16)
         some = self._is_some(here)
-        mine = self.value_of(
-            f"getelementptr {ty}, ptr {self.pointers[self.values[number]]}, i64 {at}"
-        )
-        with self.only_if(some):
+        mine = self.b.offset(self.b.pointers[self.values[number]], at, ty)
+        with self.b.when(some):
             base = self._place_at(here, self._offset(number))
-            kept = self.value_of(f"getelementptr {ty}, {_P} {base}, i64 {at}")
-            source, target = (f"ptr {GLOBAL}{mine}", f"{_P} {kept}")
-            if not store:
-                source, target = target, source
-            value = self.fresh_of(f"load {ty}, {source}, align {width}")
-            self.lines.append(f"  store {ty} {value}, {target}, align {width}")
+            kept = self.b.offset(base, at, ty)
+            source, target = (mine, kept) if store else (kept, mine)
+            self.b.store(self.b.load(ty, source, align=width), target, align=width)
         if not store:
-            with self.only_if(self.value_of(f"xor i1 {some}, true")):
-                self.lines.append(
-                    f"  store {ty} zeroinitializer, ptr {GLOBAL}{mine}, align {width}"
-                )
+            with self.b.when(~some):
+                self.b.store(constant(ty, "zeroinitializer"), mine, align=width)

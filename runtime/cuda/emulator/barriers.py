@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ....codegen.llvm.builder import Function, Value
+from ....codegen.llvm.builder import Value
+from ....codegen.llvm.modules import Function
 from . import layout as at
 from .access import (
     I32,

@@ -7,7 +7,8 @@ arrives, the oldest, the youngest or any, as the order of the launch is.
 
 from __future__ import annotations
 
-from ....codegen.llvm.builder import Function, Value
+from ....codegen.llvm.builder import Value
+from ....codegen.llvm.modules import Function
 from . import layout as at
 from .access import I32, job_load, job_store, raise_error, warp_at, warp_count
 from .layout import JOB

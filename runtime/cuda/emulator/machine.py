@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ....codegen.llvm.builder import module_ir
+from ....codegen.llvm.modules import module_ir
 from ....ir.forks import renewed
 from ....ir.record import record
 from ...cache.disk import disk_cache

@@ -11,7 +11,8 @@ may, so kernels must look at what it says.
 
 from __future__ import annotations
 
-from ....codegen.llvm.builder import NULL, Function, Value
+from ....codegen.llvm.builder import NULL, Value
+from ....codegen.llvm.modules import Function
 from . import layout as at
 from .access import (
     I32,

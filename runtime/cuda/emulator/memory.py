@@ -6,7 +6,8 @@ harm until it stops next; then the launch ends with the error.
 
 from __future__ import annotations
 
-from ....codegen.llvm.builder import NULL, Block, Function, Value
+from ....codegen.llvm.builder import NULL, Block, Value
+from ....codegen.llvm.modules import Function
 from . import layout as at
 from .access import I32, job_load, job_store, raise_error, word
 from .layout import JOB

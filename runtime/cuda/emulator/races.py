@@ -11,7 +11,8 @@ An order of threads shows a race only if it changes a result; this finds it in e
 
 from __future__ import annotations
 
-from ....codegen.llvm.builder import NULL, Block, Function, Value
+from ....codegen.llvm.builder import NULL, Block, Value
+from ....codegen.llvm.modules import Function
 from . import layout as at
 from .access import I32, job_load, job_store, warp_at
 from .layout import JOB

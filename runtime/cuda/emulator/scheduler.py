@@ -11,7 +11,8 @@ When no warp is ready, threads that spin get another try, or a barrier is comple
 
 from __future__ import annotations
 
-from ....codegen.llvm.builder import NULL, Block, Function, Value
+from ....codegen.llvm.builder import NULL, Block, Value
+from ....codegen.llvm.modules import Function
 from . import layout as at
 from .access import (
     I32,

@@ -11,7 +11,8 @@ The four warps of a group must come by the same instructions: the first to do on
 from __future__ import annotations
 
 from ....codegen.kernels.matmul import cuda_wgmma as wgmma
-from ....codegen.llvm.builder import Function, Value
+from ....codegen.llvm.builder import Value
+from ....codegen.llvm.modules import Function
 from . import layout as at
 from .access import I32, job_load, raise_error, word
 from .boxes import swizzle

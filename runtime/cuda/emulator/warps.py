@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 
-from ....codegen.llvm.builder import Function, Value
+from ....codegen.llvm.builder import Value
+from ....codegen.llvm.modules import Function
 from . import layout as at
 from .access import I32, bit, is_set, job_load, lowest_bit, word
 

@@ -10,6 +10,7 @@ from native import array_function_text, native
 from scalar_models import same, samples
 
 from jitney.codegen.llvm.scalars import Operand, ScalarEmitter
+from jitney.codegen.llvm.text import TextEmitter
 from jitney.codegen.scalar import (
     Expr,
     binary,
@@ -30,10 +31,10 @@ from jitney.runtime.native.host import host_target
 
 
 def emitted(width=8, **bound):
-    e = ScalarEmitter(host_target(), width)
+    e = ScalarEmitter(TextEmitter(host_target(), width))
     for name, uniform in bound.items():
         e.bind(name, f"%{name}", uniform=uniform)
-    return e, e.lines
+    return e, e.b.lines
 
 
 def test_uniform_values_are_scalars():
@@ -228,13 +229,14 @@ def test_masked_stores_write_what_is_on_and_no_more(dtype: str, lanes: int) -> N
     stored = np.dtype(dtype)
     for on in ([0], [1], [lanes - 1], [0, 2], [], list(range(lanes))):
         mask = ", ".join(f"i1 {'true' if k in on else 'false'}" for k in range(lanes))
-        e = ScalarEmitter(host_target(), lanes)
-        wide = e.load_elements(np.dtype("u4"), "%in", lanes)
+        b = TextEmitter(host_target(), lanes)
+        e = ScalarEmitter(b)
+        wide = b.load_elements(np.dtype("u4"), "%in", lanes)
         text = e.emit(convert(_bound(e, wide), stored))
-        e.store_elements(stored, text, "%out", lanes, mask=f"<{mask}>")
-        e.ret()
-        text = f"define void @f(ptr %in, ptr %out) {{\n{e.code.text()}\n}}\n"
-        module = "\n".join([*e.declarations, text])
+        b.store_elements(stored, text, "%out", lanes, mask=f"<{mask}>")
+        b.ret()
+        text = f"define void @f(ptr %in, ptr %out) {{\n{b.code.text()}\n}}\n"
+        module = "\n".join([*b.declarations, text])
         library = host_engine().link(host_engine().emit_object(module), ["f"], {})
         given = np.arange(lanes, dtype="u4") + 0x01020304
         room = np.full(lanes + 8, 0xEE, stored)

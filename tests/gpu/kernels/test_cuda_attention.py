@@ -86,9 +86,9 @@ def emitted(step, tile, target):
     definitions = {}
     e = attention_emitter(step, tile, target, definitions, dict.fromkeys(arrays, 16))
     e.body()
-    text = e.definition("NAME", tile.threads, [16] * len(arrays)).replace("@NAME", "@attention")
+    text = e.b.definition("NAME", tile.threads, [16] * len(arrays)).replace("@NAME", "@attention")
     names = [f"{name} = {body}" for body, name in definitions.items()]
-    return "\n".join([*names, *sorted(e.declarations), text, ""]), e.dynamic_bytes
+    return "\n".join([*names, *sorted(e.b.declarations), text, ""]), e.b.dynamic_bytes
 
 
 # Operands and results, as they lie in memory and as numbers.

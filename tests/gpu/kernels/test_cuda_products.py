@@ -15,8 +15,8 @@ from programs import build, expected, same, sample, softmax
 import jitney as jt
 from jitney.codegen.cuda.target import CudaTarget
 from jitney.codegen.device.compile import compile_device
+from jitney.codegen.kernels.matmul.cuda_emitter import ProductEmitter
 from jitney.codegen.kernels.matmul.cuda_products import Product
-from jitney.codegen.kernels.matmul.cuda_tensor_cores import product_emitter
 from jitney.codegen.kernels.matmul.cuda_tiles import (
     BF16,
     F16,
@@ -54,10 +54,10 @@ def emitted(step, tile, target):
     """The text of a kernel, and its dynamic shared memory."""
     product = Product(step)
     definitions = {}
-    e = product_emitter(product, tile, target, definitions, dict.fromkeys(product.arrays, 16))
+    e = ProductEmitter(product, tile, target, definitions, dict.fromkeys(product.arrays, 16))
     e.body()
-    text = e.definition("NAME", tile.threads, [16] * len(product.arrays)).replace("@NAME", "@dot")
-    return "\n".join([*sorted(e.declarations), text, ""]), e.dynamic_bytes
+    text = e.b.definition("NAME", tile.threads, [16] * len(product.arrays)).replace("@NAME", "@dot")
+    return "\n".join([*sorted(e.b.declarations), text, ""]), e.b.dynamic_bytes
 
 
 def aligned(array):

@@ -1,0 +1,75 @@
+"""Functions under construction, and the text of a module of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from .builder import Builder, Value
+
+
+class Function(Builder):
+    """One function under construction. Its parameters are `f.args`, or `f.NAME`."""
+
+    def __init__(
+        self,
+        result: str,
+        name: str,
+        *,
+        internal: bool = False,
+        attributes: str = "nounwind",
+        noalias: str = "",
+        **params: str,
+    ) -> None:
+        super().__init__()
+        self.noalias = noalias  # the parameter that nothing else leads to what is behind it
+        self.callees: dict[str, str] = {}  # names and declarations
+        self.name = name
+        self.result = result
+        self.args = [Value(type, f"%{name}", self) for name, type in params.items()]
+        self.internal = internal
+        self.attributes = attributes
+        self.address = Value("ptr", f"@{name}")
+        self._params = dict(zip(params, self.args, strict=True))
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self.__dict__["_params"][name]
+        except KeyError:
+            raise AttributeError(f"{type(self).__name__} has no {name}") from None
+
+    def declare(self, name: str, declaration: str) -> None:
+        self.callees[name] = declaration
+
+    def unnamed(self) -> str:
+        """The text from the parameter list on: equal functions have equal texts."""
+        params = ", ".join(
+            f"{a.type} {'noalias ' if name == self.noalias else ''}{a}"
+            for name, a in self._params.items()
+        )
+        return f"({params}) {self.attributes} {{\n{self.code.text()}\n}}\n"
+
+    def text(self) -> str:
+        linkage = "internal " if self.internal else ""
+        return f"define {linkage}{self.result} @{self.name}{self.unnamed()}"
+
+
+def declarations(functions: Iterable[Function]) -> dict[str, str]:
+    """What functions call that none of them is: names and declarations."""
+    functions = list(functions)
+    defined = {function.name for function in functions}
+    return {
+        name: line
+        for function in functions
+        for name, line in function.callees.items()
+        if name not in defined
+    }
+
+
+def module_ir(functions: Sequence[Function], objects: Sequence[str]) -> str:
+    """The LLVM text of functions that call each other; `objects` are external symbols."""
+    declared = declarations(functions)
+    lines = [f"@{name} = external global i8" for name in objects]
+    lines += [declared[name] for name in sorted(declared)]
+    lines += [function.text() for function in functions]
+    return "\n".join([*lines, '!0 = !{!"branch_weights", i32 1000, i32 1}', ""])

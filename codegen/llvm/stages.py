@@ -1,0 +1,115 @@
+"""Stages of a kernel at one point: what is computed before loops, walked, folded, remembered, stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ..loop_ir.index import Var, of_var
+from ..loop_ir.kernel import Kernel, Nest, Stage
+from ..math import EXPANSIONS
+from ..math.folds import COMBINE
+from ..schedule.survey import accesses, invariants
+from .accesses import AccessEmitter
+from .builder import Value
+from .loops import LoopEmitter, Values
+from .reductions import Reduction, apply, reduction
+from .text import Operand
+
+Body = Callable[[Values], Values]
+
+
+class StageEmitter:
+    """Emits the stages of one kernel. `lanewise`: lanes are results of their own."""
+
+    def __init__(
+        self, kernel: Kernel, memory: AccessEmitter, loops: LoopEmitter, lanewise: bool = False
+    ) -> None:
+        self.kernel, self.memory, self.loops = kernel, memory, loops
+        self.indices, self.exprs, self.b = memory.indices, memory.exprs, memory.b
+        self.lanewise = lanewise
+
+    def hoist(self, nest: Nest) -> None:
+        """Compute what does not change in the nest's loops before them."""
+        made = {s.array for s in nest.stages}
+        for stage in nest.stages:
+            if stage.action == "update":
+                continue
+            for expr in invariants(stage, set(stage.dims[nest.outer :])):
+                if made.isdisjoint(access.array for access in accesses(expr)):
+                    self.exprs.operand(expr)
+
+    def reduction(self, stage: Stage, nest: Nest, vector: bool) -> Reduction | None:
+        """The fold that a stage asks for, if it does."""
+        if stage.action not in ("reduce", "scan"):
+            return None
+        dims = stage.dims[nest.outer :]
+        return reduction(self.indices, stage, vector, self.lanewise, dims)
+
+    # Loops.
+
+    def walk(
+        self,
+        loops: Sequence[Var],
+        nest: Nest,
+        values: Values,
+        body: Body,
+        innermost: Callable[[Var, Values, Body], Values] | None = None,
+    ) -> Values:
+        """Run `body` over the inner loops, outermost first, carrying `values`.
+
+        `innermost`, if it is given, walks the last one.
+        """
+        var, rest = loops[0], loops[1:]
+        if innermost is not None and not rest:
+            return innermost(var, values, body)
+
+        def step(position: Value, carried: Values) -> Values:
+            self.indices.positions[var] = position
+            return self.walk(rest, nest, carried, body, innermost) if rest else body(carried)
+
+        return self.loops.loop("0", self.extent(nest, var), 1, values, step)
+
+    def extent(self, nest: Nest, var: Var) -> str:
+        """The trip count of an inner loop: the last chunk of a split reduction may be shorter."""
+        stage = nest.stages[0]
+        chunks = stage.chunks
+        if chunks is None or self.indices.env[stage.dims[stage.kept]] != of_var(var):
+            return str(var.extent)
+        start = self.indices.value(self.indices.env[stage.dims[chunks.axis]] * chunks.length)
+        left = chunks.total - start
+        return self.indices.least(left, str(chunks.length))
+
+    # Values.
+
+    def store_stage(self, stage: Stage) -> None:
+        if stage.action == "update":
+            self._update(stage)
+            return
+        value = self.exprs.operand(stage.value)
+        self.keep(stage, value)
+
+    def keep(self, stage: Stage, value: Operand) -> None:
+        """Remember a stage's value in a register, and write it to memory if it has any."""
+        self.memory.registers[stage.array] = value
+        if stage.array not in self.kernel.local or stage.array in self.memory.buffers:
+            self.store(stage, value)
+
+    def keep_running(self, stage: Stage, values: Values) -> None:
+        """Write the value that a scan has come to."""
+        self.store(stage, Operand(values[0].text, values[0].uniform))
+
+    def store(self, stage: Stage, value: Operand) -> None:
+        base, flat = self.memory.place(stage.array, stage.index)
+        self.memory.write(stage.array.dtype, base, flat, value)
+
+    def _update(self, stage: Stage) -> None:
+        base, flat = self.memory.place(stage.array, stage.index)
+        value = self.exprs.operand(stage.value)
+        if stage.op != "set":
+            dtype = stage.array.dtype
+            old = self.memory.read(dtype, base, flat, None)
+            function = EXPANSIONS[COMBINE[stage.op]]
+            (value,) = apply(
+                self.exprs, lambda a, b: [function(a, b)], [old, value], [dtype, dtype]
+            )
+        self.memory.write(stage.array.dtype, base, flat, value)
