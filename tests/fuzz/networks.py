@@ -92,6 +92,7 @@ def networks(seed: int) -> Case:
         out = widths[-1] if kind == "residual" or draw.random() < 0.3 else draw.choice(WIDTHS)
         if batch * max(widths[-1], out) > 300_000:
             out = draw.choice(WIDTHS[:8])
+        kind = "dense" if kind == "residual" and out != widths[-1] else kind
         own = {"w": weight((widths[-1], out), f"w{k}")}
         if draw.random() < 0.7:
             own["b"] = weight((out,), f"b{k}")
