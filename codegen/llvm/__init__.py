@@ -23,6 +23,7 @@ Families of kernels stand in `codegen.kernels`, the entry function in `codegen.p
     streams       Reductions and scans over an axis that is not contiguous
     text          The builder that emitters hold: numbering of equal instructions, lanes
     transposes    Map kernels whose arrays have different fastest axes
+    types         Types of LLVM values, which are LLVM's own texts
     units         Row blocks as an LLVM function: parts of several functions' ranges
     whole         Arithmetic on i64 values, folded where both sides are constants
 
