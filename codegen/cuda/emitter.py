@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, MutableMapping, Sequence
 from typing import Any
 
-from ...ir.types import BOOL, I64
+from ...ir.types import I64
 from ..llvm.builder import VOID, Number, Value, constant, typed_text
-from ..llvm.instructions import SCALAR_TYPES
-from ..llvm.text import TextEmitter
+from ..llvm.text import TextEmitter, element_type
 from ..loop_ir.kernel import Array
 from ..scalar import DType
 from .intrinsics import INTRINSICS
@@ -122,7 +121,7 @@ class ThreadBuilder(TextEmitter):
 
     def shared(self, dtype: DType, count: int) -> Value:
         """New shared memory of the block for so many elements."""
-        element = memory_type(dtype)
+        element = element_type(dtype)
         name = f"@NAME_shared{len(self.globals)}"
         body = f"internal addrspace(3) global [{count} x {element}] undef, align 16"
         self.globals.append(f"{name} = {body}")
@@ -141,7 +140,7 @@ class ThreadBuilder(TextEmitter):
 
     def in_shared(self, dtype: DType, base: Value, at: Value | int) -> Value:
         """The place of an element in shared memory; `at` is an i32."""
-        return self.offset(base, at, memory_type(dtype))
+        return self.offset(base, at, element_type(dtype))
 
     # Errors.
 
@@ -172,11 +171,6 @@ class DeviceStatus:
             if dtype != I64:
                 index = index.sext("i64")
             self.b.note(site, (index, size))
-
-
-def memory_type(dtype: DType) -> str:
-    """The LLVM type of an element in memory."""
-    return "i8" if dtype == BOOL else SCALAR_TYPES[dtype]
 
 
 def fits_32_bits(extents: Iterable[int]) -> bool:

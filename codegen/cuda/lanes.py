@@ -19,14 +19,14 @@ from ..llvm.leaves import KernelLeaves
 from ..llvm.loops import LoopEmitter
 from ..llvm.scalars import ScalarEmitter
 from ..llvm.stages import StageEmitter
-from ..llvm.text import Operand
+from ..llvm.text import Operand, element_type
 from ..loop_ir.index import Data, Index, Var, variables
 from ..loop_ir.kernel import Access, Array, Kernel
 from ..lowering.pointwise import loop_variables
 from ..scalar import DType, Expr
 from ..schedule.signature import Signature
 from ..schedule.survey import results_read
-from .emitter import DeviceStatus, ThreadBuilder, Word, memory_type
+from .emitter import DeviceStatus, ThreadBuilder, Word
 from .schedule import Schedule, is_wide, passed_arrays
 from .target import CudaTarget
 
@@ -176,7 +176,7 @@ class LaneMemory(AccessEmitter):
         here, self.indices.positions[self.along] = self.indices.positions[self.along], self.first
         pointer = self.b.element_at(dtype, base, self.indices.value(flat))
         self.indices.positions[self.along] = here
-        element = memory_type(dtype)
+        element = element_type(dtype)
         align = math.gcd(self.lanes * dtype.itemsize, 16)
         return pointer, f"<{self.lanes} x {element}>", align
 

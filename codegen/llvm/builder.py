@@ -29,66 +29,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .modules import Function
 
+from .types import bits_of as bits_of
+from .types import bools as bools
+from .types import bytes_of as bytes_of
+from .types import element_of as element_of
+from .types import fields_of as fields_of
+from .types import is_float as is_float
+from .types import lanes_of as lanes_of
+from .types import suffix as suffix
+from .types import vector as vector
+
 Number = int | str  # a constant that takes its type from its neighbour: a number, or its text
-
-
-# Types are LLVM's texts: `i64`, `<8 x float>`, `ptr addrspace(3)`.
-
-
-@cache
-def vector(lanes: int, element: str) -> str:
-    """The type of so many lanes; of one, the element itself."""
-    return element if lanes == 1 else f"<{lanes} x {element}>"
-
-
-@cache
-def lanes_of(type: str) -> int:
-    return int(type[1 : type.index(" ")]) if type[0] == "<" else 1
-
-
-@cache
-def element_of(type: str) -> str:
-    """The type of one lane."""
-    return type[type.index(" x ") + 3 : -1] if type[0] == "<" else type
-
-
-@cache
-def bits_of(type: str) -> int:
-    """How many bits an integer type has."""
-    if type[0] != "i":
-        raise TypeError(f"{type} is no integer")
-    return int(type[1:])
-
-
-@cache
-def bools(type: str) -> str:
-    """What a comparison of values of this type gives."""
-    return vector(lanes_of(type), "i1")
-
-
-@cache
-def is_float(type: str) -> bool:
-    return element_of(type) in ("half", "float", "double")
-
-
-@cache
-def bytes_of(type: str) -> int:
-    """How many bytes a number has."""
-    return {"half": 2, "float": 4, "double": 8}.get(type) or bits_of(type) // 8
-
-
-@cache
-def _fields(type: str) -> tuple[str, ...]:
-    """The types in `{ i32, i1 }`."""
-    return tuple(part.strip() for part in type[1:-1].split(","))
-
-
-@cache
-def suffix(type: str) -> str:
-    """How intrinsics are overloaded: `f32`, `v16f32`, `v8i64`, `p0`."""
-    if type[0] == "<":
-        return f"v{lanes_of(type)}{suffix(element_of(type))}"
-    return {"half": "f16", "float": "f32", "double": "f64", "ptr": "p0"}.get(type, type)
 
 
 class Value(str):
@@ -759,7 +710,7 @@ class Builder:
 
     def field(self, several: Value, number: int) -> Value:
         """One value of several that an instruction has given."""
-        return self.op(_fields(several.type)[number], f"extractvalue {several!r}, {number}")
+        return self.op(fields_of(several.type)[number], f"extractvalue {several!r}, {number}")
 
 
 def _type_of(a: Value | Number, b: Value | Number) -> str:
