@@ -11,7 +11,7 @@ from ..llvm.builder import Value
 from ..llvm.checks import CheckEmitter
 from ..llvm.indices import IndexEmitter
 from ..llvm.leaves import KernelLeaves
-from ..llvm.scalar_code import StatementEmitter
+from ..llvm.scalar_code.statements import StatementEmitter
 from ..llvm.scalars import ScalarEmitter
 from ..loop_ir.steps import ScalarCode
 from ..scalar import DType, Expr

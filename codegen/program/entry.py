@@ -19,7 +19,7 @@ from ..llvm import units
 from ..llvm.functions import FunctionTable
 from ..llvm.kernels import KernelEmitter
 from ..llvm.modules import Function, declarations
-from ..llvm.scalar_code import ScalarCodeEmitter
+from ..llvm.scalar_code.statements import ScalarCodeEmitter
 from ..loop_ir.kernel import Array, Kernel
 from ..loop_ir.steps import (
     Branch,

@@ -6,9 +6,9 @@ FAULTS = (
     Fault(
         "key of what is donated",
         "code that overwrites an argument serves calls that keep it",
-        "runtime/compile.py",
-        "repr((options.fastmath, options.given))",
-        "repr(options.fastmath)",
+        "runtime/options.py",
+        "return repr(self)",
+        "return repr(self.fastmath)",
         "tests/tracer/core/test_donation.py::test_code_for_donated_arguments_is_not_that_of_other_calls",
     ),
     Fault(

@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..math.functions import Function
-from ..scalar import Expr
-from .builder import Value
-from .instructions import INSTRUCTIONS, type_text
-from .text import Operand
+from ...math.functions import Function
+from ...scalar import Expr
+from ..builder import Value
+from ..instructions import INSTRUCTIONS, type_text
+from ..text import Operand
 
 if TYPE_CHECKING:
-    from .scalar_code import ScalarCodeEmitter
+    from .statements import ScalarCodeEmitter
 
 SHORT_BITS = 128  # a division of a longer register takes as much longer
 

@@ -15,14 +15,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ...ir.record import record
-from ...ir.types import I64
-from ..loop_ir.scalar_code import Let, Repeat, nodes
-from ..scalar import DType, Expr
-from .instructions import INSTRUCTIONS, SCALAR_TYPES
+from ....ir.record import record
+from ....ir.types import I64
+from ...loop_ir.scalar_code import Let, Repeat, nodes
+from ...scalar import DType, Expr
+from ..instructions import INSTRUCTIONS, SCALAR_TYPES
 
 if TYPE_CHECKING:
-    from .scalar_code import StatementEmitter
+    from .statements import StatementEmitter
 
 
 @record

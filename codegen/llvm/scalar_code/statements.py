@@ -11,8 +11,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from ...ir.types import BOOL
-from ..loop_ir.scalar_code import (
+from ....ir.types import BOOL
+from ...loop_ir.scalar_code import (
     Block,
     Choose,
     Let,
@@ -23,21 +23,21 @@ from ..loop_ir.scalar_code import (
     calls,
     nodes,
 )
-from ..loop_ir.steps import ScalarCode
-from ..module import PYTHON_ERROR
-from ..scalar import Expr
-from ..target import Target
-from .accesses import AccessEmitter
-from .builder import Value
-from .checks import CheckEmitter, StatusBlock
+from ...loop_ir.steps import ScalarCode
+from ...module import PYTHON_ERROR
+from ...scalar import Expr
+from ...target import Target
+from ..accesses import AccessEmitter
+from ..builder import Value
+from ..checks import CheckEmitter, StatusBlock
+from ..functions import Calls, FunctionTable
+from ..indices import IndexEmitter
+from ..instructions import type_text
+from ..leaves import KernelLeaves
+from ..scalars import ScalarEmitter
+from ..text import TextEmitter
 from .counted import emit_counted, trips_of
-from .functions import Calls, FunctionTable
-from .indices import IndexEmitter
-from .instructions import type_text
-from .leaves import KernelLeaves
 from .packing import emit_packed
-from .scalars import ScalarEmitter
-from .text import TextEmitter
 
 REPEATED = 40  # expressions in a body and its copies together
 COPIES = 4  # of a short body, at the most
