@@ -32,7 +32,7 @@ from ..program.entry import symbol
 from ..schedule.schedule import bytes_moved
 from ..schedule.signature import Signature, signature
 from .emitters import emitter_for, ops_of
-from .tails import with_tails
+from .last_block import with_tails
 
 T = TypeVar("T")
 ALIGNED = 16  # bytes that matter to an access

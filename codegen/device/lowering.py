@@ -26,7 +26,7 @@ from ..lowering.context import Context
 from ..lowering.lower_reductions import SCANS
 from ..schedule.fusion import fuse
 from ..schedule.sort_blocks import U32
-from .hosted import HOSTED, hosted
+from .host_fallback import HOSTED, hosted
 from .library_pass import with_library
 
 

@@ -17,6 +17,7 @@ from ..target import Target
 from .accesses import AccessEmitter
 from .builder import Block, Value
 from .checks import CheckEmitter, StatusBlock
+from .column_tiles import TileEmitter
 from .functions import Calls, FunctionTable
 from .indices import IndexEmitter
 from .leaves import KernelLeaves
@@ -25,7 +26,6 @@ from .nests import NestEmitter
 from .row_groups import RowGroupEmitter
 from .scalars import ScalarEmitter
 from .stages import StageEmitter
-from .streams import TileEmitter
 from .text import LINE, TextEmitter
 from .transposes import SquareEmitter
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from ..loop_ir.index import Var, of_var
 from ..loop_ir.kernel import Kernel, Nest, Stage
 from ..math import EXPANSIONS
-from ..math.folds import COMBINE
+from ..math.combiners import COMBINE
 from ..schedule.survey import accesses, invariants
 from .accesses import AccessEmitter
 from .builder import Value

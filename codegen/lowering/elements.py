@@ -11,7 +11,7 @@ import numpy as np
 from ...ir.types import I64
 from ..loop_ir.index import Index
 from ..math import EXPANSIONS
-from ..math.folds import fold
+from ..math.combiners import fold
 from ..scalar import DType, Expr, Unique, const, convert, eq, ne, select, var
 from .pointwise import IndexTuple, index_value
 

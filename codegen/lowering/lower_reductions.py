@@ -11,7 +11,7 @@ from ...ir.graph import Op, Value
 from ...ir.ops.folds.reductions import identity
 from ..loop_ir.index import Index, Var, of_var
 from ..loop_ir.kernel import Access, Array, Stage
-from ..math.folds import FOLDS
+from ..math.combiners import FOLDS
 from ..scalar import const
 from .lower import Lowering, indices, lowering, variables
 from .lower_chunks import reduce_by_chunks, reduce_to, scan_by_chunks, search_by_chunks

@@ -12,7 +12,7 @@ from __future__ import annotations
 from ...ir.graph import Op, Value
 from ..loop_ir.index import ZERO, Index
 from ..math import EXPANSIONS
-from ..math.folds import COMBINE
+from ..math.combiners import COMBINE
 from ..scalar import Expr, compare, select
 from .pointwise import RULES, IndexTuple, Pointwise, checked, index_value
 

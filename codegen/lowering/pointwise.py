@@ -22,7 +22,7 @@ from ..loop_ir.index import ZERO, Data, Index, Var, delinearise, linear, variabl
 from ..loop_ir.index import contiguous_strides as strides_of
 from ..loop_ir.kernel import Access, Array, Bound, Demand
 from ..math import EXPANSIONS
-from ..math.folds import FOLDS, fold
+from ..math.combiners import FOLDS, fold
 from ..math.functions import call
 from ..scalar import DType, Expr, binary, compare, const, convert, loop, select
 

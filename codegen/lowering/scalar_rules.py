@@ -11,7 +11,7 @@ from ...ir.opdef import OPS
 from ..loop_ir.index import Index
 from ..loop_ir.scalar_code import Require
 from ..math import EXPANSIONS
-from ..math.folds import COMBINE, FOLDS, fold
+from ..math.combiners import COMBINE, FOLDS, fold
 from ..scalar import const, select
 from . import elements
 from .elements import RUNNING, Elements, along_last, at, reached

@@ -419,7 +419,7 @@ class EntryEmitter:
         self.line(f"call void @{functions[-1].name}({pointers}, i64 {rows})")
 
     def true_places(self, step: TruePlaces) -> None:
-        from ..kernels.sort.cpu_true_places import places_functions
+        from ..kernels.sort.cpu_true_indices import places_functions
 
         functions = places_functions(step)
         self.add(functions)

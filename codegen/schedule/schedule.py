@@ -260,7 +260,7 @@ def _vector_update(kernel: Kernel) -> bool:
 
 
 def _stream(kernel: Kernel, plan: Schedule, target: Target) -> None:
-    """Tile the columns of a reduction over rows that are more than the caches hold (`llvm.streams`)."""
+    """Tile the columns of a reduction over rows larger than the caches (`llvm.column_tiles`)."""
     folds = [s for nest in kernel.nests if nest.extents for s in nest.stages]
     if plan.mode != "outer" or plan.width == 1 or any(v.loops for v in plan.surveys.values()):
         return

@@ -25,7 +25,7 @@ from ...codegen.cuda.program import DeviceProgram
 from ...codegen.cuda.target import CudaTarget
 from ...codegen.cuda.tuning import Chooser
 from ...codegen.device.compile import compile_device
-from ...codegen.device.hosted import HostedOp
+from ...codegen.device.host_fallback import HostedOp
 from ...codegen.module import KernelReport
 from ...ir.forks import renewed
 from ...ir.graph import Graph

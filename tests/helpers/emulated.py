@@ -34,7 +34,7 @@ from jitney.codegen.cuda.program import (
     While,
 )
 from jitney.codegen.device.compile import compile_device
-from jitney.codegen.device.hosted import HOSTED
+from jitney.codegen.device.host_fallback import HOSTED
 from jitney.codegen.kernels.tape.cuda_tapes import PEAK, STATE_BYTES
 from jitney.codegen.module import STATUS_WORDS
 from jitney.ir.graph import Graph

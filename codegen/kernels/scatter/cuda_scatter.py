@@ -23,9 +23,9 @@ from ...lowering.lower_chunks import sum_partials
 from ...lowering.one_hot import hits_each_place_once, one_hot_axis
 from ...lowering.pointwise import as_index, gathered, index_value
 from ...math import EXPANSIONS
-from ...math.folds import COMBINE
+from ...math.combiners import COMBINE
 from ...scalar import Expr, binary, compare, const, convert, eq, loop, ne, select
-from .cuda_places import element, load_inside, place_of, rest_of, writes
+from .cuda_indices import element, load_inside, place_of, rest_of, writes
 from .cuda_sorted import scatter_sorted
 from .lower_updates import lower_scatter, prepare_update
 

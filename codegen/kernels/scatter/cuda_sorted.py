@@ -21,9 +21,9 @@ from ...loop_ir.steps import Sort
 from ...lowering.lower import Lowering, indices, variables
 from ...lowering.pointwise import Pointwise, as_index, index_value
 from ...math import EXPANSIONS
-from ...math.folds import COMBINE
+from ...math.combiners import COMBINE
 from ...scalar import Expr, binary, compare, const, convert, eq, loop, ne, select
-from .cuda_places import element, load_inside, place_of, rest_of, writes
+from .cuda_indices import element, load_inside, place_of, rest_of, writes
 from .lower_updates import FOLDS, prepare_update
 
 SPAN = 64

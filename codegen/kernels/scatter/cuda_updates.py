@@ -20,7 +20,7 @@ from ...llvm.reductions import apply
 from ...llvm.text import Operand
 from ...loop_ir.kernel import Stage
 from ...math import EXPANSIONS
-from ...math.folds import COMBINE
+from ...math.combiners import COMBINE
 from ...scalar import DType, const
 from .cuda_atomics import combine
 from .lower_updates import FOLDS

@@ -15,7 +15,7 @@ from ...lowering.lower import Lowering, indices, lowering, variables
 from ...lowering.one_hot import one_hot_axis
 from ...lowering.pointwise import IndexTuple, gathered, window_starts
 from ...math import EXPANSIONS
-from ...math.folds import COMBINE
+from ...math.combiners import COMBINE
 from ...scalar import const
 from ...schedule.in_place import report_copy, updatable
 from ...schedule.regions import around

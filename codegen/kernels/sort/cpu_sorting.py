@@ -15,7 +15,7 @@ from ...loop_ir.steps import Sort
 from ...schedule.sort_blocks import count_words
 from ...target import Target
 from .cpu_network import registers_for
-from .cpu_places import places_functions
+from .cpu_payload import places_functions
 from .cpu_quicksort import quicksort
 from .cpu_radix import LoadKey, radix_functions
 from .cpu_row_parts import Fields, part, run_parts, sort_row

@@ -19,8 +19,8 @@ from ...loop_ir.kernel import Array
 from ...loop_ir.steps import Sort
 from ...schedule.sort_blocks import U32, U64
 from .cuda_elements import Element
+from .cuda_look_back import LookBackEmitter
 from .cuda_radix_plan import THREADS, VALUES, RadixPlan
-from .cuda_turns import TurnEmitter
 
 WARPS = THREADS // WARP
 RESIDENTS = 2  # blocks that share a multiprocessor
@@ -34,7 +34,7 @@ def count_blocks(plan: RadixPlan, target: CudaTarget) -> int:
     return min(-(-plan.n // (THREADS * EACH_COUNTS)), enough)
 
 
-class RadixEmitter(TurnEmitter):
+class RadixEmitter(LookBackEmitter):
     """Emits the kernel that counts, or one that moves elements from `source` to `result`."""
 
     kinds = VALUES

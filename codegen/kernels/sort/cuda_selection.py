@@ -20,8 +20,8 @@ from ...llvm.builder import Value
 from ...llvm.loops import Values
 from ...schedule.sort_blocks import U32
 from .cuda_elements import Element
+from .cuda_look_back import LookBackEmitter
 from .cuda_select_plan import BINS, KINDS, STATE, THREADS, Select
-from .cuda_turns import TurnEmitter
 
 WARPS = THREADS // WARP
 RESIDENTS = 3  # blocks that share a multiprocessor, where they gather
@@ -37,7 +37,7 @@ def tally_blocks(step: Select, target: CudaTarget) -> int:
     return min(-(-step.n // (THREADS * MANY)), enough)
 
 
-class SelectEmitter(TurnEmitter):
+class SelectEmitter(LookBackEmitter):
     """Emits one of the kernels. `counts` points at the first of all words."""
 
     kinds = KINDS

@@ -6,7 +6,7 @@ Encoding and decoding are stages like any other, so they fuse with what makes an
     value    the number, order-preserving, unsigned           all of it
     float    as value; -0.0 and 0.0 have neighbouring codes   the same for both zeros
     packed   (key << 32) | position, for argsort              its upper half: 8, 16 or 32 bits of it
-    places   the number; sorted are places (`cpu_places.py`)  all of it, of 8 bytes
+    places   the number; sorted are places (`cpu_payload.py`)  all of it, of 8 bytes
     pairs    position, key: two int64, where there is no such  the second
 """
 

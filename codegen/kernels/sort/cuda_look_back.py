@@ -21,7 +21,7 @@ KNOWN = 1 << 31  # or to the count up to its end
 COUNT = SHOWN - 1
 
 
-class TurnEmitter(ElementEmitter):
+class LookBackEmitter(ElementEmitter):
     """Emits kernels with words of 32 bits in memory; `shown` has `kinds` of them for each tile."""
 
     kinds: int
