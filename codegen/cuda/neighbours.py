@@ -112,8 +112,3 @@ def _never(guard: Expr, env: Mapping[Var, Index]) -> bool:
 def group_of(var: Var, times: int) -> Var:
     """The loop over groups of neighbours."""
     return Var("group", -(-var.extent // times))
-
-
-def whole_groups(chosen: Beside) -> bool:
-    """Whether all threads have all their neighbours."""
-    return all(var.extent % times == 0 for var, times in chosen)

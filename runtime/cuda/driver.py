@@ -309,10 +309,6 @@ class Context:
         return address.value or 0
 
     @_current
-    def free_pinned(self, address: int) -> None:
-        self.cuda.cuMemFreeHost(address)
-
-    @_current
     def copy_in(self, target: int, source: int, nbytes: int, stream: int) -> None:
         """From the host. Memory that is not pinned is read before this returns."""
         if nbytes:

@@ -88,11 +88,6 @@ class Run:
         self._status = status
         self._words: list[int] | None = None  # of the status block, when they are known
 
-    @property
-    def may_fail(self) -> bool:
-        """Whether the program checks anything."""
-        return self._status is not None or self._words is not None
-
     def succeeded(self) -> bool:
         """Whether it is known by now that no check has failed."""
         if self._status is not None and self._status.done():

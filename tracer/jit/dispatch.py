@@ -329,10 +329,6 @@ class Call:
             named.append(spec)
         return named
 
-    def traced_leaves(self) -> list[Any]:
-        pairs = zip(self.leaves, self.specs, strict=True)
-        return [leaf for leaf, spec in pairs if isinstance(spec, Spec)]
-
     def describe(self) -> str:
         """`x: f32[8], n: int (static 3)`."""
         parts = []

@@ -33,10 +33,6 @@ def lowest_bit(f: Function, mask: Value) -> Value:
     return f.intrinsic("cttz", I32, mask, False)
 
 
-def count_bits(f: Function, mask: Value) -> Value:
-    return f.call(I32, "llvm.ctpop.i32", mask)
-
-
 def is_set(f: Function, mask: Value, position: Value) -> Value:
     return (mask & bit(position)).ne(0)
 

@@ -27,7 +27,6 @@ MAP = {
         "size0 size1 size2 stride0 stride1 stride2 box0 box1 box2".split()
     )
 }
-_CHUNK = 16
 # An entry of the queue.
 TARGET, BARRIER, SOURCE, THREAD, SITE, POINT = 0, 8, 16, 24, 32, 40
 ENTRY_BYTES = 56
