@@ -7,7 +7,9 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
@@ -83,6 +85,18 @@ def _settings_stay() -> Iterator[None]:
     for name in left:
         setattr(config, name, before.get(name))
     assert not left, f"the test left settings changed: {left}"
+
+
+_first_states: dict[int, Any] = {}
+
+
+@pytest.fixture(autouse=True)
+def _numbers_stay(request: pytest.FixtureRequest) -> None:
+    """A module's generator starts anew for each test: which tests ran before decides no numbers."""
+    for value in vars(request.module).values():
+        if isinstance(value, np.random.Generator):
+            state = value.bit_generator.state
+            value.bit_generator.state = _first_states.setdefault(id(value), state)
 
 
 @pytest.fixture(params=("native", "python"))

@@ -254,7 +254,7 @@ def test_what_is_stacked() -> None:
         shifted = (c * 2.0 + 1.0) * scale * x  # cheap, from c and x
         return [shifted.sin()]
 
-    arrays = [normal(3), normal(3), normal(5, 3)]
+    arrays = [normal(3) * 0.1, normal(3), normal(5, 3) * 0.1]
     graph = program(lambda w, c, x: scan(body, [w], [c], [x], 5), *arrays)
     found = optimise(gradient(graph))
     # The carry is enough for the cheap part, and cos for sin.
