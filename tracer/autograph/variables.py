@@ -12,6 +12,7 @@ import numpy as np
 from ...ir.types import is_supported
 from ..control.regions import Out
 from ..core import pytree
+from ..core.constants import known_array
 from ..core.trace import current_trace, require_trace
 from ..core.tracers import Tracer, as_value, weak_kind, wrap
 from ..messages import errors
@@ -141,6 +142,11 @@ def shown(name: str) -> str:
 def is_traced(x: Any) -> bool:
     """Whether `x` is known only when the traced graph runs."""
     return isinstance(x, Tracer) and not x._storage.trace.eager and not x._storage.trace.done
+
+
+def is_undecided(x: Any) -> bool:
+    """Whether it is traced and not known all the same, as what is computed of constants is."""
+    return is_traced(x) and (x.size != 1 or known_array(x) is None)
 
 
 def in_graph() -> bool:

@@ -51,10 +51,12 @@ class TraceOptions:
 
     boundscheck       indices that are known only when the code runs are checked
     mark_cotangents   the seeds of backward parts get a name, which `jit(save=...)` looks for
+    autograph         Python's own control flow may depend on traced values
     """
 
     boundscheck: bool = True
     mark_cotangents: bool = False
+    autograph: bool = True
 
 
 _DEFAULTS = TraceOptions()

@@ -48,7 +48,8 @@ def trace_call(
     captured = captured or function._captured_variables(call)
     try:
         return _trace_settled(function, call, captured, views)
-    except errors.JitneyError:
+    except errors.JitneyError as error:
+        error.tracing = True
         if not captured.hidden:
             raise
         try:
@@ -123,6 +124,7 @@ def _trace_once(
         views=views,
         refuse_as=function._function,
         options=function._options.trace(),
+        adapted=True,
     )
 
 

@@ -30,11 +30,21 @@ class TracerBase:
         """What messages call the value: kind, dtype and shape."""
         return type(self).__name__
 
+    def _behind(self) -> frozenset[int] | None:
+        """Which parameters it was computed of, see `core.asked`."""
+        return None
+
 
 class JitneyError(Exception):
-    """Base of the errors that the tracer raises about user code."""
+    """Base of the errors that the tracer raises about user code.
+
+    `asked` tells of which parameters the values were computed that it is about, and `tracing` that it
+    came up while `jit` traced.
+    """
 
     line: SourceLine | None = None
+    asked: tuple[frozenset[int] | None, ...] = ()
+    tracing = False
 
 
 class Refusal(Exception):
@@ -185,6 +195,8 @@ def complain(
     text.append(f"{where}{remedy}")
     error = kind("\n".join(text))
     error.line = line
+    traced = [o for o in (operands or {}).values() if isinstance(o, TracerBase)]
+    error.asked = tuple([operand._behind() for operand in traced])
     raise error from cause
 
 

@@ -300,7 +300,8 @@ def test_arrays_that_a_branch_may_have_aliased_are_not_written_to() -> None:
         a[0] = 5
         return c
 
-    for f, args in ((one, (True,)), (chosen, (True, np.ones(2), np.ones(2))), (looped, (3,))):
+    t = np.True_  # a Python bool would be static
+    for f, args in ((one, (t,)), (chosen, (t, np.ones(2), np.ones(2))), (looped, (3,))):
         with pytest.raises(jt.errors.OuterMutationError, match="may be"):
             auto(f)(*args)
 
