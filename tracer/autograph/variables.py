@@ -205,7 +205,7 @@ class Containers:
         seen: set[int] = set()
 
         def visit(x: Any) -> None:
-            if id(x) in seen or not isinstance(x, (list, dict, set, tuple)):
+            if id(x) in seen or not isinstance(x, (list, dict, set, tuple, deque)):
                 return
             seen.add(id(x))
             if not isinstance(x, tuple):
@@ -219,6 +219,18 @@ class Containers:
     def restore(self) -> None:
         for container, copy in self.saved:
             refill(container, copy)
+
+    def changed(self) -> bool:
+        """Whether one of them holds other objects now."""
+        return not all(_same_objects(container, copy) for container, copy in self.saved)
+
+
+def _same_objects(a: Any, b: Any) -> bool:
+    if len(a) != len(b):
+        return False
+    if isinstance(a, dict):
+        return all(k in b and a[k] is b[k] for k in a)
+    return a == b if isinstance(a, set) else all(x is y for x, y in zip(a, b, strict=True))
 
 
 def refill(container: Any, content: Any) -> None:

@@ -181,6 +181,10 @@ def trace_function(
             if trace.index_error is not None and "got 'Tracer(" in str(error):
                 raise trace.index_error from None  # NumPy's own words for `np.zeros(n)`
             raise
+        for check in trace.checks:
+            check()
+        if trace.parent is not None:
+            trace.parent.checks += trace.checks
         _refuse_lazy(out, refuse_as or function, what)
         out_leaves, out_tree = pytree.flatten(out)
         outputs = _Outputs(trace, values_only, views)
