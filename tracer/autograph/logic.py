@@ -30,7 +30,6 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "is not": lambda a, b: is_not(a, b),
 }
 _CONTAINERS = (list, tuple, range, set, frozenset, dict, deque, KeysView, ValuesView)
-NOTHING = State((), lambda: (), lambda values: None, (), (), (), (), lambda: (), False, lambda: ())
 
 
 def truth(x: Any) -> Any:
@@ -49,21 +48,32 @@ def if_exp(test: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> 
     """`then() if test else otherwise()`"""
     if not is_undecided(test):
         return then() if test else otherwise()
-    return branch(truth(test), [otherwise, then], NOTHING, "conditional expression")
+    return branch(
+        truth(test), [otherwise, then], _reached(then, otherwise), "conditional expression"
+    )
+
+
+def _reached(*parts: Callable[[], Any]) -> State:
+    """The state of an expression: what its parts reach, as `xs.pop() if x > 0 else ys.pop()` does."""
+    roots = [("the expression", part) for part in parts]
+    nothing: tuple[Any, ...] = ()
+    return State(
+        (), lambda: (), lambda values: None, (), (), (), (), lambda: nothing, False, lambda: roots
+    )
 
 
 def and_(left: Any, right: Callable[[], Any]) -> Any:
     """`left and right()`"""
     if not is_undecided(left):
         return left and right()
-    return branch(truth(left), [lambda: left, right], NOTHING, "and", ("left", "right"))
+    return branch(truth(left), [lambda: left, right], _reached(right), "and", ("left", "right"))
 
 
 def or_(left: Any, right: Callable[[], Any]) -> Any:
     """`left or right()`"""
     if not is_undecided(left):
         return left or right()
-    return branch(truth(left), [right, lambda: left], NOTHING, "or", ("right", "left"))
+    return branch(truth(left), [right, lambda: left], _reached(right), "or", ("right", "left"))
 
 
 def not_(x: Any) -> Any:

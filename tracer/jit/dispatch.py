@@ -178,6 +178,7 @@ class Call:
             if child.is_leaf() and type(self.leaves[i]) is bool
         ]
         self._static = numbers(self.structure).union(bools)
+        self.failure: Exception | None = None  # what became of tracing it
         self.names: list[str] = []
         # Where the call has to run; None: wherever what the function reads is, or by default.
         self.device = self._choose_device(device)

@@ -520,7 +520,9 @@ def jit(
     and for what cannot be compiled one of `jt.errors`, with the line and the remedy.
 
     static_argnums, static_argnames
-        Parameters that are compiled in: any hashable value. A new value compiles anew.
+        Parameters that are compiled in: any hashable value. A new value compiles anew. Python's bools,
+        strings, functions, classes, dtypes, enums, slices and ranges are static without being named, and
+        numbers are where a shape, a range, an axis or a slice asks for them.
     donate_argnums
         Arrays that the caller gives up: a result may take the place of one of its shape and dtype, and
         then is that very array, with new elements. It is a permission: after the call the elements of
@@ -530,9 +532,11 @@ def jit(
         "require": raise InPlaceError, with the line and the reason, if an array that is updated or
         carried by a loop has to be copied. `f.explain(...)` lists the copies.
     autograph
-        Let Python's own control flow depend on traced values: `if`, `while`, `for` over ranges and
+        Python's own control flow may depend on traced values: `if`, `while`, `for` over ranges and
         arrays, `break`, `continue`, early `return`, `and`, `or`, `not`, conditional expressions and
-        `assert` become ops, here and in the functions of yours that are called. It reads the source.
+        `assert` become ops, here and in the functions of yours that are called. It reads the source;
+        functions without one (`exec`, a prompt that keeps none) are traced as with False: Python runs
+        them as they stand, and a condition that is traced is an error.
     check
         Trace twice and raise ImpureFunctionError, with the line, if the two differ.
     fastmath

@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 
 from ..core.specs import Spec
-from ..messages.errors import JitneyError
+from ..messages.errors import Refusal
 from .dispatch import Call
 
 T = TypeVar("T")
@@ -37,28 +37,31 @@ class CompiledNumbers:
         """What `work` gives for the call, once all numbers are compiled in that tracing asks for.
 
         If an error does not tell for which it asked, it may be due to any of them: with all integers
-        compiled in, then with all numbers, it is tried again. The error that is raised in the end is
-        the one before that.
+        compiled in, then with all numbers, it is tried again. If that does not help the error is the
+        one before, unless Python itself fails for these numbers.
         """
         guesses, first, sure = iter(_GUESSES), None, frozenset[int]()
         while True:
             call = analyse()
             try:
                 return work(call)
-            except JitneyError as error:
-                if not error.tracing:
-                    raise
+            except Exception as error:
+                if call.failure is not error:
+                    raise  # of the compiled code
                 failure = error
             asked = _asked(failure, call)
             if asked and first is None:
                 sure = self._add(call, asked)
                 continue
             first = first or failure
-            kinds = next(guesses, None)
-            if kinds is None:
+            new = frozenset[int]()
+            while not new and (kinds := next(guesses, None)) is not None:
+                new = _numbers(call, kinds)
+            if not new:
                 self._leaves[call.structure] = sure
-                raise first
-            self._add(call, _numbers(call, kinds))
+                refused = isinstance(failure, Refusal) or isinstance(first, type(failure))
+                raise first if refused else failure
+            self._add(call, new)
 
     def _add(self, call: Call, leaves: frozenset[int]) -> frozenset[int]:
         known = self._leaves[call.structure] = self.of(call.structure) | leaves
@@ -73,13 +76,13 @@ def _numbers(call: Call, kinds: tuple[type, ...]) -> frozenset[int]:
     )
 
 
-def _asked(error: JitneyError, call: Call) -> frozenset[int]:
+def _asked(error: Exception, call: Call) -> frozenset[int]:
     """The leaves of numbers that a value, which the error asked for, was computed of; none where it
     was computed of others, too."""
     explicit = [i for i, spec in enumerate(call.specs) if isinstance(spec, Spec)]
     numbers = _numbers(call, (bool, int, float, complex, np.generic))
     leaves = set()
-    for parameters in error.asked:
+    for parameters in getattr(error, "asked", ()):
         if parameters is None or any(p >= len(explicit) for p in parameters):
             return frozenset()
         leaves |= {explicit[p] for p in parameters}

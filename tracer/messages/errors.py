@@ -36,15 +36,11 @@ class TracerBase:
 
 
 class JitneyError(Exception):
-    """Base of the errors that the tracer raises about user code.
-
-    `asked` tells of which parameters the values were computed that it is about, and `tracing` that it
-    came up while `jit` traced.
-    """
+    """Base of the errors that the tracer raises about user code. `asked` tells of which parameters the
+    values were computed that it is about."""
 
     line: SourceLine | None = None
     asked: tuple[frozenset[int] | None, ...] = ()
-    tracing = False
 
 
 class Refusal(Exception):
@@ -149,6 +145,10 @@ class UndefinedVariableError(JitneyError, Refusal, UnboundLocalError):
 
 class TransformError(JitneyError, Refusal, TypeError):
     """A function that a transformation cannot take: generators, a non-scalar loss, ..."""
+
+
+class EndlessRecursionError(JitneyError, Refusal, RecursionError):
+    """A function that calls itself, and whether it ends is known only when the code runs."""
 
 
 class InPlaceError(JitneyError, Refusal, ValueError):
