@@ -11,7 +11,8 @@ come out:
   within the row lives in a register or a row buffer.
 
 The order of effects is kept: a stage goes no earlier than the last writer of what it reads, and the
-last reader or writer of what it writes. Only the last few kernels are looked at, so the pass is linear.
+last reader or writer of what it writes; one that checks indices no earlier than the last condition or
+call of Python before it, which the user wrote to be met first. Only the last few kernels are looked at, so the pass is linear.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from ...ir.record import field, record
 from ..limits import limits
 from ..loop_ir.index import Index
 from ..loop_ir.kernel import Array, Kernel, Nest, Stage
-from ..loop_ir.steps import touched
+from ..loop_ir.steps import Callback, Check, touched
+from .survey import survey
 
 WINDOW = 12  # kernels looked back at
 MAX_STAGES = 48
@@ -61,14 +63,18 @@ def fuse(items: list[Any], keep: Iterable[Array] = ()) -> list[Any]:
     steps: list[Any] = []
     written: dict[Array, int] = {}
     read: dict[Array, int] = {}
+    met_first = -1  # the last step that may raise, and is no kernel
     for item in items:
         if isinstance(item, Stage):
-            position = _place(steps, item, written, read)
+            earliest = met_first if met_first >= 0 and survey(item).checks else -1
+            position = _place(steps, item, written, read, earliest)
             for access in item.reads:
                 read[access.array] = max(read.get(access.array, -1), position)
             written[item.array] = max(written.get(item.array, -1), position)
         else:
             steps.append(item)
+            if isinstance(item, (Check, Callback)):
+                met_first = len(steps) - 1
             reads, writes = touched(item)
             for array in reads:
                 read[array] = len(steps) - 1
@@ -84,10 +90,14 @@ def fuse(items: list[Any], keep: Iterable[Array] = ()) -> list[Any]:
 
 
 def _place(
-    steps: list[Any], stage: Stage, written: dict[Array, int], read: dict[Array, int]
+    steps: list[Any],
+    stage: Stage,
+    written: dict[Array, int],
+    read: dict[Array, int],
+    earliest: int,
 ) -> int:
     """Join the stage to the best group or append a new one; returns its position in `steps`."""
-    earliest = max((written.get(a.array, -1) for a in stage.reads), default=-1)
+    earliest = max((earliest, *(written.get(a.array, -1) for a in stage.reads)))
     earliest = max(earliest, read.get(stage.array, -1), written.get(stage.array, -1))
     last = len(steps) - 1
     candidates = [earliest] if earliest >= 0 else []
