@@ -12,7 +12,8 @@ come out:
 
 The order of effects is kept: a stage goes no earlier than the last writer of what it reads, and the
 last reader or writer of what it writes; one that checks indices no earlier than the last condition or
-call of Python before it, which the user wrote to be met first. Only the last few kernels are looked at, so the pass is linear.
+call of Python before it, which the user wrote to be met first. Only the last few kernels are looked
+at, so the pass is linear.
 """
 
 from __future__ import annotations
