@@ -2,6 +2,7 @@
 
 import enum
 import inspect
+import sys
 
 import numpy as np
 import pytest
@@ -203,3 +204,39 @@ def test_functions_of_numpy_are_compared_by_identity():
     f(X)
     ((entry,),) = [bucket.entries for bucket in f._buckets.values()]
     assert all(g.by_identity or g.how == "code" for g in entry.captured.guards)
+
+
+def test_recursion_on_numbers():
+    def gcd(a, b):
+        return a if b == 0 else gcd(b, a % b)
+
+    def factorial(n):
+        return 1 if n == 0 else n * factorial(n - 1)
+
+    def largest(numbers, first, last):
+        if first == last:
+            return numbers[first]
+        middle = (first + last) // 2
+        left, right = largest(numbers, first, middle), largest(numbers, middle + 1, last)
+        return left if left >= right else right
+
+    for f, *arguments in ((gcd, 12, 18), (factorial, 12), (largest, [3, 1, 7, 2], 0, 3)):
+        assert jt.jit(f)(*arguments) == f(*arguments)
+
+    def halved(x):
+        return x if x < 1 else halved(x / 2)
+
+    assert jt.jit(halved)(5.0) == 0.625
+    with pytest.raises(errors.EndlessRecursionError, match="(?s)calls itself.*write a loop"):
+        jt.jit(halved)(np.array(5.0))
+
+
+def test_recursion_may_be_as_deep_as_in_python():
+    def count(x, n):
+        return x if n == 0 else count(x + 1, n - 1)
+
+    assert jt.jit(count)(1.0, 400) == 401.0
+    limit = sys.getrecursionlimit()
+    with pytest.raises(RecursionError):
+        jt.jit(count)(1.0, -1)
+    assert sys.getrecursionlimit() == limit
