@@ -14,6 +14,8 @@ from autograph_support import BACKENDS, X, agree, auto, both, clipped, fails
 
 import jitney as jt
 
+pytestmark = pytest.mark.usefixtures("traced_numbers")
+
 # Effects and errors at run time
 
 

@@ -240,3 +240,85 @@ def test_recursion_may_be_as_deep_as_in_python():
     with pytest.raises(RecursionError):
         jt.jit(count)(1.0, -1)
     assert sys.getrecursionlimit() == limit
+
+
+def fibonacci(n):
+    a, b = 0, 1
+    for _ in range(n):
+        a, b = b, a + b
+    return a
+
+
+def factorial(n):
+    r = 1
+    for i in range(2, n + 1):
+        r *= i
+    return r
+
+
+def doubled(n):
+    x, i = 1, 0
+    while i < n:
+        x, i = 2 * x, i + 1
+    return x
+
+
+def power(x, n):
+    r = 1
+    while n:
+        if n & 1:
+            r *= x
+        x, n = x * x, n >> 1
+    return r
+
+
+def collatz(n):
+    steps = 0
+    while n != 1:
+        n = n // 2 if n % 2 == 0 else 3 * n + 1
+        steps += 1
+    return steps
+
+
+def generator(n):
+    s = 1
+    for _ in range(n):
+        s = (1103515245 * s + 12345) % 2**31
+    return s
+
+
+def sums_of_sums(n):
+    s = t = 0
+    for i in range(n):
+        t += i
+        s += t
+    return s
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "traced"),
+    [
+        (fibonacci, (100,), False),
+        (factorial, (25,), False),
+        (doubled, (70,), False),
+        (power, (3, 50), False),
+        (collatz, (27,), True),
+        (generator, (1000,), True),
+        (sums_of_sums, (50,), True),
+    ],
+)
+def test_integers_that_outgrow_64_bits_are_pythons(function, arguments, traced):
+    f = jt.jit(function)
+    assert f(*arguments) == function(*arguments)
+    assert ("n: Python int" in str(f.cache_info())) == traced
+
+
+def test_where_they_cannot_be_compiled_in_growing_integers_are_refused():
+    def f(x):
+        a, b, i = 0, 1, 0
+        while i < x[0]:
+            a, b, i = b, a + b, i + 1
+        return a
+
+    with pytest.raises(errors.TransformError, match=r"(?s)'[ab]'.*outgrow 64 bits.*np\.int64"):
+        jt.jit(f)(np.array([100]))
