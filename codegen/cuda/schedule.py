@@ -56,6 +56,13 @@ class Row:
 
 @record(frozen=False, eq=False)
 class Schedule:
+    """How a kernel is run on a GPU: which loops blocks and threads take, and how much of each.
+
+    `mode` is a word of `mode_of`. `outer` are the loops over points, collapsed, and `inner` those of
+    each nest; `index_type` ("i32" or "i64") holds every offset. A launch has `blocks` of `threads`,
+    and each thread takes `lanes` neighbouring points at a time.
+    """
+
     mode: str
     outer: Loops
     inner: list[Loops]
@@ -104,6 +111,11 @@ class Schedule:
 def schedule(
     kernel: Kernel, own: Signature, alignments: Mapping[Array, int], target: CudaTarget
 ) -> Schedule:
+    """Decide how a kernel is run on `target`.
+
+    `own` is the kernel's signature; `alignments` are those of its arrays' addresses, in bytes. Nothing
+    but these decides, so that results are the same from run to run.
+    """
     surveys = {s: survey(s) for s in kernel.stages}
     outer_env, outer_vars = renamed(kernel)
     flats = [f.substitute(outer_env) for s in surveys.values() for f in s.indices]

@@ -138,4 +138,5 @@ def _floor_divide(inner: Value, atom: Div) -> Value:
 
 
 def iota(width: int, ty: str) -> Value:
+    """The vector 0, 1 .. width - 1 of integers of a type."""
     return vector_constant(ty, range(width))

@@ -50,6 +50,7 @@ def number(value: Any, dtype: DType) -> str:
 
 
 def constant(value: Any, dtype: DType, lanes: int) -> Value:
+    """A number of a dtype as a literal, or a vector of `lanes` copies of it."""
     text = number(value, dtype)
     if lanes > 1:
         text = f"splat ({SCALAR_TYPES[dtype]} {text})"

@@ -21,18 +21,22 @@ from .floats import FORMATS, INF, copysign, pick
 
 
 def is_nan(x: Expr) -> Expr:
+    """Whether a float is NaN, the only number that differs from itself."""
     return ne(x, x)
 
 
 def is_infinite(x: Expr) -> Expr:
+    """Whether a float is one of the two infinities; no NaN is."""
     return eq(abs(x), INF)
 
 
 def signbit(x: Expr) -> Expr:
+    """Whether the sign of a float is set: that of -0 and of NaNs too."""
     return bitcast(x, FORMATS[x.dtype].integer) < 0
 
 
 def absolute(x: Expr) -> Expr:
+    """|x|; the least signed integer stays, as in NumPy. Unsigned numbers and bools stay."""
     return x if x.dtype.kind in "ub" else abs(x)
 
 
@@ -53,6 +57,7 @@ def maximum(x: Expr, y: Expr) -> Expr:
 
 
 def minimum(x: Expr, y: Expr) -> Expr:
+    """The smaller one, or NaN if one of them is."""
     bottom = binary("min", x, y)
     return select(is_nan(y), y, bottom) if x.dtype.kind == "f" else bottom
 
@@ -64,11 +69,13 @@ def fmax(x: Expr, y: Expr) -> Expr:
 
 
 def fmin(x: Expr, y: Expr) -> Expr:
+    """The smaller one; the other one if one is NaN."""
     bottom = binary("min", x, y)
     return select(is_nan(x), y, bottom) if x.dtype.kind == "f" else bottom
 
 
 def heaviside(x: Expr, at_zero: Expr) -> Expr:
+    """0 below zero, 1 above, and `at_zero` at both zeros; NaN stays."""
     step = select(x > 0.0, const(1.0, x.dtype), 0.0)
     return select(is_nan(x), x, select(eq(x, 0.0), at_zero, step))
 
@@ -85,6 +92,7 @@ def nextafter(x: Expr, y: Expr) -> Expr:
 
 
 def ldexp(x: Expr, n: Expr) -> Expr:
+    """x * 2**n; n is an integer of any type, taken as int32."""
     return scale2(x, convert(n, I32))
 
 
@@ -110,6 +118,7 @@ def frexp_fraction(x: Expr) -> Expr:
 
 
 def frexp_exponent(x: Expr) -> Expr:
+    """The e (int32) of x = m * 2**e with 0.5 <= |m| < 1; 0 for zeros, infinities and NaNs."""
     form = FORMATS[x.dtype]
     bits, shift = _normalised(x)
     field = binary("ashr", bits & form.exponent_mask, form.fraction_bits)
@@ -168,4 +177,5 @@ def floor_divide(x: Expr, y: Expr) -> Expr:
 
 
 def negative(x: Expr) -> Expr:
+    """-x; integers wrap."""
     return -x

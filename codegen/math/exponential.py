@@ -98,6 +98,7 @@ def exp(x: Expr) -> Expr:
 
 
 def exp2(x: Expr) -> Expr:
+    """2**x = 2**n 2**r with |r| <= 1/2; exact where x is an integer."""
     x = pick(x, clamp(x, -151.0, 129.0), clamp(x, -1076.0, 1025.0))
     n = unary("rint", x)
     r = x - n
@@ -143,6 +144,7 @@ def cosh(x: Expr) -> Expr:
 
 
 def tanh(x: Expr) -> Expr:
+    """The hyperbolic tangent, by a formula of its own for either precision."""
     return pick(x, _tanh_32, _tanh_64)(x)
 
 

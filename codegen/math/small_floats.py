@@ -79,14 +79,17 @@ def narrow(x: Expr, dtype: DType) -> Expr:
 
 
 def half_value(bits: Expr) -> Expr:
+    """The float32 value of a half, given its bits (uint16)."""
     return from_bits(bits, FORMATS["f16"])
 
 
 def half_bits(x: Expr) -> Expr:
+    """The bits (uint16) of the half nearest to a float32, or float64."""
     return to_bits(x, FORMATS["f16"], bits_dtype(F16))
 
 
 def from_bits(bits: Expr, form: SmallFormat) -> Expr:
+    """The float32 value, exact, of a small float of a format, given its bits."""
     wide = convert(bits, I32)
     sign = (wide & form.sign) << (31 - form.exponent_bits - form.fraction_bits)
     magnitude = wide & (form.sign - 1)
@@ -108,6 +111,10 @@ def from_bits(bits: Expr, form: SmallFormat) -> Expr:
 
 
 def to_bits(x: Expr, form: SmallFormat, integer: DType) -> Expr:
+    """The bits, as `integer`, of the small float nearest to a float32; ties go to even.
+
+    What is too large becomes what the format has beyond its largest number (`SmallFormat.beyond`).
+    """
     bits = bitcast(x, I32)
     shift = 23 - form.fraction_bits
     if form.exponent_bits == 8:  # the upper half: a carry from the fraction ends at infinity

@@ -253,6 +253,7 @@ class Blocks:
 
 
 def row_at(b: TextEmitter, dtype: object, base: str, i: str, step: int) -> str:
+    """The address of element `step * i` from `base` on: of row i, where rows are `step` apart."""
     return element(b, dtype, base, i * step)  # type: ignore[arg-type]
 
 

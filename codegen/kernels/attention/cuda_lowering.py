@@ -43,6 +43,10 @@ def parts_of_keys(batch: int, queries: int, keys: int) -> tuple[int, int]:
 
 
 def attention(low: Lowering, op: Op) -> None:
+    """y[*B, S, E] and lse[*B, S] of q[*B, S, D], k[*B, T, D], v[*B, T, E] and perhaps a bias.
+
+    One kernel; or one for parts of the keys, and a reduction that joins them (see `parts_of_keys`).
+    """
     y_value, lse_value = op.results
     if 0 in y_value.shape[:-1]:
         for value in op.results:
@@ -122,6 +126,10 @@ def _join(low: Lowering, op: Op, y: Array, lse: Array) -> None:
 
 
 def attention_grad(low: Lowering, op: Op) -> None:
+    """dq, dk and dv, in the shapes of q, k and v, from y, lse and the cotangent of y.
+
+    Two kernels that compute scores again: one of blocks of queries, one of blocks of keys.
+    """
     q, k, v, y, lse, ct, *bias = op.operands
     if 0 in q.shape[:-1]:
         for r in op.results:

@@ -43,6 +43,10 @@ FEW_FEATURES = 8  # for which tiles of a product would stay mostly empty
 
 
 def convolution(low: Lowering, op: Op) -> None:
+    """y[g, n, *p, o] of x[g, n, *s, c] and w[g, *t, c, o]: written out, as a reduction, or as products.
+
+    Which of them is decided by the shapes alone (see the module).
+    """
     x, w = op.operands
     dims = windows(x.shape, w.shape, op.attrs)
     sizes = (x.tensor.size, w.tensor.size, op.result.tensor.size)

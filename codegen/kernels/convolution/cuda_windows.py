@@ -51,6 +51,10 @@ class Moving:
 
 
 def window_reduction(low: Lowering, op: Op) -> None:
+    """A reduction over windows, written out; large windows that overlap share partial folds.
+
+    Other large windows are reduced as on a CPU.
+    """
     (source,) = op.operands
     names = ("window", "strides", "low", "dilation")
     dims = [

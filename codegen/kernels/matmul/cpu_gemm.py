@@ -3,7 +3,8 @@
     void @gemm(ptr %ctx, i64 %lo, i64 %hi)      %ctx: A, B, C
 
 does the units lo..hi of a `Matmul` (see `schedule.blocking`). Each unit writes its own part of C, and
-sums along k in the same order whoever does it.
+sums along k in the same order whoever does it. The blocks are those that caches hold (K. Goto, R. van
+de Geijn, Anatomy of high-performance matrix multiplication, 2008).
 """
 
 from __future__ import annotations

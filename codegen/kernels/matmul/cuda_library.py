@@ -74,6 +74,7 @@ def _lying(rows: int, columns: int, down: int, across: int) -> tuple[bool, int] 
 
 
 def operand_dtype(product: Matmul, array: Array) -> str:
+    """The dtype, by name, in which the library reads an operand: as it is stored, or narrowed."""
     return {"f16": "float16", "bf16": "bfloat16"}.get(product.element, array.dtype.name)
 
 
@@ -99,6 +100,7 @@ def is_for_library(product: Matmul, target: CudaTarget) -> bool:
 
 
 def library_steps(builder: ProgramBuilder, step: LibraryProduct) -> list[device.Step]:
+    """The call of the library: C = A B, with a bias for each row of C where the step has one."""
     dot = step.matmul
     lying = sides(dot)
     assert lying is not None, "the library can read the operands"

@@ -24,6 +24,7 @@ from ...scalar import Expr, binary, compare, select
 
 
 def scan(low: Lowering, op: Op) -> None:
+    """Running folds along an axis, in the operand's shape; few long rows are cut into chunks."""
     source, axis = op.operands[0], op.attrs["axis"]
     shape = source.shape
     rows = math.prod(n for d, n in enumerate(shape) if d != axis)

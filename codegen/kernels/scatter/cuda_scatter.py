@@ -36,6 +36,11 @@ CLEARED = 8  # places for each update, up to which all of them are cleared rathe
 
 
 def scatter(low: Lowering, op: Op) -> None:
+    """`base` with `update` set at, or combined into, the elements that the index arrays name.
+
+    Which of the module's forms is taken follows from the op, its shapes, and whether sums must be the
+    same from run to run.
+    """
     base, update, *where = op.operands
     inlined = base not in low.arrays and low.cost.get(base, 1) == 0 and one_hot_axis(op) is not None
     if inlined or 0 in (base.tensor.size, update.tensor.size):

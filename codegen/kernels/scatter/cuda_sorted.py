@@ -63,6 +63,7 @@ class _Runs:
 
 
 def scatter_sorted(low: Lowering, op: Op, count: int, places: int) -> None:
+    """Combine updates with elements of the base, those of one element in the order of their numbers."""
     source = low.materialise(op.operands[1])
     bits = max((count - 1).bit_length(), 1)
     keys = _sorted_keys(low, op, count, places, bits)

@@ -115,6 +115,7 @@ def _dynamic_update_slice(low: Lowering, op: Op) -> None:
 
 @lowering("scatter")
 def lower_scatter(low: Lowering, op: Op) -> None:
+    """A scatter as a loop over updates, in order; or by tables of its own for each thread."""
     base, update, *where = op.operands
     if 0 in (base.tensor.size, update.tensor.size):
         low.check_indices(op, base, where)

@@ -2,6 +2,8 @@
 
 Register r, lane l holds key number l * registers + r: the low bits of numbers, in which keys differ that
 are compared most often, tell registers apart, and comparing those takes no shuffle.
+
+K. Batcher, Sorting networks and their applications (1968).
 """
 
 from __future__ import annotations

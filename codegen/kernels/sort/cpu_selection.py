@@ -3,6 +3,7 @@
 A sample of the row, sorted, gives bounds between which the part lies in all likelihood. One pass counts
 the elements below the lower bound and collects those between the two; only these are sorted. Where
 the part turns out to reach beyond the bounds the whole row is sorted after all: the result is exact.
+(Bounds from a sample are R. Floyd's and R. Rivest's, Expected time bounds for selection, 1975.)
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 A tile learns from its predecessors by looking back: each shows how many elements it has of each kind as
 soon as it knows, and how many there are up to its end as soon as it knows that. A word has a count and
 what it counts, so that words need no order among each other. Tiles are handed out in order, so that
-whoever is waited for has begun.
+whoever is waited for has begun. (D. Merrill, M. Garland, Single-pass parallel prefix scan with decoupled
+look-back, 2016.)
 """
 
 from __future__ import annotations

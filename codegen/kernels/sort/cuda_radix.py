@@ -4,6 +4,8 @@ count:   how often each digit has each value, in each row
 sweep:   a launch for each digit: a block takes the next tile of a row, ranks its elements among
          those of the tile with the same digit, learns from the tiles before how many of them come
          first, and writes elements with equal digits side by side
+
+A. Adinets, D. Merrill, Onesweep: a faster least significant digit radix sort for GPUs (2022).
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
 
 Who merges what follows from the *merge path*: the first d elements of the result are the first i of one
 run and the first d - i of the other, and i is found by bisection. So every thread makes the same number
-of elements, however the values are spread.
+of elements, however the values are spread (O. Green, R. McColl, D. Bader, GPU merge path, 2012).
 """
 
 from __future__ import annotations
@@ -61,6 +61,7 @@ class SortPlan(NamedTuple):
 
 
 def sort_plan(step: Sort) -> SortPlan:
+    """How the rows of a sort are cut into tiles and blocks, by shape alone."""
     n = step.keys.shape[step.axis]
     rows = step.keys.size // (n * (2 if step.kind == "pairs" else 1))
     width = min(max(1 << (n - 1).bit_length(), ITEMS), THREADS * ITEMS)

@@ -25,6 +25,7 @@ WORD = 4  # bytes of a count
 
 
 def sort_steps(builder: ProgramBuilder, step: Sort) -> list[Step]:
+    """The launches that sort a step's keys into its target: of a merge sort, or of a radix sort."""
     radix = plan_of(step)
     return _merges(builder, step) if radix is None else _passes(builder, step, radix)
 
