@@ -122,7 +122,7 @@ class LaneMemory(AccessEmitter):
         access: Access = expr.attr
         if self.lanes == 1 or not expr.args or access.array in self.registers:
             return super().load(expr)
-        base, flat = self.place(access.array, access.index)
+        base, flat = self.locate(access.array, access.index)
         flat = flat.substitute(self.indices.env)
         if not self._wide(base, flat) or not same_for_all(
             expr.args[0], self.along, self.indices.env
@@ -130,7 +130,7 @@ class LaneMemory(AccessEmitter):
             return super().load(expr)
         dtype, guard = access.array.dtype, self.exprs.operand(expr.args[0])
         pointer, memory, align = self._group(dtype, base, flat)
-        there = self.b.select(self.b.known(guard.text, BOOL, 1), pointer, base)
+        there = self.b.select(self.b.typed(guard.text, BOOL, 1), pointer, base)
         return self._lane_of(dtype, memory, there, align)
 
     def _lane_of(self, dtype: DType, memory: Value, pointer: Value, align: int) -> Operand:

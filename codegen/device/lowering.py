@@ -73,7 +73,7 @@ class DeviceContext(Context):
         return [step], step.target, 0
 
     @property
-    def packs_places(self) -> bool:
+    def packs_indices(self) -> bool:
         return False
 
     def _select(self, step: Sort, start: int, stop: int) -> tuple[list[Any], Array, int]:

@@ -66,7 +66,7 @@ class AccessEmitter:
         held = self.registers.get(access.array)
         if held is not None:
             return held
-        base, flat = self.place(access.array, access.index)
+        base, flat = self.locate(access.array, access.index)
         guard = self.exprs.operand(expr.args[0]) if expr.args else None
         return self.read(access.array.dtype, base, flat, guard)
 
@@ -136,7 +136,7 @@ class AccessEmitter:
         if not mask:
             return vector_constant("i1", [True, False] * self.b.width)
         lanes = [k // 2 if k % 2 == 0 else self.b.width for k in range(2 * self.b.width)]
-        on = self.b.known(mask, BOOL, self.b.width)
+        on = self.b.typed(mask, BOOL, self.b.width)
         return self.b.shuffle(on, constant(on.type, "zeroinitializer"), lanes)
 
     def _lanes_on(self, guard: Operand | None) -> str:
@@ -148,17 +148,17 @@ class AccessEmitter:
 
     def _gather(self, dtype: DType, places: Value, mask: str) -> Value:
         memory = constant(vector(self.b.width, element_type(dtype)), "zeroinitializer")
-        on = self.b.known(mask or "splat (i1 true)", BOOL, self.b.width)
+        on = self.b.typed(mask or "splat (i1 true)", BOOL, self.b.width)
         found = self.b.gather(places, on, memory, dtype.itemsize)
         return found.ne(0) if dtype == BOOL else found
 
     def _scatter(self, dtype: DType, value: Value, places: Value) -> None:
         if dtype == BOOL:
             value = self.b.bytes_of(value, self.b.width)
-        on = self.b.known(self.b.mask or "splat (i1 true)", BOOL, self.b.width)
+        on = self.b.typed(self.b.mask or "splat (i1 true)", BOOL, self.b.width)
         self.b.scatter(value, places, on, dtype.itemsize)
 
-    def place(self, array: Array, index: tuple[Index, ...]) -> tuple[Any, Index]:
+    def locate(self, array: Array, index: tuple[Index, ...]) -> tuple[Any, Index]:
         """A pointer, and the offset from it in elements, of a position in an array."""
         buffer = self.buffers.get(array)
         if buffer is not None:

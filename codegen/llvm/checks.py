@@ -37,7 +37,7 @@ class CheckEmitter:
         guard = self.exprs.operand(expr.args[1]) if len(expr.args) > 1 else None
         lanes = 1 if raw.uniform and (guard is None or guard.uniform) else self.b.width
         dtype = expr.dtype
-        text = self.b.known(raw.text, dtype, 1) if lanes == 1 else self.b.spread(raw, dtype)
+        text = self.b.typed(raw.text, dtype, 1) if lanes == 1 else self.b.spread(raw, dtype)
         ty = type_text(dtype, lanes)
         size = constant(bound.size, dtype, lanes)
         zero = self.b.literal(ty, 0)
@@ -65,7 +65,7 @@ class CheckEmitter:
         conditions = [self.exprs.operand(a) for a in expr.args[1:]]
         lanes = 1 if all(c.uniform for c in conditions) else self.b.width
         texts = [c.text if lanes == 1 else self.b.spread(c, BOOL) for c in conditions]
-        bad = ~self.b.known(texts[0], BOOL, lanes)
+        bad = ~self.b.typed(texts[0], BOOL, lanes)
         for on in (*texts[1:], *([self.b.mask] if self.b.mask and lanes > 1 else [])):
             bad = bad & on
         self.status.report(bad, self.b.literal(vector(lanes, "i64"), 0), lanes, 0, demand.site)
@@ -88,7 +88,7 @@ class StatusBlock:
         """
         some = bad if lanes == 1 else bad.to("bitcast", f"i{lanes}").ne(0)
         yes, no = self.b.later("bad"), self.b.later("good")
-        self.b.fork(some, yes, (), no, hint=self.b.seldom())
+        self.b.fork(some, yes, (), no, hint=self.b.unlikely())
         self.b.at(yes)
         with self.b.scope():
             if lanes > 1:

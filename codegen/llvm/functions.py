@@ -85,7 +85,7 @@ class Calls:
         uniform = all(x.uniform for x in operands)
         lanes = 1 if uniform else wide.width
         given = [
-            b.known(x.text, p.dtype, 1) if uniform else wide.spread(x, p.dtype)
+            b.typed(x.text, p.dtype, 1) if uniform else wide.spread(x, p.dtype)
             for p, x in zip(function.params, operands, strict=True)
         ]
         name = self.table.name(function, lanes)

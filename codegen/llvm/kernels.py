@@ -97,7 +97,7 @@ class KernelEmitter:
         self.b.store(after, left)
         over = after.eq(0)
         due, on = self.b.later("due"), self.b.later("on")
-        self.b.fork(over, due, (), on, hint=self.b.seldom())
+        self.b.fork(over, due, (), on, hint=self.b.unlikely())
         self.b.at(due)
         self.b.store(self.b.literal("i64", TURNS), left)
         stop = self.b.fresh("i1", f"call i1 @stopped(ptr %status, ptr {clock})")
@@ -180,7 +180,7 @@ class KernelEmitter:
         stage = self.plan.aligned
         assert stage is not None
         self.indices.positions[var] = self.b.literal(self.b.index_type, 0)
-        base, flat = self.memory.place(stage.array, stage.index)
+        base, flat = self.memory.locate(stage.array, stage.index)
         dtype = stage.array.dtype
         at = self.b.element_at(dtype, base, self.indices.value(flat.substitute(self.indices.env)))
         past = at.to("ptrtoint", "i64") & LINE - 1

@@ -132,7 +132,7 @@ class _Part:
 
 def _taken(e: ScalarEmitter, text: str, dtype: DType, first: int, lanes: int) -> Value:
     """Some neighbouring lanes of a vector."""
-    value = e.b.known(text, dtype, e.b.width)
+    value = e.b.typed(text, dtype, e.b.width)
     if lanes == e.b.width:
         return value
     if value[0] not in "%<":  # a constant, the same in all lanes

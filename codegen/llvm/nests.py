@@ -80,7 +80,7 @@ class NestEmitter:
         row = self.plan.outer.vars[-1]
         here = self.indices.positions[row]
         self.indices.positions[row] = here + 1
-        base, flat = self.memory.place(access.array, access.index)
+        base, flat = self.memory.locate(access.array, access.index)
         dtype = access.array.dtype
         first = self.b.element_at(
             dtype, base, self.indices.value(flat.substitute(self.indices.env))

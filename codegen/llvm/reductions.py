@@ -80,7 +80,7 @@ class Reduction(ABC):
         for before, after, dtype in zip(old, new, self.dtypes, strict=True):
             text = b.spread(after, dtype) if self.vector else after.text
             if self.vector and b.mask and not self.lanewise:
-                text = b.select(b.known(b.mask, BOOL, b.width), text, before.text)
+                text = b.select(b.typed(b.mask, BOOL, b.width), text, before.text)
             out.append(Carried(text, before.uniform, before.type))
         return out
 
@@ -106,7 +106,7 @@ class Reduction(ABC):
         parts: list[Operand] = []
         for start in (0, half):
             for text, dtype in zip(texts, self.dtypes, strict=True):
-                whole = b.known(text, dtype, width)
+                whole = b.typed(text, dtype, width)
                 if half == 1:
                     part = b.extract(whole, start)
                 else:

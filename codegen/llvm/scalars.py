@@ -88,7 +88,7 @@ class ScalarEmitter:
         operand = Operand(text, self.b.width == 1 if uniform is None else uniform)
         if isinstance(what, Expr) and what.op != "var":
             lanes = 1 if operand.uniform else self.b.width
-            operand = Operand(self.b.known(text, what.dtype, lanes), operand.uniform)
+            operand = Operand(self.b.typed(text, what.dtype, lanes), operand.uniform)
             self.remember(what, operand)
         else:
             self._bound[what.attr if isinstance(what, Expr) else what] = operand
@@ -151,7 +151,7 @@ class ScalarEmitter:
                 value = Operand(instruction(b, node, b.width, *texts), False)
             if type(value[0]) is not Value:  # a constant, or the name of what was bound
                 lanes = 1 if value[1] else b.width
-                value = Operand(b.known(value[0], node.dtype, lanes), value[1])
+                value = Operand(b.typed(value[0], node.dtype, lanes), value[1])
             memo[node] = value
             log.append(node)
         return memo[root]
@@ -234,7 +234,7 @@ class ScalarEmitter:
                 spread = self.b.spread(test, BOOL)
                 test = Operand(self.b.binary("and", spread, self.b.mask), False)
             going = self.any_lane(test)
-            weights = self.b.seldom() if body.rare else ""
+            weights = self.b.unlikely() if body.rare else ""
             self.b.fork(going, inside, (), leave, hint=weights)
             on = self.b.spread(test, BOOL) if masked else None
             self.b.at(inside)
@@ -273,16 +273,16 @@ class ScalarEmitter:
         lanes, leave = self.b.later("lanes"), self.b.later("done")
         lane, *vectors = self.b.parameters(lanes, "i32", *types)
         self.b.parameters(leave, *types)
-        self.b.fork(going, lanes, (0, *initial), leave, initial, self.b.seldom())
+        self.b.fork(going, lanes, (0, *initial), leave, initial, self.b.unlikely())
         self.b.at(lanes)
         scalar = self.narrower(1)
         for value in (*outer, *node.args):
             operand = self._memo.get(value) or self._bound[value.attr]
-            whole = self.b.known(operand.text, value.dtype, 1 if operand.uniform else self.b.width)
+            whole = self.b.typed(operand.text, value.dtype, 1 if operand.uniform else self.b.width)
             scalar.bind(value, whole if operand.uniform else scalar.b.extract(whole, lane))
         results = scalar._emit_loop(node, body)
         updated = [
-            scalar.b.insert(vector, scalar.b.known(r.text, a.dtype, 1), lane)
+            scalar.b.insert(vector, scalar.b.typed(r.text, a.dtype, 1), lane)
             for a, vector, r in zip(node.args, vectors, results, strict=True)
         ]
         following = scalar.b.binary("add", lane, 1)
@@ -314,7 +314,7 @@ class ScalarEmitter:
 
     def any_lane(self, test: Operand) -> Value:
         """Whether a condition holds in some lane."""
-        on = self.b.known(test.text, BOOL, 1 if test.uniform else self.b.width)
+        on = self.b.typed(test.text, BOOL, 1 if test.uniform else self.b.width)
         if test.uniform:
             return on
         word = self.b.convert("bitcast", on, f"i{self.b.width}")

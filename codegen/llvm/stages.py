@@ -99,11 +99,11 @@ class StageEmitter:
         self.store(stage, Operand(values[0].text, values[0].uniform))
 
     def store(self, stage: Stage, value: Operand) -> None:
-        base, flat = self.memory.place(stage.array, stage.index)
+        base, flat = self.memory.locate(stage.array, stage.index)
         self.memory.write(stage.array.dtype, base, flat, value)
 
     def _update(self, stage: Stage) -> None:
-        base, flat = self.memory.place(stage.array, stage.index)
+        base, flat = self.memory.locate(stage.array, stage.index)
         value = self.exprs.operand(stage.value)
         if stage.op != "set":
             dtype = stage.array.dtype

@@ -130,7 +130,7 @@ class TextEmitter(Builder):
         """The name of a module-level constant or metadata node (`prefix` is `@something` or `!`)."""
         return self.definitions.setdefault(body, f"{prefix}{len(self.definitions)}")
 
-    def seldom(self) -> str:
+    def unlikely(self) -> str:
         """The hint that a branch goes to its first block once in a while only."""
         return ", !prof " + self.define("!", '!{!"branch_weights", i32 1, i32 2000}')
 
@@ -138,13 +138,13 @@ class TextEmitter(Builder):
         """The operand at full width."""
         text, uniform = operand
         if not uniform or self.width == 1:
-            return self.known(text, dtype, self.width)
+            return self.typed(text, dtype, self.width)
         if text[0] != "%":
             ty = type_text(dtype, self.width)
             return Value(ty, f"splat ({SCALAR_TYPES[dtype]} {text})", self)
-        return self.splat(self.known(text, dtype, 1), self.width)
+        return self.splat(self.typed(text, dtype, 1), self.width)
 
-    def known(self, text: str, dtype: DType, lanes: int) -> Value:
+    def typed(self, text: str, dtype: DType, lanes: int) -> Value:
         """A value of this dtype, by its text."""
         return text if isinstance(text, Value) else Value(type_text(dtype, lanes), text, self)
 
@@ -172,7 +172,7 @@ class TextEmitter(Builder):
         memory, place = _memory_type(dtype, lanes), address(pointer)
         align = align or dtype.itemsize
         if mask:
-            on = self.known(mask, BOOL, lanes)
+            on = self.typed(mask, BOOL, lanes)
             found = self.load_masked(place, on, constant(memory, "zeroinitializer"), align)
         else:
             text = f"load {memory}, {place!r}, align {align}"
@@ -191,7 +191,7 @@ class TextEmitter(Builder):
         self, dtype: DType, text: str, pointer: str, lanes: int, align: int = 0, mask: str = ""
     ) -> None:
         """Store `lanes` adjacent elements, those of the mask if there is one."""
-        value, place = self.known(text, dtype, lanes), address(pointer)
+        value, place = self.typed(text, dtype, lanes), address(pointer)
         align = align or dtype.itemsize
         if dtype == BOOL:
             value = self.bytes_of(value, lanes)
@@ -201,7 +201,7 @@ class TextEmitter(Builder):
             there = self.offset(place, lane * dtype.itemsize)
             self.store(one, there, align=min(align, dtype.itemsize))
         elif mask:
-            self.store_masked(value, place, self.known(mask, BOOL, lanes), align)
+            self.store_masked(value, place, self.typed(mask, BOOL, lanes), align)
         else:
             self.store(value, place, align=align)
 

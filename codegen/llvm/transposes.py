@@ -62,7 +62,7 @@ class SquareEmitter:
         places: dict[tuple[object, Index, Expr | None], Value] = {}
         for expr in e.plan.turned:
             access: Access = expr.attr
-            base, flat = e.memory.place(access.array, access.index)
+            base, flat = e.memory.locate(access.array, access.index)
             flat = flat.substitute(e.indices.env)
             guard = expr.args[0] if expr.args else None
             key = (access.array, flat, guard)

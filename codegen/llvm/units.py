@@ -22,7 +22,7 @@ class Share(NamedTuple):
     """A function, the word where its context begins, and how much of its range a unit is."""
 
     name: str
-    place: int
+    word: int
     each: int
     range: int
 
@@ -58,7 +58,7 @@ def function(shares: Sequence[Share], own: Sequence[Own], words: int) -> str:
             lo = f.binary("mul nsw", loop.u, share.each)
             hi = f.least(f.stepped(lo, share.each), share.range)
             kernel = Value("ptr", f"@{share.name}")
-            f.call("void", kernel, f.offset(context, share.place, "ptr"), lo, hi)
+            f.call("void", kernel, f.offset(context, share.word, "ptr"), lo, hi)
         loop.next(following)
     f.ret()
     return f.unnamed()

@@ -85,7 +85,7 @@ class Context:
         return [step], step.target, 0
 
     @property
-    def packs_places(self) -> bool:
+    def packs_indices(self) -> bool:
         """Whether places of keys of 8 bytes are sorted with parts of the keys, not with all of them."""
         return bool(self.target.compresses)
 

@@ -100,7 +100,7 @@ def running(name: str, source: Elements, axis: int, reverse: bool) -> Elements:
     return found
 
 
-def place_of_best(name: str, values: list[Expr]) -> Expr:
+def index_of_best(name: str, values: list[Expr]) -> Expr:
     """The place of the first greatest or smallest value; a NaN beats all."""
     if values[0].dtype.kind == "b":
         values = [convert(v, _BYTE) for v in values]

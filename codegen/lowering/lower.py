@@ -358,7 +358,7 @@ MODULES = {
         *("sum", "prod", "max", "min", "any", "all", "argmax", "argmin"),
         *("cumsum", "cumprod", "cummax", "cummin"),
     ),
-    "kernels.sort.lower_sorting": ("sort", "argsort", "true_places"),
+    "kernels.sort.lower_sorting": ("sort", "argsort", "true_indices"),
     "kernels.scatter.lower_updates": ("concat", "update_slice", "dynamic_update_slice", "scatter"),
     "lowering.lower_windows": (
         *("window_sum", "window_prod", "window_max", "window_min"),

@@ -32,7 +32,7 @@ class _Argument(NamedTuple):
     parts: tuple[Array, ...] = ()
 
     @property
-    def known(self) -> tuple[Array, ...]:
+    def arrays(self) -> tuple[Array, ...]:
         """The arrays by which other steps know this memory."""
         return self.parts or (self.array,)
 
@@ -92,8 +92,8 @@ def _library(low: Lowering, op: Op) -> None:
     for argument in (*given, *made):
         steps += argument.walked[lead:]
     operands, results = [a.array for a in given], [a.array for a in made]
-    read = [array for a in given for array in a.known]
-    written = [array for a in made for array in a.known]
+    read = [array for a in given for array in a.arrays]
+    written = [array for a in made for array in a.arrays]
     if loop.in_place:
         read, written = [operands[0], *read], [operands[0], *given[0].parts, *written]
     site = low.context.site("linalg", loop.failure, op) if loop.failure else 0

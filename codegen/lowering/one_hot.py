@@ -32,7 +32,7 @@ def one_hot_axis(op: Op) -> int | None:
     return free[0] if len(free) == 1 and counted.issuperset(rows) and rows else None
 
 
-def hits_each_place_once(op: Op) -> bool:
+def has_unique_indices(op: Op) -> bool:
     """Whether it is known that no two updates of a scatter go to one place: at any two, an index that
     counts differs, or one that puts a row into order."""
     base, _, *indices = op.operands

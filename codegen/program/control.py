@@ -28,7 +28,7 @@ from ..loop_ir.steps import (
 )
 from ..module import CALLBACK_ERROR, PYTHON_ERROR
 from ..target import Target
-from .time_tiles import tiled_trips
+from .time_tiles import tiled_iterations
 
 if TYPE_CHECKING:
     from .entry import EntryEmitter
@@ -97,10 +97,10 @@ def scan(e: EntryEmitter, step: Scan) -> None:
     bases = [e.pointer(part.whole) for part in moving]
     work = _work(step.body)
     if step.tiles is not None:
-        with counted(e, -(-step.length // step.tiles.trips)) as i:
+        with counted(e, -(-step.length // step.tiles.iterations)) as i:
             if step.length * work > POLLED_WORK:
-                poll(e, work * step.tiles.trips)
-            trips = tiled_trips(e, step, e.op(f"mul i64 {i}, {step.tiles.trips}"))
+                poll(e, work * step.tiles.iterations)
+            trips = tiled_iterations(e, step, e.op(f"mul i64 {i}, {step.tiles.iterations}"))
             _swap(e, step.carries, e.op(f"trunc i64 {trips} to i1"))
         _finish(e, step.carries, homes)
         return

@@ -36,7 +36,7 @@ from ..loop_ir.steps import (
     TapeNew,
     TapePop,
     TapePush,
-    TruePlaces,
+    TrueIndices,
 )
 from ..schedule.blocking import Blocking, blocking
 from ..schedule.schedule import Schedule, schedule
@@ -418,10 +418,10 @@ class EntryEmitter:
         rows = math.prod(step.keys.shape[: step.axis])
         self.line(f"call void @{functions[-1].name}({pointers}, i64 {rows})")
 
-    def true_places(self, step: TruePlaces) -> None:
-        from ..kernels.sort.cpu_true_indices import places_functions
+    def true_indices(self, step: TrueIndices) -> None:
+        from ..kernels.sort.cpu_true_indices import true_index_functions
 
-        functions = places_functions(step)
+        functions = true_index_functions(step)
         self.add(functions)
         self.imports.add(Target.PARALLEL_FOR)
         pointers = ", ".join(f"ptr {self.pointer(a)}" for a in (step.mask, step.target))
@@ -484,7 +484,7 @@ EMITTERS: dict[type, Callable[[EntryEmitter, Any], None]] = {
     LibraryCall: EntryEmitter.library_call,
     Factorisation: EntryEmitter.factorisation,
     Sort: EntryEmitter.sort,
-    TruePlaces: EntryEmitter.true_places,
+    TrueIndices: EntryEmitter.true_indices,
     Check: EntryEmitter.check,
     Copy: EntryEmitter.whole_copy,
     Branch: control.branch,

@@ -30,7 +30,7 @@ class _Call(NamedTuple):
     place: int
 
 
-def tiled_trips(e: EntryEmitter, step: Scan, over: str) -> str:
+def tiled_iterations(e: EntryEmitter, step: Scan, over: str) -> str:
     """Emit the next few trips of a scan of which `over` are done; returns how many these are."""
     tiles = step.tiles
     assert tiles is not None
@@ -41,8 +41,8 @@ def tiled_trips(e: EntryEmitter, step: Scan, over: str) -> str:
         calls.append(_Call(done.name, len(words)))
         words += pointers
     left = e.op(f"sub i64 {step.length}, {over}")
-    last = e.op(f"icmp slt i64 {left}, {tiles.trips}")
-    trips = e.op(f"select i1 {last}, i64 {left}, i64 {tiles.trips}")
+    last = e.op(f"icmp slt i64 {left}, {tiles.iterations}")
+    trips = e.op(f"select i1 {last}, i64 {left}, i64 {tiles.iterations}")
     e.line(f"store i64 {trips}, ptr %ctx, align 8")
     other = {c.now: c.next for c in step.carries if c.spare is not None}
     other |= {c.next: c.now for c in step.carries if c.spare is not None}

@@ -36,7 +36,7 @@ class _Run(NamedTuple):
 def check_tiles(scan: Scan, tiles: TimeTiles) -> None:
     """Compare the blocks and edges of a scan's tiles with its trips one after the other."""
     looks = sum(len(s.reads) for p in tiles.parts for s in p.step.stages) + len(tiles.parts)
-    trips = min(tiles.trips, max(LOOKS // (looks * tiles.rows), 2))
+    trips = min(tiles.iterations, max(LOOKS // (looks * tiles.rows), 2))
     plain = _Walk(scan, tiles, {})
     for run in _plain(tiles, trips):
         plain.walk(run)

@@ -52,13 +52,13 @@ NETWORK = [RNG.normal(size=s) for s in ((256, 64), (64, 512), 512, (512, 512))]
 
 
 def test_an_index_that_is_off_by_one(monkeypatch):
-    place = AccessEmitter.place
+    locate = AccessEmitter.locate
 
     def shifted(self, array, index):
-        base, flat = place(self, array, index)
+        base, flat = locate(self, array, index)
         return base, flat + int(array.kind == "output")
 
-    monkeypatch.setattr(AccessEmitter, "place", shifted)
+    monkeypatch.setattr(AccessEmitter, "locate", shifted)
     text = fault(lambda x: np.exp(x) + 1, X)
     assert "output 0, float64[60, 50]" in text and "out of bounds" in text
     assert "writes 64 bytes" in text or "writes" in text

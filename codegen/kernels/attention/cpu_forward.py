@@ -18,7 +18,7 @@ from ...llvm.builder import Value, vector_constant
 from ...llvm.instructions import constant, type_text
 from ...llvm.scalars import ScalarEmitter
 from ...llvm.text import Operand, TextEmitter
-from ...llvm.whole import Whole, known
+from ...llvm.whole import Whole, constant_of
 from ...math import EXPANSIONS
 from ...scalar import Expr, const, eq, select, var
 from ...schedule.blocking import tile_over
@@ -132,13 +132,13 @@ class Blocks:
         e = self.e
         _, rest = e.split(rows, high)
         main = e.minus(rows, rest)
-        if known(main) != 0:
+        if constant_of(main) != 0:
             with steps(e, "0", main, high) as i:
                 tile(high, i)
         for count in sorted(left):
-            if known(rest) == count:
+            if constant_of(rest) == count:
                 tile(count, main)
-            elif known(rest) is None:
+            elif constant_of(rest) is None:
                 with self.only_if(rest.eq(count)):
                     tile(count, main)
 

@@ -15,7 +15,7 @@ from itertools import product
 
 from ...llvm.builder import Value
 from ...llvm.text import TextEmitter, address
-from ...llvm.whole import Whole, known
+from ...llvm.whole import Whole, constant_of
 from ...scalar import DType
 from ...schedule.conv_plan import Phase, phases
 from ...schedule.tiled import Convolution
@@ -282,7 +282,7 @@ class _Convolution:
         if high > 1:
             main = e.minus(rows, e.split(e.most(rows, "0"), high)[1])
         args = (run, a, b, c, columns, features, depth, add)
-        if known(main) != 0:
+        if constant_of(main) != 0:
             with steps(e, "0", main, high) as i:
                 self._columns(high, i, *args)
         if high > 1 and main != rows:
@@ -318,11 +318,11 @@ class _Convolution:
 
         _, rest = e.split(e.most(columns, "0"), cut.columns)
         main = e.minus(columns, rest)
-        if known(main) != 0:
+        if constant_of(main) != 0:
             with steps(e, "0", main, cut.columns) as j:
                 tile(cut.columns, j)
         for wide in self._leftovers():
-            if known(rest) not in (None, wide):
+            if constant_of(rest) not in (None, wide):
                 continue
             inside, after = e.later("then"), e.later("rest")
             e.branch(rest.eq(wide), inside, after)
@@ -416,7 +416,7 @@ def merged(loops: Sequence[Sum]) -> list[Sum]:
     found = [loops[-1]]
     for outer in reversed(loops[:-1]):
         inner = found[0]
-        trips, n = known(outer.trips), known(inner.trips)
+        trips, n = constant_of(outer.trips), constant_of(inner.trips)
         if trips == 1:
             continue
         if (

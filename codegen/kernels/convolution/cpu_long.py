@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 from ...llvm.builder import Value
 from ...llvm.text import TextEmitter
-from ...llvm.whole import Whole, known
+from ...llvm.whole import Whole, constant_of
 from ...schedule.conv_plan import Reach
 from ...schedule.tiled import LongConvolution
 from ...target import Target
@@ -127,7 +127,7 @@ class _LongConvolution:
     def _meeting(self, dim: Reach, place: str) -> tuple[str, str, str]:
         """First tap, number of taps and first element of x at a place."""
         e = self.e
-        at = known(place)
+        at = constant_of(place)
         if at is not None:
             m = dim.places[at]
             return str(m.tap), str(m.count), str(m.source)

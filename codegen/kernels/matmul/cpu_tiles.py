@@ -70,7 +70,7 @@ def multiply_add(e: TextEmitter, dtype: DType, fused: bool, a: Value, b: Value, 
     if dtype.kind == "f" and fused:
         return e.intrinsic("fma", type_text(dtype, e.width), a, b, c)
     f = "f" if dtype.kind == "f" else ""
-    return e.binary(f"{f}add", e.known(c, dtype, e.width), e.binary(f"{f}mul", a, b))
+    return e.binary(f"{f}add", e.typed(c, dtype, e.width), e.binary(f"{f}mul", a, b))
 
 
 def element(e: TextEmitter, dtype: DType, base: str, *offsets: str) -> Value:

@@ -20,7 +20,7 @@ from ...loop_ir.index import Index, Var, contiguous_strides, delinearise, linear
 from ...loop_ir.kernel import Access, Array, Chunks, Stage
 from ...lowering.lower import Lowering, indices, variables
 from ...lowering.lower_chunks import sum_partials
-from ...lowering.one_hot import hits_each_place_once, one_hot_axis
+from ...lowering.one_hot import has_unique_indices, one_hot_axis
 from ...lowering.pointwise import as_index, gathered, index_value
 from ...math import EXPANSIONS
 from ...math.combiners import COMBINE
@@ -48,7 +48,7 @@ def scatter(low: Lowering, op: Op) -> None:
         return
     count, places = math.prod(where[0].shape), math.prod(base.shape[a] for a in op.attrs["axes"])
     combine = op.attrs["combine"]
-    if hits_each_place_once(op):
+    if has_unique_indices(op):
         _straight(low, op, once=True)
     elif _in_any_order(low, op):
         _straight(low, op)

@@ -79,8 +79,8 @@ def scatter_sorted(low: Lowering, op: Op, count: int, places: int) -> None:
 def _sorted_keys(low: Lowering, op: Op, count: int, places: int, bits: int) -> Array:
     """The updates' numbers below the places that they go to, in the order of both."""
     batch = op.operands[2].shape
-    place_bits = max((places - 1).bit_length(), 1)
-    small = place_bits + bits <= 32
+    index_bits = max((places - 1).bit_length(), 1)
+    small = index_bits + bits <= 32
     dtype = U32 if small else U64
     dims = variables(batch)
     p = low.point()
@@ -90,7 +90,7 @@ def _sorted_keys(low: Lowering, op: Op, count: int, places: int, bits: int) -> A
     keys, ordered = (Array((count,), dtype, name=n) for n in ("keys", "sorted"))
     low.emit(p, Stage(keys, dims, key, index=(number,), ops=["scatter"], loc=op.loc))
     nothing = Array((0,), U32, name="counts")
-    step = Sort(keys, ordered, keys, nothing, "value", place_bits + bits, op.loc, settled=bits)
+    step = Sort(keys, ordered, keys, nothing, "value", index_bits + bits, op.loc, settled=bits)
     steps, ordered, _ = low.context.sort(step)
     low.items += steps
     return ordered

@@ -43,7 +43,7 @@ class UpdateEmitter(PointEmitter):
             self._combine(stage)
 
     def _combine(self, stage: Stage) -> None:
-        base, flat = self.memory.place(stage.array, stage.index)
+        base, flat = self.memory.locate(stage.array, stage.index)
         dtype = stage.array.dtype
         offset = self.indices.value(flat.substitute(self.indices.env))
         if self.layout.tables:
@@ -58,7 +58,7 @@ class UpdateEmitter(PointEmitter):
         combine(self.b, stage.op, dtype, self.b.element_at(dtype, base, offset), value)
 
     def _value_of(self, stage: Stage) -> Value:
-        return self.b.known(self.exprs.operand(stage.value).text, stage.value.dtype, 1)
+        return self.b.typed(self.exprs.operand(stage.value).text, stage.value.dtype, 1)
 
     # Tables in shared memory.
 

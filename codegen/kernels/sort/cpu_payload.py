@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ...llvm.builder import Value
 from ...llvm.modules import Function
-from ...schedule.sort_blocks import MOST_BLOCKS, place_bits
+from ...schedule.sort_blocks import MOST_BLOCKS, index_bits
 from .cpu_quicksort import DEPTH, Quicksort
 from .cpu_row_parts import (
     Fields,
@@ -27,10 +27,10 @@ from .cpu_row_parts import (
 _ROW = Fields(keys="ptr", to="ptr", n="i64", length="i64", kept="i64", shift="i64")
 
 
-def places_functions(name: str, sort: Quicksort, n: int) -> tuple[Function, ...]:
+def argsort_functions(name: str, sort: Quicksort, n: int) -> tuple[Function, ...]:
     """`void @name_row(ptr keys, ptr target, ptr scratch, ptr counts, i64 n)`, last: the lower
     bits of the target are places. `keys` stay."""
-    bits = place_bits(n)
+    bits = index_bits(n)
     memory = dict.fromkeys(("keys", "target", "scratch"), "ptr")
     scan, refine = (
         Function("void", f"{name}_{part}", internal=True, **memory, lo="i64", hi="i64")

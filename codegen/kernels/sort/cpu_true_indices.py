@@ -14,17 +14,17 @@ from types import SimpleNamespace
 from ...limits import limits
 from ...llvm.builder import Loop, Value, vector_constant
 from ...llvm.modules import Function
-from ...loop_ir.steps import TruePlaces
+from ...loop_ir.steps import TrueIndices
 from ...schedule.sort_blocks import MOST_BLOCKS
 from .cpu_row_parts import Fields, cut_row, each_block, part, run_parts
 
 _TRUTHS = "<64 x i8>"
 
 
-def places_functions(step: TruePlaces) -> tuple[Function, ...]:
+def true_index_functions(step: TrueIndices) -> tuple[Function, ...]:
     """`void @name(ptr mask, ptr target, i64 rows)`, last, and what it calls."""
     n, size = step.mask.shape[-1], step.target.shape[-1]
-    name = f"true_places_{n}_{size}_{step.classes}"
+    name = f"true_indices_{n}_{size}_{step.classes}"
     count, write = _count(f"{name}_count", n), _write(f"{name}_write", n, size)
     row = _row(f"{name}_row", n, size, step.classes, count, write)
     return (count, write, row, *_rows(name, row, n, size))

@@ -95,7 +95,7 @@ def _distance(e: StatementEmitter, start: str, limit: Expr, up: bool) -> str | i
     if low[0] != "%" and high[0] != "%":
         return max(int(high) - int(low), 0)
     order = "slt" if limit.dtype.kind == "i" else "ult"
-    first, end = (e.b.known(text, limit.dtype, 1) for text in (low, high))
+    first, end = (e.b.typed(text, limit.dtype, 1) for text in (low, high))
     some = e.b.compare(order, first, end)
     many = e.b.binary("sub", end, first)
     if ty != "i64":
@@ -159,7 +159,7 @@ class _Counted:
         e.b.at(turn)
         for _ in range(copies):
             new = self.trip(new)
-        more = e.b.known(new[self.counts], self.dtypes[self.counts], 1).ne(stop)
+        more = e.b.typed(new[self.counts], self.dtypes[self.counts], 1).ne(stop)
         e.b.fork(more, turn, new, done)
         e.b.at(done)
         return [*new]
@@ -213,5 +213,5 @@ class _Counted:
             return str(int(counter) + self.step * int(number))
         if self.type != "i64" and not number.isdigit():
             number = e.b.word(number).trunc(self.type)
-        first = e.b.known(counter, self.dtypes[self.counts], 1)
+        first = e.b.typed(counter, self.dtypes[self.counts], 1)
         return e.b.binary("add" if self.step > 0 else "sub", first, number)

@@ -75,5 +75,5 @@ def _gathered(e: ScalarCodeEmitter, numbers: Sequence[Expr], lanes: int) -> Oper
     dtype = numbers[0].dtype
     vector = Value(type_text(dtype, lanes), "poison")
     for k, text in enumerate([*texts, *texts[:1] * (lanes - len(texts))]):
-        vector = e.b.insert(vector, e.b.known(text, dtype, 1), k)
+        vector = e.b.insert(vector, e.b.typed(text, dtype, 1), k)
     return Operand(vector, False)

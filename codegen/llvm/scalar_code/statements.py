@@ -76,7 +76,7 @@ class StatementEmitter(ABC):
                 self.exprs.emit_many(s.values)
             case Write():
                 value = self.exprs.operand(s.value)
-                self.memory.write(s.array.dtype, *self.memory.place(s.array, s.index), value)
+                self.memory.write(s.array.dtype, *self.memory.locate(s.array, s.index), value)
             case Require():
                 self._require(s)
             case Choose():
@@ -85,19 +85,19 @@ class StatementEmitter(ABC):
                 self._repeat(s)
 
     def _require(self, s: Require) -> None:
-        bad = ~self.b.known(self.exprs.operand(s.flag).text, BOOL, 1)
+        bad = ~self.b.typed(self.exprs.operand(s.flag).text, BOOL, 1)
         words = [self._word(v) for v in s.values]
         self.leave_if(bad, words, str(s.site))
 
     def _word(self, value: Expr) -> Value:
         """The bytes of a value in an int64."""
-        found = self.b.known(self.exprs.operand(value).text, value.dtype, 1)
+        found = self.b.typed(self.exprs.operand(value).text, value.dtype, 1)
         if value.dtype.kind == "f":
             found = found.to("bitcast", f"i{8 * value.dtype.itemsize}")
         return found if found.type == "i64" else found.zext("i64")
 
     def _choose(self, s: Choose) -> None:
-        index = self.b.known(self.exprs.operand(s.index).text, s.index.dtype, 1)
+        index = self.b.typed(self.exprs.operand(s.index).text, s.index.dtype, 1)
         index = self.b.select(index < 0, 0, index)
         *blocks, last = (self.b.later("branch") for _ in s.blocks)
         end = self.b.later("joined")
@@ -163,7 +163,7 @@ class StatementEmitter(ABC):
         due, on = self.b.later("due"), self.b.later("on")
         (again,) = self.b.parameters(on, "i64")
         over = fewer.eq(0)
-        self.b.fork(over, due, (), on, (fewer,), self.b.seldom())
+        self.b.fork(over, due, (), on, (fewer,), self.b.unlikely())
         self.b.at(due)
         self.poll()
         self.b.jump(on, every)
@@ -206,7 +206,7 @@ class ScalarCodeEmitter(StatementEmitter):
 
     def leave_if(self, bad: Value, words: Sequence[str], site: str) -> None:
         yes, no = self.b.later("bad"), self.b.later("good")
-        self.b.fork(bad, yes, (), no, hint=self.b.seldom())
+        self.b.fork(bad, yes, (), no, hint=self.b.unlikely())
         self.b.at(yes)
         with self.b.scope():
             for position, word in [*enumerate(words), (7, site)]:

@@ -71,7 +71,7 @@ def _order(b: Builder, x: Value, part: Value) -> Value:
         precedes(b, high, x),
     ):
         codes = b.add(codes, b.convert(follows, dtype=U8))
-    order: Value = b.op("true_places", codes, size=x.shape[-1], classes=CLASSES)
+    order: Value = b.op("true_indices", codes, size=x.shape[-1], classes=CLASSES)
     return order
 
 

@@ -75,13 +75,13 @@ opaque(
 # Where rows of truths are true.
 
 
-def _infer_places(mask: TensorType, *, size: int, classes: int) -> TensorType:
+def _infer_true_indices(mask: TensorType, *, size: int, classes: int) -> TensorType:
     check_dtype(mask, "bool" if classes == 1 else "u8", "the mask")
     check_axis(mask.rank - 1, mask.rank)
     return mask.with_shape((*mask.shape[:-1], size)).with_dtype(I64)
 
 
-def _true_places(mask: Array, *, size: int, classes: int) -> Array:
+def _true_indices(mask: Array, *, size: int, classes: int) -> Array:
     n = mask.shape[-1]
     result = np.full((*mask.shape[:-1], size), n, np.int64)
     for row in np.ndindex(*mask.shape[:-1]):
@@ -92,9 +92,9 @@ def _true_places(mask: Array, *, size: int, classes: int) -> Array:
 
 
 opaque(
-    "true_places",
-    _infer_places,
-    _true_places,
+    "true_indices",
+    _infer_true_indices,
+    _true_indices,
     kinds="b",
     cost=Cost.DEAR,
     batch=leading(),
@@ -109,8 +109,8 @@ opaque(
 )
 
 
-def compose_places(b: Builder, mask: Value, *, size: int, classes: int) -> Value:
-    """`true_places` by other ops: sorted with what is in no class behind the others."""
+def compose_true_indices(b: Builder, mask: Value, *, size: int, classes: int) -> Value:
+    """`true_indices` by other ops: sorted with what is in no class behind the others."""
     n, axis = mask.shape[-1], len(mask.shape) - 1
     shape = (*mask.shape[:-1], size)
     if 0 in mask.shape or size == 0:
