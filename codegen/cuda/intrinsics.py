@@ -51,11 +51,11 @@ def _operands(text: str) -> tuple[str, ...]:
 
 def _rows(text: str, sm: int, ptx: int, features: str = "") -> list[Intrinsic]:
     """Rows of `name : result : operands`; names get the prefix `llvm.nvvm.`."""
-    found = []
+    table = []
     for line in text.strip().splitlines():
         name, result, operands = (part.strip() for part in line.split(":"))
-        found.append(Intrinsic(f"llvm.nvvm.{name}", result, _operands(operands), sm, ptx, features))
-    return found
+        table.append(Intrinsic(f"llvm.nvvm.{name}", result, _operands(operands), sm, ptx, features))
+    return table
 
 
 def _generic(names: str, operands: int, types: dict[str, str], extra: str = "") -> list[Intrinsic]:

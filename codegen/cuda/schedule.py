@@ -187,7 +187,7 @@ def _turned(kernel: Kernel, plan: Schedule, target: CudaTarget) -> tuple[Var | N
         return nothing
     *others, last = plan.outer.vars
     written = {s.array for s in kernel.stages}
-    found: dict[Var, list[Expr]] = {}
+    crossing: dict[Var, list[Expr]] = {}
     for stage in kernel.stages:
         for expr in loads(stage.value):
             flat = linear(expr.attr.index, expr.attr.array.strides).substitute(plan.outer.env)
@@ -195,14 +195,14 @@ def _turned(kernel: Kernel, plan: Schedule, target: CudaTarget) -> tuple[Var | N
                 continue
             along = [v for v in others if flat.coeff(v) == 1 and flat.is_affine_in(v)]
             if abs(flat.coeff(last)) > 1 and along:
-                found.setdefault(along[-1], []).append(expr)
-    found = {v: exprs for v, exprs in found.items() if v.extent >= SIDE // 4}
-    if not found or last.extent < SIDE // 4:
+                crossing.setdefault(along[-1], []).append(expr)
+    crossing = {v: exprs for v, exprs in crossing.items() if v.extent >= SIDE // 4}
+    if not crossing or last.extent < SIDE // 4:
         return nothing
-    cross = max(found, key=lambda v: len(found[v]))
+    cross = max(crossing, key=lambda v: len(crossing[v]))
     turned: list[Expr] = []
     room = target.shared_bytes
-    for expr in found[cross]:
+    for expr in crossing[cross]:
         room -= SIDE * (SIDE + 1) * expr.dtype.itemsize
         if room >= 0:
             turned.append(expr)
@@ -369,8 +369,8 @@ def row_lanes(
         lanes = math.gcd(lanes, last.extent, *((chunks.total, chunks.length) if chunks else ()))
         while lanes > 1 and math.prod(nest.extents) < lanes * team:
             lanes //= 2  # every thread has something to do
-        found = _flats(kernel, own, nest, {**plan.outer.env, **loops.env})
-        flats += [(array, flat, last) for array, flat in found]
+        own_flats = _flats(kernel, own, nest, {**plan.outer.env, **loops.env})
+        flats += [(array, flat, last) for array, flat in own_flats]
     if any(v.loops for v in plan.surveys.values()):
         return 1
     while lanes > 1 and not _gains(flats, lanes, alignments):

@@ -74,8 +74,8 @@ class Team:
                 self.b.store_elements(dtype, text, self.b.in_shared(dtype, place, warp), 1)
         self.b.barrier()
         here = lane & warps - 1
-        found = [
+        parts = [
             self.b.load_elements(dtype, self.b.in_shared(dtype, place, here), 1)
             for place, dtype in zip(places, fold.dtypes, strict=True)
         ]
-        return self.warp.fold_lanes(fold, found, warps)
+        return self.warp.fold_lanes(fold, parts, warps)

@@ -114,13 +114,13 @@ class ProgramBuilder:
     # Steps.
 
     def steps(self, program: lowered.Program) -> tuple[device.Step, ...]:
-        found: list[device.Step] = []
+        steps: list[device.Step] = []
         todo = list(program.steps)
         while todo:
             launch, count = with_tails(self, todo)
-            found += [launch] if launch is not None else self.step(todo[0])
+            steps += [launch] if launch is not None else self.step(todo[0])
             todo = todo[count:]
-        return tuple(found)
+        return tuple(steps)
 
     def step(self, step: Any) -> list[device.Step]:
         return EMITTERS[type(step)](self, step)

@@ -35,10 +35,10 @@ class HostedOp:
 
     def __call__(self, *arrays: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], ...]:
         try:
-            found = OPS[self.name].reference(*arrays, **self.attrs)
+            result = OPS[self.name].reference(*arrays, **self.attrs)
         except np.linalg.LinAlgError as error:
             raise np.linalg.LinAlgError(f"{error}\n  {self.line}") from None
-        return found if isinstance(found, tuple) else (found,)
+        return result if isinstance(result, tuple) else (result,)
 
 
 def hosted(low: Lowering, op: Op) -> None:

@@ -76,9 +76,9 @@ def with_tails(builder: ProgramBuilder, steps: Sequence[Any]) -> tuple[Launch | 
 
 def _followers(steps: Sequence[Any]) -> list[Kernel]:
     """Small kernels behind the first step, a kernel: each reads what one before it writes."""
-    found: list[Kernel] = []
+    kernels: list[Kernel] = []
     if not isinstance(steps[0], Kernel):
-        return found
+        return kernels
     written = set(touched(steps[0])[1])
     for step in steps[1 : MOST + 1]:
         if not isinstance(step, Kernel) or step.ordered or _points(step) > SMALL * MOST_THREADS:
@@ -89,8 +89,8 @@ def _followers(steps: Sequence[Any]) -> list[Kernel]:
         if written.isdisjoint(reads):
             break
         written.update(writes)
-        found.append(step)
-    return found
+        kernels.append(step)
+    return kernels
 
 
 def _points(kernel: Kernel) -> int:

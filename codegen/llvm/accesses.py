@@ -149,8 +149,8 @@ class AccessEmitter:
     def _gather(self, dtype: DType, places: Value, mask: str) -> Value:
         memory = constant(vector(self.b.width, element_type(dtype)), "zeroinitializer")
         on = self.b.typed(mask or "splat (i1 true)", BOOL, self.b.width)
-        found = self.b.gather(places, on, memory, dtype.itemsize)
-        return found.ne(0) if dtype == BOOL else found
+        values = self.b.gather(places, on, memory, dtype.itemsize)
+        return values.ne(0) if dtype == BOOL else values
 
     def _scatter(self, dtype: DType, value: Value, places: Value) -> None:
         if dtype == BOOL:

@@ -578,10 +578,10 @@ class Builder:
 
     def packed(self, values: Sequence[Value]) -> Value:
         """A vector that has these values in its lanes."""
-        found = Value(vector(len(values), values[0].type), "poison", self)
+        packed = Value(vector(len(values), values[0].type), "poison", self)
         for k, value in enumerate(values):
-            found = self.insert(found, value, k)
-        return found
+            packed = self.insert(packed, value, k)
+        return packed
 
     def shuffle(self, a: Value, b: Value, lanes: Iterable[int]) -> Value:
         """The lanes of a and then of b with these numbers."""
@@ -705,8 +705,8 @@ class Builder:
         """`new` in place of `old`, if that is there: what was there, and whether it was `old`."""
         _as(old.type, new)
         pair = f"{{ {old.type}, i1 }}"
-        found = self.fresh(pair, f"cmpxchg {place!r}, {old!r}, {new!r} {orders}")
-        return self.field(found, 0), self.field(found, 1)
+        result = self.fresh(pair, f"cmpxchg {place!r}, {old!r}, {new!r} {orders}")
+        return self.field(result, 0), self.field(result, 1)
 
     def field(self, several: Value, number: int) -> Value:
         """One value of several that an instruction has given."""

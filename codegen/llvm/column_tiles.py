@@ -59,13 +59,13 @@ class TileEmitter:
         """Values that no memory outside of the kernel holds, and that a later nest reads."""
         e = self.e
         home = {s.array: nest for nest in e.kernel.nests for s in nest.stages}
-        found: dict[Array, None] = {}
+        arrays: dict[Array, None] = {}
         for nest in e.kernel.nests:
             for stage in nest.stages:
                 for access in stage.reads:
                     if access.array in e.kernel.local and home[access.array] is not nest:
-                        found[access.array] = None
-        return list(found)
+                        arrays[access.array] = None
+        return list(arrays)
 
     def _share(self, array: Array) -> None:
         """Give an array memory for this tile, addressed as if all of it were there."""

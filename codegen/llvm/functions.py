@@ -39,14 +39,14 @@ class FunctionTable:
 
     def called(self, uses: Iterable[Function]) -> frozenset[Function]:
         """Which of a kernel's functions it should call; the others count as written out in it."""
-        found = set()
+        functions = set()
         for function, count in Counter(uses).items():
             length = count * function.size * (RARE if function.rare else 1)
             if self._written[function] + length > WRITTEN_OUT and len(function.params) < 4:
-                found.add(function)
+                functions.add(function)
             else:
                 self._written[function] += length
-        return frozenset(found)
+        return frozenset(functions)
 
     def name(self, function: Function, lanes: int) -> str:
         """The symbol of the function at this width, which is emitted when it is first asked for."""

@@ -125,9 +125,9 @@ class ScalarEmitter:
     def operand(self, root: Expr) -> Operand:
         """The value of `root`, as a scalar if it is uniform. Operands before users, no recursion."""
         memo = self._memo
-        found = memo.get(root)
-        if found is not None:
-            return found
+        memoised = memo.get(root)
+        if memoised is not None:
+            return memoised
         log, b, instructions = self._memo_log, self.b, self._instructions
         stack = [root]
         while stack:
@@ -292,7 +292,7 @@ class ScalarEmitter:
 
     def _outer_values(self, body: LoopBody) -> list[Expr]:
         """What a rare loop reads from outside: values that exist, and leaves, which are emitted."""
-        found: list[Expr] = []
+        nodes: list[Expr] = []
         seen: set[Expr] = set(body.params)
         stack = [body.test, *body.new]
         while stack:
@@ -302,15 +302,15 @@ class ScalarEmitter:
             seen.add(node)
             if node.op == "var":
                 if node.attr in self._bound:
-                    found.append(node)
+                    nodes.append(node)
             elif node in self._memo and node.op != "loop":
-                found.append(node)
+                nodes.append(node)
             elif node.op not in _PURE:
                 self.operand(node)
-                found.append(node)
+                nodes.append(node)
             else:
                 stack += _inputs(node)
-        return found
+        return nodes
 
     def any_lane(self, test: Operand) -> Value:
         """Whether a condition holds in some lane."""
@@ -337,12 +337,12 @@ class ScalarEmitter:
 
     def invariants(self, body: LoopBody) -> list[Expr]:
         """The largest expressions in the body that can be computed before the loop."""
-        found: dict[Expr, None] = {}
+        leaves: dict[Expr, None] = {}
         for node in (*self._inner_nodes(body), Expr("roots", (*body.new, body.test), BOOL)):
             for a in _inputs(node):
                 if a.free <= self._bound.keys() and a.op != "const":
-                    found[a] = None
-        return list(found)
+                    leaves[a] = None
+        return list(leaves)
 
     def _varying_carries(self, node: Expr, body: LoopBody) -> set[Expr]:
         """The carries that differ between lanes: all of them if the test does."""

@@ -173,11 +173,11 @@ class TextEmitter(Builder):
         align = align or dtype.itemsize
         if mask:
             on = self.typed(mask, BOOL, lanes)
-            found = self.load_masked(place, on, constant(memory, "zeroinitializer"), align)
+            value = self.load_masked(place, on, constant(memory, "zeroinitializer"), align)
         else:
             text = f"load {memory}, {place!r}, align {align}"
-            found = self.op(memory, text) if stays else self.fresh(memory, text)
-        return found.ne(0) if dtype == BOOL else found
+            value = self.op(memory, text) if stays else self.fresh(memory, text)
+        return value.ne(0) if dtype == BOOL else value
 
     def bytes_of(self, value: Value, lanes: int) -> Value:
         """Booleans as they lie in memory. Of vectors by a subtraction: what `zext` becomes for AVX-512

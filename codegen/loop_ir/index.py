@@ -146,9 +146,9 @@ class Index:
         lo, hi = rest.range()
         if lo // n == hi // n:  # the rest never crosses a multiple of n
             return quotient + lo // n, rest - (lo // n) * n
-        found = rest._in_groups(n)
-        if found is not None:
-            g, groups, within = found
+        grouped = rest._in_groups(n)
+        if grouped is not None:
+            g, groups, within = grouped
             q, r = groups._divmod(n // g)
             return quotient + q, r * g + within
         return quotient + Index(0, {Div(rest, n): 1}), Index(0, {Mod(rest, n): 1})
@@ -181,13 +181,13 @@ class Index:
 
     def stride(self, var: Var) -> int | None:
         """By how much each trip of a loop moves the index; None if not by the same each time."""
-        found = 0
+        stride = 0
         for atom, coeff in self.terms.items():
             if atom is var:
-                found = coeff
+                stride = coeff
             elif type(atom) is not Var and depends_on(atom, var):
                 return None
-        return found
+        return stride
 
     def strides(self, loops: Sequence[Var]) -> tuple[int, ...] | None:
         """The stride of each loop, if there is nothing else to the index but a constant."""
@@ -254,13 +254,13 @@ def depends_on(atom: Atom, var: Var) -> bool:
 
 def variables(index: Index) -> set[Var]:
     """Every loop variable in `index`, those under divisions and inside data too."""
-    found: set[Var] = set()
+    names: set[Var] = set()
     for atom in index.terms:
         if isinstance(atom, Var):
-            found.add(atom)
+            names.add(atom)
         else:
-            found |= variables(atom.index) if isinstance(atom, Div) else atom.vars
-    return found
+            names |= variables(atom.index) if isinstance(atom, Div) else atom.vars
+    return names
 
 
 def _atom_range(atom: Atom) -> tuple[int, int]:

@@ -339,14 +339,14 @@ def inner_programs(step: Any) -> list[Program]:
 
 def steps_within(program: Program) -> Sequence[Any]:
     """Every step, those of branches and loop bodies included."""
-    found: list[Any] = []
+    steps: list[Any] = []
     for step in program.steps:
-        found.append(step)
+        steps.append(step)
         if isinstance(step, RowBlocks):
-            found.extend(part.step for part in step.parts)
+            steps.extend(part.step for part in step.parts)
         for inner in inner_programs(step):
-            found.extend(steps_within(inner))
-    return found
+            steps.extend(steps_within(inner))
+    return steps
 
 
 def touched(step: Any) -> tuple[list[Array], list[Array]]:

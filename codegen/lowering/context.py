@@ -107,9 +107,9 @@ class Context:
         return len(self.callbacks) - 1
 
     def constant(self, value: np.ndarray[Any, Any]) -> Array:
-        found = self.constants.get(id(value))
-        if found is None:
+        array = self.constants.get(id(value))
+        if array is None:
             data = np.asarray(value, order="C")
-            found = Array(data.shape, data.dtype, "const", data=data, name="const")
-            self.constants[id(value)] = found
-        return found
+            array = Array(data.shape, data.dtype, "const", data=data, name="const")
+            self.constants[id(value)] = array
+        return array

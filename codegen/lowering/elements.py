@@ -28,10 +28,10 @@ def at(place: Sequence[int]) -> IndexTuple:
 
 def variables(like: Elements) -> Elements:
     """One fresh variable per element."""
-    found = np.empty(like.shape, object)
+    elements = np.empty(like.shape, object)
     for place in np.ndindex(*like.shape):
-        found[place] = var(Unique("value"), like[place].dtype)
-    return found
+        elements[place] = var(Unique("value"), like[place].dtype)
+    return elements
 
 
 def pick(elements: Elements, index: IndexTuple) -> Expr:
@@ -42,13 +42,13 @@ def pick(elements: Elements, index: IndexTuple) -> Expr:
     first, rest = index[0], index[1:]
     if not first.terms:
         return pick(elements[first.const : first.const + 1].reshape(elements.shape[1:]), rest)
-    found = [
+    options = [
         pick(elements[k : k + 1].reshape(elements.shape[1:]), rest) for k in range(len(elements))
     ]
-    last, here = found[-1], index_value(first)
-    for k in reversed(range(len(found) - 1)):
-        if found[k] is not last:
-            last = select(eq(here, k), found[k], last)
+    last, here = options[-1], index_value(first)
+    for k in reversed(range(len(options) - 1)):
+        if options[k] is not last:
+            last = select(eq(here, k), options[k], last)
     return last
 
 
@@ -70,34 +70,34 @@ def reached(
 
 def chosen(index: Expr, parts: Sequence[Elements]) -> Elements:
     """The part that the index of a branch chooses, clamped into range."""
-    found = parts[-1]
+    chosen = parts[-1]
     for k in reversed(range(len(parts) - 1)):
-        pairs = zip(parts[k].flat, found.flat, strict=True)
-        choice = np.empty(found.shape, object)
+        pairs = zip(parts[k].flat, chosen.flat, strict=True)
+        choice = np.empty(chosen.shape, object)
         choice.reshape(-1)[:] = [a if a is b else select(index <= k, a, b) for a, b in pairs]
-        found = choice
-    return found
+        chosen = choice
+    return chosen
 
 
 def along_last(function: Callable[[list[Expr]], Expr], rows: Elements) -> Elements:
     """The function of each row along the last axis."""
-    found = np.empty(rows.shape[:-1], object)
-    for place in np.ndindex(*found.shape):
-        found[place] = function(list(rows[place]))
-    return found
+    folded = np.empty(rows.shape[:-1], object)
+    for place in np.ndindex(*folded.shape):
+        folded[place] = function(list(rows[place]))
+    return folded
 
 
 def running(name: str, source: Elements, axis: int, reverse: bool) -> Elements:
     """A running sum (product, maximum, minimum) along one axis, from either end."""
     function = EXPANSIONS[RUNNING[name]]
-    found = source.copy()
-    rows = np.moveaxis(found, axis, 0)
+    scanned = source.copy()
+    rows = np.moveaxis(scanned, axis, 0)
     if reverse:
         rows = rows[::-1]
     for k in range(1, len(rows)):
         for place in np.ndindex(*rows.shape[1:]):
             rows[(k, *place)] = function(rows[(k - 1, *place)], rows[(k, *place)])
-    return found
+    return scanned
 
 
 def index_of_best(name: str, values: list[Expr]) -> Expr:
@@ -129,11 +129,11 @@ def products(
     left = a.transpose([*ab, *am, *ac]).reshape(*(a.shape[d] for d in (*ab, *am)), over)
     right = b.transpose([*bb, *bn, *bc]).reshape(*(b.shape[d] for d in (*bb, *bn)), over)
     rows = len(ab) + len(am)
-    found = np.empty(shape, object)
+    products = np.empty(shape, object)
     for place in np.ndindex(*shape):
         row, column = left[place[:rows]], right[(*place[: len(ab)], *place[rows:])]
-        found[place] = _product(list(zip(row, column, strict=True)), dtype)
-    return found
+        products[place] = _product(list(zip(row, column, strict=True)), dtype)
+    return products
 
 
 def _product(pairs: list[tuple[Expr, Expr]], dtype: DType) -> Expr:

@@ -227,8 +227,8 @@ def search_by_chunks(low: Lowering, op: Op, kept: list[int], axis: int, array: A
     reduce_to(low, op, p, chosen, (*results, again), len(results), expr)
     p = low.point()
     chunk = as_index(p.load(chosen, indices(results), None), 0, c.extent - 1)
-    found = p.load(place, (*indices(results), chunk), None)
-    low.emit(p, Stage(array, results, found + index_value(chunk * length), ops=[op.name]))
+    index = p.load(place, (*indices(results), chunk), None)
+    low.emit(p, Stage(array, results, index + index_value(chunk * length), ops=[op.name]))
 
 
 def scan_by_chunks(low: Lowering, op: Op, fold: str) -> Array:
@@ -293,10 +293,10 @@ def _walk(
     where = rows | {d: of_var(v) for d, v in by_axis.items()}
     p = low.point()
     expr = p.at(source, tuple(where[d] for d in range(len(source.shape))))
-    found = survey(Stage(Array((), op.result.dtype), tuple(by_axis.values()), expr, kept=0)).indices
-    strides = {d: sum(abs(flat.coeff(v)) for flat in found) for d, v in by_axis.items()}
+    flats = survey(Stage(Array((), op.result.dtype), tuple(by_axis.values()), expr, kept=0)).indices
+    strides = {d: sum(abs(flat.coeff(v)) for flat in flats) for d, v in by_axis.items()}
     order = [by_axis[d] for d in sorted(axes, key=lambda d: -strides[d])]
-    loops = collapse(order, found)
+    loops = collapse(order, flats)
     env = {d: loops.env[v] for d, v in by_axis.items()}
     walk = list(loops.vars)
     longest = max(walk, key=lambda v: v.extent)

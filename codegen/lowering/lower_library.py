@@ -134,12 +134,12 @@ def _whole(re: Array | None, im: Array | None) -> Array | None:
 
 def _destination(low: Lowering, pairs: Value, lead: int) -> _Argument:
     """Memory for pairs: that of an output, if both of their parts become parts of it."""
-    found: dict[int, Value] = {}
+    halves: dict[int, Value] = {}
     for user in low.users[pairs]:
         after = low.users[user.result]
         if user.name == "slice" and len(after) == 1 and next(iter(after)).name == "reshape":
-            found[user.attrs["start"][-1]] = next(iter(after)).result
-    parts = [found.get(k) for k in (0, 1)]
+            halves[user.attrs["start"][-1]] = next(iter(after)).result
+    parts = [halves.get(k) for k in (0, 1)]
     targets = [None if v is None else low.target_of.get(v) for v in parts]
     whole = _whole(*targets)
     if whole is None or whole.shape != pairs.shape:

@@ -70,7 +70,7 @@ def _aligned(low: Lowering, source: Value) -> Iterator[None]:
         fast = max(fastest, key=lambda v: (len(fastest[v]), dims.index(v)))
         values = {array: value for value, array in before.items()}
         straight = {a.array for a in fastest[fast]}
-        for access in (a for v, found in fastest.items() if v is not fast for a in found):
+        for access in (a for v, accesses in fastest.items() if v is not fast for a in accesses):
             value = values.get(access.array)
             if value is not None and access.array in straight:  # it is read both ways
                 for turned in _transposes(low, source, value):
@@ -86,18 +86,18 @@ def _aligned(low: Lowering, source: Value) -> Iterator[None]:
 
 def _transposes(low: Lowering, source: Value, of: Value) -> list[Value]:
     """The transposes of `of` that are inlined in `source`."""
-    found: list[Value] = []
+    values: list[Value] = []
     pending, seen = [source], {source}
     while pending:
         value = pending.pop()
         if value in low.arrays or value.op is None:
             continue
         if value.op.name == "transpose" and value.op.operands[0] is of:
-            found.append(value)
+            values.append(value)
         new = [v for v in value.op.operands if v not in seen]
         pending += new
         seen.update(new)
-    return found
+    return values
 
 
 def _reduce_aligned(low: Lowering, op: Op) -> None:

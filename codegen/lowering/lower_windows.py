@@ -95,8 +95,8 @@ class _Windows:
 
     def loops(self) -> tuple[tuple[Var, ...], tuple[Index, ...]]:
         """Loops over the dims in which a window has more than one element; the position there."""
-        found = tuple(Var(f"w{d}", n) for d, n in enumerate(self.window))
-        return tuple(v for v in found if v.extent > 1), indices(found)
+        loops = tuple(Var(f"w{d}", n) for d, n in enumerate(self.window))
+        return tuple(v for v in loops if v.extent > 1), indices(loops)
 
     def number(self, at: Sequence[Index]) -> Index:
         """The number in the window of the element at a position."""
@@ -181,9 +181,9 @@ def _window_place(low: Lowering, op: Op) -> None:
         place = w.covered(at, source.shape)
         value = read(p, source, place, 0)
         best = p.load(extreme, indices(w.dims), None)
-        found = both(place.inside, compare("eq", value, best) | _is_nan(value))
-        assert found is not None
-        number = select(found, index_value(w.number(at)), const(w.count, I64))
+        hit = both(place.inside, compare("eq", value, best) | _is_nan(value))
+        assert hit is not None
+        number = select(hit, index_value(w.number(at)), const(w.count, I64))
         first = Array(array.shape, I64, name="first")
         w.reduce(p, first, loops, number, "min")
         p = low.point()
@@ -194,16 +194,16 @@ def _window_place(low: Lowering, op: Op) -> None:
 
 def _unrolled_place(w: _Windows, source: Value, array: Array, how: str) -> None:
     p = w.low.point()
-    found, best = const(-1, I64), const(0, source.dtype)
+    number, best = const(-1, I64), const(0, source.dtype)
     for k, at in w.elements():
         place = w.covered(at, source.shape)
         value = read(p, source, place, 0)
-        wins = compare("gt" if how == "max" else "lt", value, best) | (found < 0)
+        wins = compare("gt" if how == "max" else "lt", value, best) | (number < 0)
         if source.dtype.kind == "f":
             wins = wins | (_is_nan(value) & compare("eq", best, best))
         wins = wins if place.inside is None else wins & place.inside
-        found, best = select(wins, const(k, I64), found), select(wins, value, best)
-    w.store(p, array, found)
+        number, best = select(wins, const(k, I64), number), select(wins, value, best)
+    w.store(p, array, number)
 
 
 def _is_nan(x: Expr) -> Expr:

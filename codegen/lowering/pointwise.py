@@ -52,7 +52,7 @@ def as_index(expr: Expr, lo: int, hi: int) -> Index:
 
 def loop_variables(expr: Expr) -> frozenset[Var]:
     """The loop variables that an expression depends on."""
-    found: set[Var] = set()
+    loops: set[Var] = set()
     seen: set[Expr] = set()
     pending = [expr]
     while pending:
@@ -63,10 +63,10 @@ def loop_variables(expr: Expr) -> frozenset[Var]:
         pending += node.args
         if node.op == "load":
             for index in node.attr.index:
-                found |= variables(index)
+                loops |= variables(index)
         elif node.op == "index":
-            found |= variables(node.attr)
-    return frozenset(found)
+            loops |= variables(node.attr)
+    return frozenset(loops)
 
 
 class Pointwise:
@@ -89,10 +89,10 @@ class Pointwise:
 
     def at(self, value: Value, index: IndexTuple, mask: Expr | None = None) -> Expr:
         key = (value, index, id(mask))
-        found = self.memo.get(key)
-        if found is None:
-            found = self.memo[key] = self._build(value, index, mask)
-        return found
+        expr = self.memo.get(key)
+        if expr is None:
+            expr = self.memo[key] = self._build(value, index, mask)
+        return expr
 
     def _build(self, value: Value, index: IndexTuple, mask: Expr | None) -> Expr:
         array = self.arrays.get(value)
@@ -127,24 +127,24 @@ class Pointwise:
     def _lanes(self, op: Op, index: IndexTuple, mask: Expr | None) -> list[Expr]:
         """A loop of each element's own: all its results, built together."""
         first = op.results[0], index, id(mask)
-        found = self.loops.get(first)
-        if found is None:
+        results = self.loops.get(first)
+        if results is None:
             count = op.attrs["consts"]
             operands = [self.at(v, index, mask) for v in op.operands]
             self.cost += op.definition.cost.work
-            found = self.loops[first] = _scalar_loop(op, operands[:count], operands[count:])
-        return found
+            results = self.loops[first] = _scalar_loop(op, operands[:count], operands[count:])
+        return results
 
     def load(self, array: Array, index: IndexTuple, mask: Expr | None) -> Expr:
         if array.size == 0:  # only under a mask that is never true
             return const(0, array.dtype)
         key = (id(array), index, id(mask))
-        found = self.loads.get(key)
-        if found is None:
+        expr = self.loads.get(key)
+        if expr is None:
             access = Access(array, index)
             self.reads.append(access)
-            found = self.loads[key] = load(access, mask)
-        return found
+            expr = self.loads[key] = load(access, mask)
+        return expr
 
 
 # The movement ops: each turns the index of a result into the index of its operand.

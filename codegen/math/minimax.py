@@ -75,14 +75,14 @@ def _lawson(
                 term *= x
         rows = [[moments[i + j] for j in range(count)] for i in range(count)]
         solution = mp.lu_solve(mp.matrix(rows), mp.matrix(right))
-        found = [solution[j] for j in range(count)]
+        coefficients = [solution[j] for j in range(count)]
         errors = [
-            abs((mp.polyval(found[::-1], x) * x**known - y) * w)
+            abs((mp.polyval(coefficients[::-1], x) * x**known - y) * w)
             for x, y, w in zip(grid, rest, weights, strict=True)
         ]
         worst = max(errors)
         if worst < best_error:
-            best, best_error = found, worst
+            best, best_error = coefficients, worst
         if not worst:
             break
         share = [s * e / worst for s, e in zip(share, errors, strict=True)]

@@ -62,10 +62,10 @@ def settle(
 ) -> list[tuple[int, int]]:
     """Which outputs ended in which inputs; the others are numbered anew, without gaps."""
     number = {array: k for k, array in enumerate(inputs) if array is not None}
-    found: list[tuple[int, int]] = []
+    pairs: list[tuple[int, int]] = []
     for k, (end, output) in enumerate(zip(ends, outputs, strict=True)):
         if end is not None and end is not output and end in number:
-            found.append((k, number[end]))
+            pairs.append((k, number[end]))
         elif output is not None:
-            output.position -= len(found)
-    return found
+            output.position -= len(pairs)
+    return pairs

@@ -102,10 +102,10 @@ def axis(d: Window) -> tuple[Axis, bool]:
             source = (at + tap * d.rhs_dilation) // d.lhs_dilation
             places, taps = -(-(d.places - first) // step), -(-(d.taps - tap) // tap_step)
             phases.append(Phase(first, places, tap, taps, source))
-    found = Axis(
+    result = Axis(
         d.size, d.taps, step, tap_step, d.stride // along, d.rhs_dilation // across, tuple(phases)
     )
-    return found, len(phases) < count
+    return result, len(phases) < count
 
 
 @record
@@ -217,7 +217,7 @@ def reach(d: Window) -> Reach:
     """Which taps meet the source, of each place along a dim."""
     across = math.gcd(d.rhs_dilation, d.lhs_dilation)
     tap_step, source_step = d.lhs_dilation // across, d.rhs_dilation // across
-    found = []
+    meetings = []
     for p in range(d.places):
         met = [
             k
@@ -227,8 +227,8 @@ def reach(d: Window) -> Reach:
         ]
         first = met[0] if met else 0
         source = (p * d.stride + first * d.rhs_dilation - d.low) // d.lhs_dilation
-        found.append(Meeting(first, len(met), source if met else 0))
-    return Reach(tap_step, source_step, tuple(found))
+        meetings.append(Meeting(first, len(met), source if met else 0))
+    return Reach(tap_step, source_step, tuple(meetings))
 
 
 def meets(d: Window) -> bool:

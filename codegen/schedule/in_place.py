@@ -65,7 +65,7 @@ def reads_first(graph: Graph, users: Mapping[Value, Sequence[Op]]) -> Sequence[O
     Only what does not depend on the new value can come first, of course, and neither does what
     overwrites something itself. What can be moved is sought nearby.
     """
-    late = {op: found for op in graph.ops if (found := _late_readers(op, users))}
+    late = {op: readers for op in graph.ops if (readers := _late_readers(op, users))}
     if not late:
         return graph.ops
     place = {op: k for k, op in enumerate(graph.ops)}
@@ -80,12 +80,12 @@ def reads_first(graph: Graph, users: Mapping[Value, Sequence[Op]]) -> Sequence[O
 
 def _late_readers(op: Op, users: Mapping[Value, Sequence[Op]]) -> list[Op]:
     """What reads a value beside this op, which overwrites it."""
-    found: list[Op] = []
+    readers: list[Op] = []
     for result in op.results:
         base = updated(result)
         if base is not None and len(users[base]) > 1:
-            found += [user for user in users[base] if user is not op]
-    return found
+            readers += [user for user in users[base] if user is not op]
+    return readers
 
 
 def _needed(reader: Op, writer: Op, place: Mapping[Op, int]) -> list[Op]:
@@ -270,12 +270,12 @@ def carried(
 
 def joined(low: Lowering, op: Op) -> list[Array | None]:
     """For each result of a branch the operand's memory that it may stay in, whichever way is taken."""
-    found: list[Array | None] = []
+    homes: list[Array | None] = []
     for result in op.results:
         base = updated(result)
         if base is None or base not in low.arrays or not _is_free(low, op, base, result):
-            found.append(None)
+            homes.append(None)
         else:
             here = low.arrays[base]
-            found.append(None if here in found else here)
-    return found
+            homes.append(None if here in homes else here)
+    return homes

@@ -108,8 +108,8 @@ def slab(index: Index, rows: Sequence[Var]) -> int | None:
 
 def distance(index: tuple[Index, ...], loop: Var) -> int | None:
     """The k of a position that is `loop + k` in the first dim; None if there is none."""
-    found = index[0] - of_var(loop) if index else None
-    return None if found is None or found.terms else found.const
+    offset = index[0] - of_var(loop) if index else None
+    return None if offset is None or offset.terms else offset.const
 
 
 def around(
@@ -134,15 +134,15 @@ def _boxes(shape: tuple[int, ...], first: int, last: int) -> list[tuple[tuple[in
     (top, begin), (bottom, end) = divmod(first, size), divmod(last + 1, size)
     if top == bottom:
         return [((top, 1), *box) for box in _boxes(shape[1:], begin, end - 1)]
-    found: list[tuple[tuple[int, int], ...]] = []
+    boxes: list[tuple[tuple[int, int], ...]] = []
     if begin:
-        found += [((top, 1), *box) for box in _boxes(shape[1:], begin, size - 1)]
+        boxes += [((top, 1), *box) for box in _boxes(shape[1:], begin, size - 1)]
         top += 1
     if top < bottom:
-        found.append(((top, bottom - top), *((0, n) for n in shape[1:])))
+        boxes.append(((top, bottom - top), *((0, n) for n in shape[1:])))
     if end:
-        found += [((bottom, 1), *box) for box in _boxes(shape[1:], 0, end - 1)]
-    return found
+        boxes += [((bottom, 1), *box) for box in _boxes(shape[1:], 0, end - 1)]
+    return boxes
 
 
 def _reach(steps: Iterable[Step]) -> int:
@@ -154,16 +154,16 @@ def _joined(steps: Iterable[Step]) -> tuple[Step, ...]:
 
     before: 4 trips of 3, 3 trips of 1      after: 12 trips of 1
     """
-    found: list[Step] = []
+    joined: list[Step] = []
     for stride, count in sorted(steps):
         if count > 1 and stride:
-            below, trips = found[-1] if found else (stride + 1, 1)
+            below, trips = joined[-1] if joined else (stride + 1, 1)
             times, rest = divmod(stride, below)
             if not rest and times <= trips:
-                found[-1] = below, trips + times * (count - 1)
+                joined[-1] = below, trips + times * (count - 1)
             else:
-                found.append((stride, count))
-    return tuple(reversed(found))
+                joined.append((stride, count))
+    return tuple(reversed(joined))
 
 
 def _sums_to(total: int, steps: Iterable[Step]) -> bool:

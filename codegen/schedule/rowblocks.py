@@ -291,11 +291,11 @@ def _add(group: _Group, spans: tuple[Spans, Spans], length: int) -> None:
 
 def _spans(step: Kernel | Matmul, total: int) -> tuple[Spans, Spans] | None:
     """What one of `total` rows of a step reads and writes; None if it has no such rows."""
-    found = footprints(step, total)
-    if found is None:
+    accesses = footprints(step, total)
+    if accesses is None:
         return None
     reads, writes = Spans(), Spans()
-    for access in found:
+    for access in accesses:
         spans, span = writes if access.writes else reads, slab(access.flat, access.rows)
         spans[access.array] = span if spans.get(access.array, span) == span else None
     return reads, writes

@@ -314,7 +314,7 @@ def _pages_apart(nest: Nest, plan: Schedule) -> bool:
     return any(step and step % PAGE_BYTES == 0 for step in steps)
 
 
-def _is_light(stage: Stage, found: Survey, nest: Nest) -> bool:
+def _is_light(stage: Stage, stats: Survey, nest: Nest) -> bool:
     """Whether a stage folds a few operations per element, with nothing to compute once per row."""
     if (
         stage.action not in ("reduce", "scan")
@@ -322,7 +322,7 @@ def _is_light(stage: Stage, found: Survey, nest: Nest) -> bool:
         or stage.op.startswith("arg")
     ):
         return False
-    plain = not (found.loops or found.checks or found.calls) and found.size <= 6
+    plain = not (stats.loops or stats.checks or stats.calls) and stats.size <= 6
     return plain and not invariants(stage, set(stage.dims[nest.outer :]))
 
 
@@ -331,7 +331,7 @@ def _turn(kernel: Kernel, plan: Schedule, target: Target) -> None:
     if plan.mode != "outer" or any(n.extents for n in kernel.nests) or plan.width == 1:
         return
     *others, last = plan.outer.vars
-    found: dict[Var, list[Expr]] = {}
+    crossing: dict[Var, list[Expr]] = {}
     sizes = [s.array.dtype.itemsize for s in kernel.stages]
     written = {s.array for s in kernel.stages}
     for stage in kernel.stages:
@@ -344,16 +344,16 @@ def _turn(kernel: Kernel, plan: Schedule, target: Target) -> None:
                 continue
             along = [v for v in others if flat.stride(v) == 1 and _guarded_apart(expr, v, plan)]
             if abs(stride) > 1 and along:
-                found.setdefault(along[-1], []).append(expr)
+                crossing.setdefault(along[-1], []).append(expr)
     side = min(target.lanes(max(sizes)), 16)
-    found = {v: f for v, f in found.items() if v.extent >= side}
-    if not found or last.extent < side or side < 4:
+    crossing = {v: f for v, f in crossing.items() if v.extent >= side}
+    if not crossing or last.extent < side or side < 4:
         return
-    cross = max(found, key=lambda v: len(found[v]))
+    cross = max(crossing, key=lambda v: len(crossing[v]))
     again = cross.extent % side or last.extent % side  # squares at the ends overlap
     if again and not kernel.idempotent:
         return
-    plan.width, plan.cross, plan.turned = side, cross, found[cross]
+    plan.width, plan.cross, plan.turned = side, cross, crossing[cross]
     plan.cross_tile = plan.tile = limits().squares
     while plan.tile > 32 and plan.range < 16:
         plan.cross_tile = plan.tile = plan.tile // 2

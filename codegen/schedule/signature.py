@@ -179,24 +179,24 @@ class _Walk:
 
 def _operands(node: Expr) -> list[Expr]:
     """What must have a number before the node: operands, a loop's body, what computes indices."""
-    found = list(node.args)
+    nodes = list(node.args)
     if node.op == "loop":
         body: LoopBody = node.attr
-        found += (*body.params, body.test, *body.new)
+        nodes += (*body.params, body.test, *body.new)
     elif node.op == "load":
         for index in node.attr.index:
-            found += _computed(index)
+            nodes += _computed(index)
     elif node.op == "index":
-        found += _computed(node.attr)
-    return found
+        nodes += _computed(node.attr)
+    return nodes
 
 
 def _computed(index: Index) -> list[Expr]:
     """The expressions among an index's atoms."""
-    found: list[Expr] = []
+    exprs: list[Expr] = []
     for atom in index.terms:
         if isinstance(atom, Data):
-            found.append(atom.expr)
+            exprs.append(atom.expr)
         elif isinstance(atom, Div):
-            found += _computed(atom.index)
-    return found
+            exprs += _computed(atom.index)
+    return exprs

@@ -79,8 +79,8 @@ def survey(stage: Stage) -> Survey:
 def results_read(surveys: Iterable[Survey]) -> dict[Expr, set[int]]:
     """The loops whose results a kernel's stages read, and which of them."""
     read: dict[Expr, set[int]] = {}
-    for found in surveys:
-        for loop, positions in found.results.items():
+    for stats in surveys:
+        for loop, positions in stats.results.items():
             read.setdefault(loop, set()).update(positions)
     return read
 
@@ -101,19 +101,19 @@ def _work(body: LoopBody) -> int:
 
 def accesses(expr: Expr) -> list[Access]:
     """What an expression reads, computed indices included, bodies of loops apart."""
-    found: list[Access] = []
+    accesses: list[Access] = []
     pending = [expr]
     while pending:
         for load in loads(pending.pop()):
             access: Access = load.attr
-            found.append(access)
+            accesses.append(access)
             pending += (a.expr for i in access.index for a in i.terms if isinstance(a, Data))
-    return found
+    return accesses
 
 
 def loads(expr: Expr) -> list[Expr]:
     """The loads in an expression, those in bodies of loops and in computed indices apart."""
-    found: list[Expr] = []
+    nodes: list[Expr] = []
     seen: set[Expr] = set()
     pending = [expr]
     while pending:
@@ -122,13 +122,13 @@ def loads(expr: Expr) -> list[Expr]:
             seen.add(node)
             pending += node.args
             if node.op == "load":
-                found.append(node)
-    return found
+                nodes.append(node)
+    return nodes
 
 
 def indices_of(expr: Expr) -> list[Index]:
     """Every index in an expression: positions of loads, and indices as values."""
-    found: list[Index] = []
+    indices: list[Index] = []
     seen: set[Expr] = set()
     pending = [expr]
     while pending:
@@ -137,10 +137,10 @@ def indices_of(expr: Expr) -> list[Index]:
             seen.add(node)
             pending += node.args
             if node.op == "load":
-                found += node.attr.index
+                indices += node.attr.index
             elif node.op == "index":
-                found.append(node.attr)
-    return found
+                indices.append(node.attr)
+    return indices
 
 
 def invariants(stage: Stage, inner: set[Var]) -> list[Expr]:
@@ -155,11 +155,11 @@ def invariants(stage: Stage, inner: set[Var]) -> list[Expr]:
             continue
         stack.pop()
         depends[node] = any(depends[a] for a in node.args) or _reads_position(node, inner)
-    found: dict[Expr, None] = {}
+    leaves: dict[Expr, None] = {}
     for node, varies in depends.items():
         if varies:
-            found.update((a, None) for a in node.args if not depends[a] and a.op != "const")
-    return list(found)
+            leaves.update((a, None) for a in node.args if not depends[a] and a.op != "const")
+    return list(leaves)
 
 
 def _reads_position(node: Expr, inner: set[Var]) -> bool:

@@ -143,8 +143,8 @@ def _first_row(kernel: Kernel) -> int | None:
         return None
     if any(survey(s).checks for s in stages):
         return None
-    found = {distance(s.index, s.dims[0]) for s in stages if s.array not in kernel.local}
-    return found.pop() if len(found) == 1 else None
+    distances = {distance(s.index, s.dims[0]) for s in stages if s.array not in kernel.local}
+    return distances.pop() if len(distances) == 1 else None
 
 
 def _reach(kernel: Kernel, changing: set[Array]) -> int | None:

@@ -38,16 +38,16 @@ class Flow(NamedTuple):
 def flow(items: Iterable[Any]) -> Flow:
     """What is read by `items`: stages and steps in the order of their execution."""
     now: dict[Array, Version] = {}
-    found: dict[Any, tuple[Version, ...]] = {}
+    sources: dict[Any, tuple[Version, ...]] = {}
 
     def version(array: Array) -> Version:
         return now.get(array) or Version(hash(array) if array.kind == "input" else 0, 0)
 
     for leaf in leaves(items):
         reads, writes = accesses(leaf)
-        if leaf in found:
+        if leaf in sources:
             raise StepError(f"a step stands twice: {name_of(leaf)}")
-        found[leaf] = tuple(version(a) for a in reads)
+        sources[leaf] = tuple(version(a) for a in reads)
         for array in writes:
             old = version(array)
             if isinstance(leaf, Matmul) or (isinstance(leaf, Stage) and leaf.whole):
@@ -56,7 +56,7 @@ def flow(items: Iterable[Any]) -> Flow:
                 now[array] = Version(old.base, old.pieces + hash((1, leaf)))
             else:
                 now[array] = Version(hash((old, leaf)), 0)
-    return Flow(found, now, [s for s in found if not isinstance(s, (Stage, Matmul, Tiled))])
+    return Flow(sources, now, [s for s in sources if not isinstance(s, (Stage, Matmul, Tiled))])
 
 
 def leaves(items: Iterable[Any]) -> Iterator[Any]:

@@ -41,7 +41,7 @@ def check_tiles(scan: Scan, tiles: TimeTiles) -> None:
     for run in _plain(tiles, trips):
         plain.walk(run)
     for backwards in (False, True):
-        tiled = _Walk(scan, tiles, plain.found)
+        tiled = _Walk(scan, tiles, plain.readings)
         for run in _tiled(tiles, trips, backwards):
             _check_vectors(run)
             tiled.walk(run)
@@ -95,12 +95,12 @@ def _row(stage: Stage, access: Access) -> int:
 
 
 class _Walk:
-    """The rows of each buffer, and what kernels found there when they read: `found` is compared with,
+    """The rows of each buffer, and what kernels read there: `readings` are compared with,
     where it is known already."""
 
-    def __init__(self, scan: Scan, tiles: TimeTiles, found: dict[Look, Rows]) -> None:
+    def __init__(self, scan: Scan, tiles: TimeTiles, readings: dict[Look, Rows]) -> None:
         self.rows: dict[Buffer, Rows] = {}
-        self.found = found
+        self.readings = readings
         self.pairs = {c.now: c.next for c in scan.carries if c.spare is not None}
         self.pairs |= {other: array for array, other in self.pairs.items()}
         written = {
@@ -125,11 +125,11 @@ class _Walk:
     def _look(self, run: _Run, array: Array, offset: int) -> None:
         rows = self._rows(run, array)
         look = run.number, offset, array
-        found = self.found.get(look)
-        if found is None:
-            found = self.found[look] = rows.copy()
+        seen = self.readings.get(look)
+        if seen is None:
+            seen = self.readings[look] = rows.copy()
         here = slice(run.begin + offset, run.end + offset)
-        if not np.array_equal(rows[here], found[here]):
+        if not np.array_equal(rows[here], seen[here]):
             raise StepError(
                 f"{name_of(run.part.step)} reads rows of {array!r} in time tiles before they are "
                 f"written, or when they are written again"

@@ -64,11 +64,11 @@ class Blocks:
 
     def places(self, u: str) -> list[Value]:
         """The index of a batch element along each dim."""
-        found = []
+        indices = []
         for n in reversed(self.step.batch):
             u, i = self.e.split(u, n)
-            found.append(i)
-        return found[::-1]
+            indices.append(i)
+        return indices[::-1]
 
     def at(self, view: View, places: Sequence[str], row: str = "0") -> str:
         """The address of a row of a matrix."""

@@ -99,16 +99,16 @@ class ForwardEmitter(BlockEmitter):
             for k in range(r * held, (r + 1) * held):
                 sums[k] = self.real_op("fmul", sums[k], share)
             top = self.times(tops[r], self.factor) if self.raw else tops[r]
-            found = self.real_op("fadd", top, self.logarithm(total))
-            found = self.times(found, LN_2) if self.fast else found
+            logsum = self.real_op("fadd", top, self.logarithm(total))
+            logsum = self.times(logsum, LN_2) if self.fast else logsum
             other = self.number(float("-inf") if parts else NAN)
-            found = self.b.select(nothing, other, found)
+            logsum = self.b.select(nothing, other, logsum)
             mine = owner
             if self.step.rows % self.tile.height:
                 there = self.rows[r] < self.step.rows
                 mine = owner & there
             with self.b.when(mine):
-                self.write(lse, self.element(base, lse, self.rows[r], 0), [found])
+                self.write(lse, self.element(base, lse, self.rows[r], 0), [logsum])
         self.store_sums(y, self.step.width, sums, places)
 
 
@@ -135,13 +135,13 @@ class BackwardEmitter(BlockEmitter):
 
     def _column_numbers(self, stage: Value) -> tuple[list[Value], list[Value]]:
         """lse and share of the columns."""
-        found = []
+        rows = []
         for panel in self.vectors:
             columns = [self.products.column(j) for j in range(self.products.held_columns)]
-            found.append(
+            rows.append(
                 [panel.load(panel.at(stage, panel.offset(c, 0, 0), 0), 1)[0] for c in columns]
             )
-        shifts, shares = found
+        shifts, shares = rows
         return [self._shift(x) for x in shifts], shares
 
     def visit(self, block: Word, values: list[Value], stage: Word, hides: bool) -> list[Value]:

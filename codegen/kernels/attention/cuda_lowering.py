@@ -115,9 +115,9 @@ def _join(low: Lowering, op: Op, y: Array, lse: Array) -> None:
     whole = low.array_for(lse_value)
     p = low.point()
     sums = p.load(total, indices(rows), None)
-    found = p.load(top, indices(rows), None) + EXPANSIONS["log"](sums)
-    found = select(eq(sums, const(0, lse.dtype)), const(float("nan"), lse.dtype), found)
-    low.emit(p, Stage(whole, tuple(rows), found, ops=["attention"], loc=loc))
+    logsum = p.load(top, indices(rows), None) + EXPANSIONS["log"](sums)
+    logsum = select(eq(sums, const(0, lse.dtype)), const(float("nan"), lse.dtype), logsum)
+    low.emit(p, Stage(whole, tuple(rows), logsum, ops=["attention"], loc=loc))
     low.arrays[lse_value] = whole
     p = low.point()
     weight = p.load(lse, indices((part, *rows)), None) - p.load(whole, indices(rows), None)

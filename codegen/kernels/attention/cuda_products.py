@@ -135,7 +135,7 @@ class PlainProducts(Products):
         item, row, column = left.item, self.as_rows(left), self.as_columns(right)
 
         def step(k: Word, carried: Values) -> Values:
-            found = [c.text for c in carried]
+            totals = [c.text for c in carried]
             begin = self.e.b.narrowed(k) * item
             here, there = at + begin, stage + begin
             xs = [left.load(left.at(here, row, 4 * r), n) for r in range(self.held_rows)]
@@ -144,8 +144,8 @@ class PlainProducts(Products):
                 for r, x in enumerate(xs):
                     place = r * self.held_columns + j
                     for u, v in zip(x, y, strict=True):
-                        found[place] = self._multiply_add(u, v, found[place])
-            return self.e.carried(found)
+                        totals[place] = self._multiply_add(u, v, totals[place])
+            return self.e.carried(totals)
 
         values = self.e.loops.loop(0, left.length, n, self.e.carried(sums), step)
         return [c.text for c in values]
@@ -158,7 +158,7 @@ class PlainProducts(Products):
         held, offset = len(sums) // self.held_rows, self.as_summed(panel)
 
         def step(j: Word, carried: Values) -> Values:
-            found = [c.text for c in carried]
+            totals = [c.text for c in carried]
             at = self.row_at + e.b.narrowed(j) * self.size
             xs = [
                 self._take(e.shared_at(at, e.weights_at + 4 * r * self.weight_line))
@@ -171,10 +171,10 @@ class PlainProducts(Products):
                     ys = panel.load(place, n)
                     for r, x in enumerate(xs):
                         for c, y in enumerate(ys):
-                            found[r * held + k + c] = self._multiply_add(
-                                x[line], y, found[r * held + k + c]
+                            totals[r * held + k + c] = self._multiply_add(
+                                x[line], y, totals[r * held + k + c]
                             )
-            return self.e.carried(found)
+            return self.e.carried(totals)
 
         values = e.loops.loop(0, e.tile.columns, n, self.e.carried(sums), step)
         return [c.text for c in values]

@@ -82,8 +82,8 @@ class TensorProducts(Products):
             begin = self.e.b.narrowed(step) * nbytes
             here, there = (begin + x for x in (at, stage))
             texts = [c.text for c in carried]
-            found = self._scores(texts, left, here, right, there, once)
-            return self.e.carried(found)
+            scores = self._scores(texts, left, here, right, there, once)
+            return self.e.carried(scores)
 
         values = self.e.loops.loop(0, steps, once, self.e.carried(sums), some)
         return [c.text for c in values]
@@ -92,25 +92,25 @@ class TensorProducts(Products):
         self, sums: Sequence[Value], left: Panel, at: Value, right: Panel, stage: Value, steps: int
     ) -> list[Value]:
         """The first `steps` steps of the sum."""
-        found = list(sums)
+        totals = list(sums)
         for step in range(steps):
             rows = [self._rows(left, at, i, step) for i in range(self.count)]
             for n, y in enumerate(self._columns(right, stage, step)):
                 for i, x in enumerate(rows):
-                    self._multiply(found, self.held_columns, i, n, x, y)
-        return found
+                    self._multiply(totals, self.held_columns, i, n, x, y)
+        return totals
 
     def accumulate(
         self, sums: Sequence[Value], weights: Sequence[Value], panel: Panel, stage: Value
     ) -> list[Value]:
-        found = list(sums)
-        held = len(found) // self.held_rows
+        totals = list(sums)
+        held = len(totals) // self.held_rows
         for step in range(self.e.tile.columns // self.atom.k):
             rows = [self._weights(weights, i, step) for i in range(self.count)]
             for n, y in enumerate(self._lines(panel, stage, step, held // 2)):
                 for i, x in enumerate(rows):
-                    self._multiply(found, held, i, n, x, y)
-        return found
+                    self._multiply(totals, held, i, n, x, y)
+        return totals
 
     def _multiply(
         self, sums: list[Value], length: int, i: int, n: int, x: Sequence[Value], y: Sequence[Value]
@@ -180,10 +180,10 @@ class TensorProducts(Products):
                 for k in range(2)
                 for r in range(2)
             ]
-        found = [
+        operands = [
             rows[r][atom.k // 4 * step + k] for k in range(atom.k // 4) for r in range(self.tall)
         ]
-        return [self._rounded(x) for x in found] if atom.element == "tf32" else found
+        return [self._rounded(x) for x in operands] if atom.element == "tf32" else operands
 
     def _pair(self, x: Value, y: Value) -> Value:
         """Two numbers as one word of the operand."""

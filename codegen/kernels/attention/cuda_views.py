@@ -49,12 +49,12 @@ def _window(low: Lowering, value: Value, element: str) -> Window:
     if element in SMALL:
         assert value.op is not None, "what has such elements is widened"
         value = value.op.operands[0]
-    found = strided_view(low, value)
-    if found is None:
+    strided = strided_view(low, value)
+    if strided is None:
         low.materialise(value)
-        found = strided_view(low, value)
-    assert found is not None, "a view of what has memory is a window of it"
-    return found
+        strided = strided_view(low, value)
+    assert strided is not None, "a view of what has memory is a window of it"
+    return strided
 
 
 def result(low: Lowering, value: Value, element: str) -> Matrices:

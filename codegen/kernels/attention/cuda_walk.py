@@ -29,12 +29,12 @@ class BlockEmitter(AttentionEmitter):
         step, tile = self.step, self.tile
         q = self.b.block_number()
         place, down = 0, -(-step.rows // tile.height)
-        found = []
+        indices = []
         for count in (tile.slices(step), down, step.parts, *reversed(step.batch[1:])):
             place = q % count if count > 1 else 0
             q = q // count if count > 1 else q
-            found.append(place)
-        slice_, block, self.part, *places = found
+            indices.append(place)
+        slice_, block, self.part, *places = indices
         if step.causal and step.kind != "keys":
             block = down - 1 - block  # those with the most work begin first
         self.places = [q, *reversed(places)] if step.batch else []
@@ -106,13 +106,13 @@ class BlockEmitter(AttentionEmitter):
         state = [*values, Carried(0, True, "i32")]
 
         def visit(i: Word, carried: Values, hides: bool) -> Values:
-            *found, now = (c.text for c in carried)
+            *texts, now = (c.text for c in carried)
             self._wait()
             self.b.barrier()
             other = self.stage_bytes - now
             if self.asynchronous:
                 self._bring_next(i, other)
-            new = self.visit(self._block(i), found, now, hides)
+            new = self.visit(self._block(i), texts, now, hides)
             if not self.asynchronous:
                 self._bring_next(i, other)
             return [c._replace(text=t) for c, t in zip(carried, [*new, other], strict=True)]
@@ -146,8 +146,8 @@ class BlockEmitter(AttentionEmitter):
         """Operands pass shared memory in panels, each waited for."""
 
         def visit(i: Word, carried: Values, hides: bool) -> Values:
-            found = [c.text for c in carried]
-            new = self.visit(self._block(i), found, 0, hides)
+            texts = [c.text for c in carried]
+            new = self.visit(self._block(i), texts, 0, hides)
             return [c._replace(text=t) for c, t in zip(carried, new, strict=True)]
 
         values = self.repeat(0, self.clear, values, lambda i, v: visit(i, v, False))
@@ -204,7 +204,7 @@ class BlockEmitter(AttentionEmitter):
         step = self.step
         first = block * self.tile.columns
         columns = self._columns(first)
-        found = list(texts)
+        scores = list(texts)
         inside: list[Word] = [""] * len(columns)
         if step.columns % self.tile.columns or step.parts > 1:
             inside = [c < self.end for c in columns]
@@ -216,8 +216,8 @@ class BlockEmitter(AttentionEmitter):
                     seen = self.both(seen, key <= query)
                 if seen:
                     k = r * len(columns) + j
-                    found[k] = self.b.select(seen, found[k], other)
-        return found
+                    scores[k] = self.b.select(seen, scores[k], other)
+        return scores
 
     def _columns(self, first: Value) -> list[Word]:
         return [
@@ -235,13 +235,13 @@ class BlockEmitter(AttentionEmitter):
         rows = self.rows
         if step.rows % self.tile.height:
             rows = [self.indices.least(r, step.rows - 1) for r in rows]
-        found = []
+        scores = []
         for row in rows:
             for column in columns:
                 query, key = (column, row) if step.kind == "keys" else (row, column)
                 value = self.read(bias, self.element(self.bias_base, bias, query, key))
-                found.append(self.times(value, LOG2_E) if self.fast else value)
-        return found
+                scores.append(self.times(value, LOG2_E) if self.fast else value)
+        return scores
 
     # What kernels do.
 

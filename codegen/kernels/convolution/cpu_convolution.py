@@ -334,12 +334,12 @@ class _Convolution:
 
     def _leftovers(self) -> list[int]:
         """How many places a row of a block may have beyond its whole tiles."""
-        found = set()
+        rests = set()
         for p in self.axes[2].phases:
             for start in range(0, self.axes[2].places, self.cut.block_columns):
                 places = min(p.places - start, self.cut.block_columns)
-                found.add(max(places, 0) % self.cut.columns)
-        return sorted(found - {0})
+                rests.add(max(places, 0) % self.cut.columns)
+        return sorted(rests - {0})
 
     # Micro-kernels.
 
@@ -413,9 +413,9 @@ class _Convolution:
 
 def merged(loops: Sequence[Sum]) -> list[Sum]:
     """Loops of a sum, neighbours that walk both operands as one taken together."""
-    found = [loops[-1]]
+    joined = [loops[-1]]
     for outer in reversed(loops[:-1]):
-        inner = found[0]
+        inner = joined[0]
         trips, n = constant_of(outer.trips), constant_of(inner.trips)
         if trips == 1:
             continue
@@ -425,7 +425,7 @@ def merged(loops: Sequence[Sum]) -> list[Sum]:
             and int(outer.a) == n * int(inner.a)
             and int(outer.b) == n * int(inner.b)
         ):
-            found[0] = Sum(str(trips * n), inner.a, inner.b)
+            joined[0] = Sum(str(trips * n), inner.a, inner.b)
         else:
-            found.insert(0, outer)
-    return found
+            joined.insert(0, outer)
+    return joined

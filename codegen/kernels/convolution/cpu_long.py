@@ -137,11 +137,11 @@ class _LongConvolution:
             "@data", f"private unnamed_addr constant [{count} x i64] [{words}], align 64"
         )
         row = e.offset(Value("ptr", table), e.word(place), "[3 x i64]")
-        found = []
+        fields = []
         for k in range(3):
             at_word = e.offset(row, k, "i64")
-            found.append(e.op("i64", f"load i64, ptr {at_word}, align 8"))
-        return found[0], found[1], found[2]
+            fields.append(e.op("i64", f"load i64, ptr {at_word}, align 8"))
+        return fields[0], fields[1], fields[2]
 
     @contextmanager
     def _only_if(self, tests: Sequence[Value]) -> Iterator[None]:

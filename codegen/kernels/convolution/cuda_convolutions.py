@@ -149,10 +149,10 @@ class _Products:
         self.features = w.shape[-1]
         tensor_cores = bool(element) or atom_for(x.dtype, low.context.target) is not None
         self.seen = _seen(low, x, dims, tensor_cores)
-        found = [axis(d) for d in dims]
-        self.axes = [a for a, _ in found]
+        phased = [axis(d) for d in dims]
+        self.axes = [a for a, _ in phased]
         self.target, self.y_dims, self.y_place = low.destination(op.result, adjacent=True)
-        if any(gaps for _, gaps in found):
+        if any(gaps for _, gaps in phased):
             loops = variables(self.target.shape)
             zero = const(0, self.target.dtype)
             low.emit(low.point(), Stage(self.target, loops, zero, ops=["conv"], loc=op.loc))

@@ -68,15 +68,15 @@ def _as_tiles(low: Lowering, op: Op, dims: list[Window]) -> None:
     x, w = op.operands
     groups, images, *_, channels = x.shape
     features = w.shape[-1]
-    found = [axis(d) for d in dims]
-    axes = tuple(a for a, _ in found)
+    phased = [axis(d) for d in dims]
+    axes = tuple(a for a, _ in phased)
     how = cut(axes, channels, features, images * groups, x.dtype, low.context.target)
     source, x_strides, offset = adjacent(low, x, -1, "images")
     kernel = _packed(low, w, how, channels, features)
     target, y_dims, place = low.destination(op.result, adjacent=True)
     flat = linear(place, target.strides)
     y_strides = tuple(flat.coeff(v) for v in y_dims)
-    if any(gaps for _, gaps in found):
+    if any(gaps for _, gaps in phased):
         low.emit(low.point(), _zeros(op, target))
     low.items.append(
         Convolution(
@@ -102,8 +102,8 @@ def _as_long_sums(low: Lowering, op: Op, dims: list[Window]) -> None:
     x, w = op.operands
     groups, images, *_, channels = x.shape
     features = w.shape[-1]
-    found = tuple(reach(d) for d in dims)
-    how = long_cut(found, images, channels, features, groups, x.dtype, low.context.target)
+    reaches = tuple(reach(d) for d in dims)
+    how = long_cut(reaches, images, channels, features, groups, x.dtype, low.context.target)
     source, x_strides, x_offset = adjacent(low, x, 1, "images")
     kernel, w_strides, w_offset = adjacent(low, w, -1, "kernel")
     places = op.result.shape[2:-1]
@@ -119,7 +119,7 @@ def _as_long_sums(low: Lowering, op: Op, dims: list[Window]) -> None:
             images,
             channels,
             features,
-            found,
+            reaches,
             how,
             (*_three(x_strides), x_strides[-1]),
             (w_strides[0], *[0] * (6 - len(w_strides)), *w_strides[1:-1]),

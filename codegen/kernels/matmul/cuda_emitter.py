@@ -140,7 +140,7 @@ class ProductEmitter(ResultEmitter):
         def turn(k0: Value, carried: Values) -> Values:
             *sums, now, free = (c.text for c in carried)
             after = k0 + ahead * depth
-            found = self._fetch(self._least_k(after)) if early else None
+            fetched = self._fetch(self._least_k(after)) if early else None
             if self.asynchronous:
                 self.b.nvvm("llvm.nvvm.cp.async.wait.group", ahead - 1)
             self.b.barrier()
@@ -149,7 +149,7 @@ class ProductEmitter(ResultEmitter):
                     self._copy(after, free)
             self._commit()
             sums = self.multiplier.multiply(now, sums)
-            self._put(found or self._fetch(self._least_k(after)), free)
+            self._put(fetched or self._fetch(self._least_k(after)), free)
             new = [*sums, self._next(now), self._next(free)]
             return [c._replace(text=t) for c, t in zip(carried, new, strict=True)]
 
@@ -168,8 +168,8 @@ class ProductEmitter(ResultEmitter):
         """What else goes into a stage, on its way in registers."""
         return [side.fetch(k0) for side in self.fetched]
 
-    def _put(self, found: list[list[Value]], stage: Word) -> None:
-        for side, values in zip(self.fetched, found, strict=True):
+    def _put(self, fetched: list[list[Value]], stage: Word) -> None:
+        for side, values in zip(self.fetched, fetched, strict=True):
             side.put(values, stage)
 
     def _next(self, stage: Value) -> Value:

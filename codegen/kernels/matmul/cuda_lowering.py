@@ -168,8 +168,8 @@ def _on_the_way(low: Lowering, side: Operand, cut: tuple[int, int, int]) -> Stag
     where: dict[int, Index] = {}
     shape = side.value.shape
     for group, flat in ((side.batch, matrix), (side.outer, of_var(row)), (side.inner, whole)):
-        found = delinearise(flat, tuple(shape[d] for d in group))
-        where.update(zip(group, found, strict=True))
+        along = delinearise(flat, tuple(shape[d] for d in group))
+        where.update(zip(group, along, strict=True))
     p = low.point()
     value = p.at(side.value, tuple(where[d] for d in range(len(shape))))
     array = Array((b.extent, row.extent, length), value.dtype, name="operand")

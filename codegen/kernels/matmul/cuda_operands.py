@@ -237,7 +237,7 @@ class OperandTile:
     def fetch(self, k0: Value) -> list[Value]:
         """This thread's elements of the columns from k0 on, in registers; zeros beyond the ends."""
         e = self.e
-        found = []
+        values = []
         for part in self.parts:
             if self.source.value is not None:
                 value, here = self._computed(part, k0), self._within(part, k0)
@@ -246,8 +246,8 @@ class OperandTile:
                 value = e.b.load(self.unit, source, align=self.width * self.item)
             if here:
                 value = self.e.b.select(here, value, self.zero)
-            found.append(value)
-        return found
+            values.append(value)
+        return values
 
     def _computed(self, part: _Part, k0: Value) -> Value:
         """A unit of what is computed; beyond the end of the sum its last one."""

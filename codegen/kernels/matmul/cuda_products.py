@@ -30,14 +30,14 @@ class Product(Tiled):
     @property
     def reads(self) -> list[Array]:
         own = [*self.computed.values(), *(self.epilogue.stages if self.epilogue else [])]
-        found = [self.matmul.a, self.matmul.b, *(a.array for s in own for a in s.reads)]
-        return [a for a in found if a is not self.matmul.c and a not in self.hidden]
+        arrays = [self.matmul.a, self.matmul.b, *(a.array for s in own for a in s.reads)]
+        return [a for a in arrays if a is not self.matmul.c and a not in self.hidden]
 
     @property
     def writes(self) -> list[Array]:
         own = [s.array for s in self.epilogue.stages] if self.epilogue else []
-        found = [*own, *([self.matmul.c] if self.stored else [])]
-        return [a for a in found if a not in self.hidden]
+        arrays = [*own, *([self.matmul.c] if self.stored else [])]
+        return [a for a in arrays if a not in self.hidden]
 
     @property
     def ops(self) -> tuple[str, ...]:
@@ -58,8 +58,8 @@ class Product(Tiled):
         there = sum(
             a.dtype.itemsize * dot.batch * n * dot.k for a, n in lie if a not in self.computed
         )
-        found = {a.array for s in self.computed.values() for a in s.reads}
-        return there + sum(a.nbytes for a in found)
+        arrays = {a.array for s in self.computed.values() for a in s.reads}
+        return there + sum(a.nbytes for a in arrays)
 
     @property
     def parts(self) -> int:

@@ -125,9 +125,9 @@ def _together(
         if source.guard is not None and not same_for_all(source.guard, lane, env):
             return False
         return wide(source.array, source.flat)
-    found = [(a.array, f) for a, f in _flats(source) if along in variables(f)]
-    size = max((a.size for a, _ in found), default=0)
-    largest = [(a, f) for a, f in found if 2 * a.size > size]
+    moving = [(a.array, f) for a, f in _flats(source) if along in variables(f)]
+    size = max((a.size for a, _ in moving), default=0)
+    largest = [(a, f) for a, f in moving if 2 * a.size > size]
     return bool(largest) and all(
         width * a.dtype.itemsize <= CHUNK and wide(a, f) for a, f in largest
     )
@@ -154,9 +154,9 @@ def _nearness(source: Source, along: Var) -> int:
 
 def _step(flat: Index, along: Var) -> int:
     """The least distance between elements that are read along a loop."""
-    found = [
+    strides = [
         abs(coeff)
         for atom, coeff in flat.terms.items()
         if atom is along or along in variables(Index(0, {atom: 1}))
     ]
-    return min(found, default=0)
+    return min(strides, default=0)

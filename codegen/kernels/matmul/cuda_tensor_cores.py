@@ -95,7 +95,7 @@ class TensorMultiplier:
                 ]
                 for j in range(self.across)
             ]
-        found = []
+        operands = []
         for pair in range(self.across // 2):
             if side.along_k:
                 line = self._sum(self.e.warp_n, self._lane(0, 7), self._lane(4, 1, 8))
@@ -104,8 +104,8 @@ class TensorMultiplier:
                 chunk = self._sum(self._chunks(self.e.warp_n), self._lane(4, 1))
                 place = side.chunk_at(stage, self._lane(0, 15), 16 * step, chunk, 2 * pair)
             four = [self._converted(x) for x in self._matrices(place, not side.along_k)]
-            found += [four[:2], four[2:]]
-        return found
+            operands += [four[:2], four[2:]]
+        return operands
 
     def _chunks(self, elements: Value) -> Value:
         return elements >> 3

@@ -392,8 +392,10 @@ def warpgroup_tiles(
     element = _element(product.matmul, target)
     if not element:
         return []
-    found = [(tile_of(*shape, element), speed) for shape, speed in SHAPES.items()]
-    return [(t, v) for t, v in found if boxed(product, t.m, t.n, element, alignment) is not None]
+    candidates = [(tile_of(*shape, element), speed) for shape, speed in SHAPES.items()]
+    return [
+        (t, v) for t, v in candidates if boxed(product, t.m, t.n, element, alignment) is not None
+    ]
 
 
 def _element(step: Matmul, target: CudaTarget) -> str:

@@ -174,8 +174,8 @@ def _packed_panels(low: Lowering, side: Operand, panel: int) -> View:
     where: dict[int, Index] = {}
     groups = (side.batch, of_var(b)), (side.inner, of_var(q)), (side.outer, column)
     for group, flat in groups:
-        found = delinearise(flat, tuple(value.shape[d] for d in group))
-        where.update(zip(group, found, strict=True))
+        along = delinearise(flat, tuple(value.shape[d] for d in group))
+        where.update(zip(group, along, strict=True))
     p = low.point()
     position = tuple(where[d] for d in range(len(value.shape)))
     if n % panel:
@@ -197,10 +197,10 @@ def _lies_transposed(view: View | None) -> bool:
 
 def view_of(low: Lowering, side: Operand) -> View | None:
     """Where an operand lies, if each group of its dims can be walked as one."""
-    found = strided_view(low, side.value)
-    if found is None:
+    strided = strided_view(low, side.value)
+    if strided is None:
         return None
-    array, strides, offset = found
+    array, strides, offset = strided
     sizes = side.value.shape
     merged = [
         _merge([sizes[d] for d in group], [strides[d] for d in group])

@@ -148,10 +148,10 @@ class ScanEmitter(LaneEmitter):
     # The elements at one step.
 
     def values_here(self) -> list[Word]:
-        found = [""] * self.memory.lanes
+        texts = [""] * self.memory.lanes
         for _ in self.memory.each():
-            found[self.memory.number] = self.exprs.operand(self.stage.value).text
-        return found
+            texts[self.memory.number] = self.exprs.operand(self.stage.value).text
+        return texts
 
     def store_here(self, values: list[Value], valid: Value) -> None:
         for _ in self.memory.each():
@@ -236,10 +236,10 @@ class RowScanEmitter(ScanEmitter):
         order = list(range(len(values)))
         if self.stage.reverse:
             order.reverse()
-        found, total = list(values), None
+        prefixes, total = list(values), None
         for k in order:
-            found[k] = total = self.both(total, values[k])
-        return found
+            prefixes[k] = total = self.both(total, values[k])
+        return prefixes
 
     def _lane_sums(self, total: Value) -> tuple[Value, Value | None]:
         """From each lane's total: that of all lanes, and of those before this one (None: of no lane)."""
@@ -273,10 +273,10 @@ class RowScanEmitter(ScanEmitter):
         self.b.barrier()
         one = lane & warps - 1
         place = turn + one
-        found = self.b.load_elements(
+        partial = self.b.load_elements(
             self.dtype, self.b.in_shared(self.dtype, self.buffer, place), 1
         )
-        sums = self._scan_lanes(found, warps)
+        sums = self._scan_lanes(partial, warps)
         before = self.team.warp.from_lane(sums, self.dtype, self.warp_number - 1)
         none = self.warp_number.eq(0)
         before = self.chosen(none, self.neutral.text, before)
@@ -339,8 +339,8 @@ class ColumnScanEmitter(ScanEmitter):
             bases, ends = self._after_members(number, items[-1], bases)
         for (valid, step), values in zip(steps, items, strict=True):
             self.indices.positions[self.inner] = self.position(step, limit)
-            found = [self.both(base, v) for base, v in zip(bases, values, strict=True)]
-            self.store_here(found, valid)
+            sums = [self.both(base, v) for base, v in zip(bases, values, strict=True)]
+            self.store_here(sums, valid)
         return ends if carry else []
 
     def _after_members(
@@ -364,10 +364,10 @@ class ColumnScanEmitter(ScanEmitter):
             mine = sums
             for m in range(self.team.size):
                 place = top + (k * threads + m * WARP)
-                found = self.b.load_elements(
+                partial = self.b.load_elements(
                     self.dtype, self.b.in_shared(self.dtype, self.buffer, place), 1
                 )
-                sums = self.both(sums, found)
+                sums = self.both(sums, partial)
                 if m + 1 < self.team.size:
                     later = self.team.member > m
                     mine = self.chosen(later, sums, mine)

@@ -146,13 +146,13 @@ def _first_takes_all(low: Lowering, op: Op, count: int, places: int) -> None:
         new = load_inside(source, (*at, *indices(rest)), j)
         return [j + 1, select(eq(to(j), mine), combine(total, new), total)]
 
-    (found,) = loop(
+    (first,) = loop(
         [const(0, I64)], lambda j: compare("lt", j, own) & ne(to(j), mine), lambda j: [j + 1]
     )
     at = element(op, as_index(mine, 0, places - 1), indices(rest))
     old = p.load(array, at, None)
     value = loop([own, old], lambda j, _: compare("lt", j, count), take)[1]
-    low.emit(p, writes(op, array, (k, *rest), value, at, where=eq(found, own)))
+    low.emit(p, writes(op, array, (k, *rest), value, at, where=eq(first, own)))
     low.arrays[op.result] = array
 
 

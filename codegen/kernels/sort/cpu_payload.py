@@ -142,12 +142,12 @@ def _row(
     name: str, sort: Function, vary: Function, pack: Function, scan: Function, bits: int
 ) -> Function:
     f = sort_row(name)
-    found = f.alloca(f"[{2 * MOST_BLOCKS} x i64]", align=8)
+    pairs = f.alloca(f"[{2 * MOST_BLOCKS} x i64]", align=8)
     context = _ROW.allocate(f)
     blocks, length = cut_row(f, f.n)
-    context.store(keys=f.keys, to=found, n=f.n, length=length, kept=0, shift=0)
+    context.store(keys=f.keys, to=pairs, n=f.n, length=length, kept=0, shift=0)
     run_parts(f, vary, context, blocks)
-    kept, shift, exact = _prefix(f, gather_bits(f, found, blocks), bits)
+    kept, shift, exact = _prefix(f, gather_bits(f, pairs, blocks), bits)
     context.store(to=f.scratch, kept=kept, shift=shift)
     run_parts(f, pack, context, blocks)
     f.run(sort, f.scratch, f.target, f.scratch, f.counts, f.n)

@@ -79,7 +79,7 @@ def _median(name: str, keys: _Keys) -> Function:
 
     last = f.n - keys.lanes
     middle = last >> 1
-    found = median(
+    pivot = median(
         *(
             f.load(keys.vector, place, align=keys.size)
             for place in (
@@ -89,9 +89,9 @@ def _median(name: str, keys: _Keys) -> Function:
             )
         )
     )
-    found = median(found, turned(found, 1), turned(found, 2))
-    found = median(found, turned(found, 3), turned(found, 6))
-    f.ret(f.extract(found, 0))
+    pivot = median(pivot, turned(pivot, 1), turned(pivot, 2))
+    pivot = median(pivot, turned(pivot, 3), turned(pivot, 6))
+    f.ret(f.extract(pivot, 0))
     return f
 
 

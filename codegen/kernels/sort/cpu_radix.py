@@ -129,12 +129,12 @@ def _row(
 ) -> Function:
     vary, count, place, move = parts
     f = sort_row(name)
-    found = f.alloca(f"[{2 * MOST_BLOCKS} x i64]", align=8)
+    pairs = f.alloca(f"[{2 * MOST_BLOCKS} x i64]", align=8)
     context = _ROW.allocate(f)
     blocks, length = cut_row(f, f.n)
-    context.store(source=f.keys, to=found, counts=f.counts, n=f.n, length=length, shift=0)
+    context.store(source=f.keys, to=pairs, counts=f.counts, n=f.n, length=length, shift=0)
     run_parts(f, vary, context, blocks)
-    varying = gather_bits(f, found, blocks)
+    varying = gather_bits(f, pairs, blocks)
     # An odd number of passes goes to the target first.
     with f.loop(q=0, odd=f.literal("i1", 0)) as passes:
         odd = passes.odd ^ _digit(varying, passes.q).ne(0)

@@ -91,10 +91,10 @@ def each_block(
         loop.next(loop.b + 1)
 
 
-def gather_bits(f: Function, found: Value, blocks: Value) -> Value:
+def gather_bits(f: Function, pairs: Value, blocks: Value) -> Value:
     """The bits in which any two keys differ, from what is set in any and in all keys of each block."""
     with f.loop(b=0, any=0, all=-1) as loop:
-        place = f.offset(found, loop.b * 2, "i64")
+        place = f.offset(pairs, loop.b * 2, "i64")
         any_here = f.load("i64", place)
         any = loop.any | any_here
         all = loop.all & f.load("i64", place, 1, "i64")

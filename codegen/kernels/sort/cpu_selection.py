@@ -96,7 +96,7 @@ def _window(
 ) -> Function:
     f = sort_row(name)
     size = bits_of(element) // 8
-    found = f.alloca(f"[{2 * MOST_BLOCKS} x i64]", align=8)
+    counts = f.alloca(f"[{2 * MOST_BLOCKS} x i64]", align=8)
     context = fields.allocate(f)
     stride = n // SAMPLE
     with f.loop(s=0) as sample:
@@ -121,10 +121,10 @@ def _window(
         low = f.select(low.eq(middle), middle - 1, low)
         high = f.select(high.eq(middle - 1), middle, high)
     blocks, length = cut_row(f, f.n)
-    context.store(keys=f.keys, to=f.target, n=f.n, length=length, low=low, high=high, counts=found)
+    context.store(keys=f.keys, to=f.target, n=f.n, length=length, low=low, high=high, counts=counts)
     run_parts(f, scan, context, blocks)
     with f.loop(b=0, below=0, got=0) as gather:
-        pair = f.offset(found, gather.b * 2, "i64")
+        pair = f.offset(counts, gather.b * 2, "i64")
         below = gather.below + f.load("i64", pair)
         got_here = f.load("i64", pair, 1, "i64")
         block = f.offset(f.target, gather.b * length, element)

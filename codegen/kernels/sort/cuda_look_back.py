@@ -43,9 +43,9 @@ class LookBackEmitter(ElementEmitter):
             then(start)
         with self.b.when(~first):
             self._show(here, SHOWN, total)
-            found = self._look_back(here)
-            self._show(here, KNOWN, found + total)
-            then(found)
+            before = self._look_back(here)
+            self._show(here, KNOWN, before + total)
+            then(before)
 
     def _show(self, here: Value, state: int, count: Value) -> None:
         """Let the tiles that follow see a count."""

@@ -86,10 +86,10 @@ class RadixEmitter(LookBackEmitter):
         start = self.times(row, words)
 
         def flush(place: Value) -> None:
-            found = self.get_word(self.table, place)
-            with self.b.when(found.ne(0)):
+            count = self.get_word(self.table, place)
+            with self.b.when(count.ne(0)):
                 at = start + self.b.widened(place)
-                self.add(self.in_table(self.counts, at), found, "device")
+                self.add(self.in_table(self.counts, at), count, "device")
 
         self._each_word(words, flush)
 
@@ -149,20 +149,20 @@ class RadixEmitter(LookBackEmitter):
         """Each warp takes a piece of the tile, neighbouring lanes neighbouring elements."""
         items = self.cut.items
         first = self.warp * (WARP * items) + self.lane_number
-        found = []
+        elements = []
         origin = self.base + self.b.widened(start)
         for k in range(items):
             local = first + k * WARP
             inside = local < self.count_here
             place = origin + self.b.widened(local)
-            found.append(self.fetch(inside, place))
-        return found
+            elements.append(self.fetch(inside, place))
+        return elements
 
     def _ranked(self, items: list[Element]) -> list[Value]:
         """For each element, how many of the warp's with its digit come before it."""
         own = self.warp * VALUES
         below = self.b.nvvm("llvm.nvvm.read.ptx.sreg.lanemask.lt")
-        found = []
+        ranks = []
         for item in items:
             digit = self._digit(item, self.shift)
             peers = self._peers(digit)
@@ -174,8 +174,8 @@ class RadixEmitter(LookBackEmitter):
             with self.b.when(before.eq(0)):
                 self.put_word(self.counters, counter, many)
             self.b.nvvm("llvm.nvvm.bar.warp.sync", EVERYBODY)
-            found.append(old + before)
-        return found
+            ranks.append(old + before)
+        return ranks
 
     def _peers(self, digit: Value) -> Word:
         """The lanes that have the same digit."""
@@ -240,9 +240,9 @@ class RadixEmitter(LookBackEmitter):
         mine = self.warp & warps - 1
         total: Word = 0
         for w in range(warps - 1):
-            found = self.get_word(self.scratch, k * warps + w)
+            count = self.get_word(self.scratch, k * warps + w)
             counts = mine > w
-            total = total + self.b.select(counts, found, 0)
+            total = total + self.b.select(counts, count, 0)
         return total
 
     def _spread(self, items: list[Element], ranks: list[Value]) -> None:

@@ -64,7 +64,7 @@ class Select(Tiled):
 
     @property
     def items(self) -> int:
-        """Elements of a thread that takes what it found."""
+        """Elements of a thread that takes what the search left."""
         itemsize = dimensions(self.keys, self.kind)[2]
         return min(HELD_BYTES // itemsize, HELD // 2)
 

@@ -58,7 +58,7 @@ class SelectEmitter(LookBackEmitter):
         self.counts = self.b.parameter(GLOBAL, "counts", align=4)
         self.lane_number = self.tid & WARP - 1
         self.warp = self.tid >> WARP.bit_length() - 1
-        self.scratch, self.found = self.b.shared(U32, 3 * WARPS), self.b.shared(U32, 4)
+        self.scratch, self.answer = self.b.shared(U32, 3 * WARPS), self.b.shared(U32, 4)
 
     # Searching.
 
@@ -147,17 +147,17 @@ class SelectEmitter(LookBackEmitter):
         after = start + total
         here = rank.uge(start)
         with self.b.when(here & rank.ult(after)):
-            found = [own, start, counts[0]]
+            words = [own, start, counts[0]]
             for k, count in enumerate(counts[1:], 1):
                 start = start + counts[k - 1]
                 on = rank.uge(start)
                 new = (own + k, start, count)
-                found = [self.b.select(on, a, b) for a, b in zip(new, found, strict=True)]
-            found[1] = rank - found[1]
-            for k, text in enumerate(found):
-                self.put_word(self.found, k, text)
+                words = [self.b.select(on, a, b) for a, b in zip(new, words, strict=True)]
+            words[1] = rank - words[1]
+            for k, text in enumerate(words):
+                self.put_word(self.answer, k, text)
         self.b.barrier()
-        value, rest, count = (self.get_word(self.found, k) for k in range(3))
+        value, rest, count = (self.get_word(self.answer, k) for k in range(3))
         self.b.barrier()
         return value, rest, count
 
@@ -165,8 +165,8 @@ class SelectEmitter(LookBackEmitter):
         """The sum of the words k that the warps before this one left in `scratch`, and that of all."""
         before, total = self.b.literal("i32", 0), self.b.literal("i32", 0)
         for w in range(WARPS):
-            found = self.get_word(self.scratch, k * WARPS + w)
-            total = total + found
+            word = self.get_word(self.scratch, k * WARPS + w)
+            total = total + word
             if w + 1 < WARPS:
                 on = self.warp > w
                 before = self.b.select(on, total, before)
@@ -226,13 +226,13 @@ class SelectEmitter(LookBackEmitter):
         piece = self.warp * (WARP * step.items)
         first = begin + piece + self.lane_number
         base = self.times(self.b.widened(row), step.n)
-        found = []
+        elements = []
         for k in range(step.items):
             local = first + k * WARP
             inside = local < step.n
             place = base + self.b.widened(local)
-            found.append((inside, self.fetch(inside, place)))
-        return found
+            elements.append((inside, self.fetch(inside, place)))
+        return elements
 
     def _kinds(self, states: list[tuple[Value, Value, Value]]) -> tuple[list[Word], list[Word]]:
         """What elements may be, and where those of a kind begin in the target: the first of those at
@@ -265,15 +265,15 @@ class SelectEmitter(LookBackEmitter):
         high = states[-1][0] if "high" in kinds else ""
         above = key.ugt(low) if low else "true"
         under = key.ult(high) if high else self.b.literal("i1", "true")
-        found = []
+        classes = []
         for kind in kinds:
             if kind == "low":
-                found.append(key.eq(low))
+                classes.append(key.eq(low))
             elif kind == "middle":
-                found.append(above & under)
+                classes.append(above & under)
             else:
-                found.append(above & key.eq(high))
-        return found
+                classes.append(above & key.eq(high))
+        return classes
 
     def _learn(self, tile: Value, part: Value, counts: list[Word]) -> list[Value]:
         """How many elements of each kind come before those of this warp, which has `counts`."""
@@ -290,9 +290,9 @@ class SelectEmitter(LookBackEmitter):
         with self.b.when(self.tid < len(counts)):
             here = self.times(self.b.widened(tile), KINDS)
             here = here + self.b.widened(self.tid)
-            self.before(here, first, 0, total, lambda n: self.put_word(self.found, self.tid, n))
+            self.before(here, first, 0, total, lambda n: self.put_word(self.answer, self.tid, n))
         self.b.barrier()
-        return [self.get_word(self.found, k) + before for k, (before, _) in enumerate(around)]
+        return [self.get_word(self.answer, k) + before for k, (before, _) in enumerate(around)]
 
     # Words.
 

@@ -237,20 +237,20 @@ class SortEmitter(ElementEmitter):
         j = second + (out - split)
         ends = first + m, second + k
         x, y = self.get(self._inside(i)), self.get(self._inside(j))
-        found: list[Element] = []
+        merged: list[Element] = []
         for _ in range(ITEMS):
             more_x, more_y = (at < end for at, end in zip((i, j), ends, strict=True))
             sooner = ~(more_y & self._less(y, x))
             take_x = more_x & sooner
-            found.append(self.chosen(take_x, x, y))
-            if len(found) == ITEMS:
+            merged.append(self.chosen(take_x, x, y))
+            if len(merged) == ITEMS:
                 break
             next_i, next_j = i + 1, j + 1
             new = self.get(self._inside(self.b.select(take_x, next_i, next_j)))
             x, y = self.chosen(take_x, new, x), self.chosen(take_x, y, new)
             i = self.b.select(take_x, next_i, i)
             j = self.b.select(take_x, j, next_j)
-        return found
+        return merged
 
     def _sorted_registers(self, items: list[Element]) -> list[Element]:
         """Neighbours trade places until they are in order, equal ones never."""
