@@ -1,10 +1,10 @@
-"""A convolution as LLVM functions: blocks of places around micro-kernels (see `schedule.conv_plan`).
+"""A convolution as LLVM functions: blocks of positions around micro-kernels (see `schedule.conv_plan`).
 
     void @conv(ptr %ctx, i64 %lo, i64 %hi)      %ctx: x, w, y
 
-does the units lo..hi. A unit copies the window of x that its places cover to a scratch block on the
+does the units lo..hi. A unit copies the window of x that its positions cover to a scratch block on the
 stack, with zeros beyond the edges, so that a micro-kernel finds every operand at a fixed distance from
-the first: the places of a tile differ by constants, its sum runs over taps and channels.
+the first: the positions of a tile differ by constants, its sum runs over taps and channels.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class _Run:
     """One phase at run time: constants if there is one phase, else words of a table."""
 
     def __init__(self, words: Sequence[str]) -> None:
-        self.places, self.taps = words[:3], words[3:6]
-        self.x, self.w, self.y = words[6:9]  # offsets of its first place and tap, in elements
+        self.positions, self.taps = words[:3], words[3:6]
+        self.x, self.w, self.y = words[6:9]  # offsets of its first position and tap, in elements
 
 
 class _Convolution:
@@ -71,9 +71,9 @@ class _Convolution:
         cut = self.cut
         self.blocks = -(-step.channels // cut.channels)
         self.counts = (
-            self.axes[0].places,
-            -(-self.axes[1].places // cut.block_rows),
-            -(-self.axes[2].places // cut.block_columns),
+            self.axes[0].positions,
+            -(-self.axes[1].positions // cut.block_rows),
+            -(-self.axes[2].positions // cut.block_columns),
         )
         if cut.direct:
             self.pitches: tuple[int, ...] = step.x_strides[2:]
@@ -158,12 +158,12 @@ class _Convolution:
     # The scratch block.
 
     def _pack(self, x: str, at: Sequence[str], depth: str) -> None:
-        """Copy the window of x under the block at places `at`, zeros beyond the edges."""
+        """Copy the window of x under the block at positions `at`, zeros beyond the edges."""
         e, (planes, rows, columns) = self.e, self.axes
         starts = [
             e.plus(e.times(i, a.source_step), a.base) for i, a in zip(at, self.axes, strict=True)
         ]
-        left = e.minus(str(rows.places), at[1])
+        left = e.minus(str(rows.positions), at[1])
         count = e.times(e.minus(e.least(left, self.cut.block_rows), "1"), rows.source_step)
         count = e.plus(count, rows.extent(1))
         begin = e.most(e.minus("0", starts[2]), "0")
@@ -188,11 +188,11 @@ class _Convolution:
     def _copy_row(
         self, x: str, start: Sequence[str], target: str, begin: str, end: str, depth: str
     ) -> None:
-        """Places begin..end of one row of the scratch block."""
+        """Positions begin..end of one row of the scratch block."""
         e, step = self.e, self.step
         column = e.plus(start[2], begin)
-        places = zip((start[0], start[1], column), step.x_strides[2:], strict=True)
-        source = self._moved(x, list(places))
+        positions = zip((start[0], start[1], column), step.x_strides[2:], strict=True)
+        source = self._moved(x, list(positions))
         to = self._moved(target, [(begin, self.cut.channels)])
         dense = step.x_strides[4] == step.channels == self.cut.channels
         if dense:
@@ -218,7 +218,7 @@ class _Convolution:
         )
         w = sum(p.tap * s for p, s in zip(phase, self.tap_pitches, strict=True))
         y = sum(p.first * s for p, s in zip(phase, self.step.y_strides[2:], strict=True))
-        return [*(p.places for p in phase), *(p.taps for p in phase), x, w, y]
+        return [*(p.positions for p in phase), *(p.taps for p in phase), x, w, y]
 
     @contextmanager
     def _each_phase(self) -> Iterator[_Run]:
@@ -244,15 +244,15 @@ class _Convolution:
     def _phase(
         self, run: _Run, at: Sequence[str], a: str, w: str, y: str, depth: str, add: str
     ) -> None:
-        """The places of one phase that lie in the block at `at`."""
+        """The positions of one phase that lie in the block at `at`."""
         e, step, cut = self.e, self.step, self.cut
         a = element(e, self.dtype, a, run.x)
         w = element(e, self.dtype, w, run.w)
         y = element(e, self.dtype, y, run.y)
-        rows = e.least(e.minus(run.places[1], at[1]), cut.block_rows)
-        columns = e.least(e.minus(run.places[2], at[2]), cut.block_columns)
-        if run.places[0] != "1" or at[0] != "0":
-            here = e.word(at[0]) < run.places[0]
+        rows = e.least(e.minus(run.positions[1], at[1]), cut.block_rows)
+        columns = e.least(e.minus(run.positions[2], at[2]), cut.block_columns)
+        if run.positions[0] != "1" or at[0] != "0":
+            here = e.word(at[0]) < run.positions[0]
             rows = e.select(here, rows, 0)
         whole, rest = divmod(step.features, cut.panel)
         for panels, features in ((whole, cut.panel), (1, rest)):
@@ -333,12 +333,12 @@ class _Convolution:
             e.at(after)
 
     def _leftovers(self) -> list[int]:
-        """How many places a row of a block may have beyond its whole tiles."""
+        """How many positions a row of a block may have beyond its whole tiles."""
         rests = set()
         for p in self.axes[2].phases:
-            for start in range(0, self.axes[2].places, self.cut.block_columns):
-                places = min(p.places - start, self.cut.block_columns)
-                rests.add(max(places, 0) % self.cut.columns)
+            for start in range(0, self.axes[2].positions, self.cut.block_columns):
+                positions = min(p.positions - start, self.cut.block_columns)
+                rests.add(max(positions, 0) % self.cut.columns)
         return sorted(rests - {0})
 
     # Micro-kernels.
@@ -351,10 +351,10 @@ class _Convolution:
         cut, step = self.cut, self.step
         e = TextEmitter(self.target, cut.lanes)
         _, vertical, horizontal = self.axes
-        places = list(product(range(high), range(wide)))
+        positions = list(product(range(high), range(wide)))
 
         def offsets(rows: int, columns: int) -> list[str]:
-            return [str(i * rows + j * columns) for i, j in places]
+            return [str(i * rows + j * columns) for i, j in positions]
 
         a_rows = [
             element(e, self.dtype, "%a", offset)

@@ -1,8 +1,8 @@
-"""A convolution with few places and many taps as LLVM functions (see `conv_plan.LongCut`).
+"""A convolution with few positions and many taps as LLVM functions (see `conv_plan.LongCut`).
 
     void @conv(ptr %ctx, i64 %lo, i64 %hi)      %ctx: x, w, partial results
 
-does the units lo..hi. A tile holds some images and features of one place; its sum runs over taps and
+does the units lo..hi. A tile holds some images and features of one position; its sum runs over taps and
 channels, x and w being read where they lie. Taps that reach beyond an edge of x are left out.
 """
 
@@ -44,9 +44,9 @@ class _LongConvolution:
         self.e = Whole(target, 1, definitions=definitions)
         self.declarations: set[str] = set()
         self.panels = -(-step.features // self.cut.panel)
-        # partial results: chunk, group, places, image, feature
-        self.place = step.images * step.features
-        self.group = self.place * step.places
+        # partial results: chunk, group, positions, image, feature
+        self.per_position = step.images * step.features
+        self.group = self.per_position * step.positions
         self.chunk = self.group * step.groups
 
     def function(self) -> tuple[str, set[str]]:
@@ -54,9 +54,9 @@ class _LongConvolution:
         self.x, self.w, self.y = (argument(e, i) for i in range(3))
         with loop(e, "%lo", "%hi", 1) as u:
             rest, panel = e.split(u, self.panels if self.cut.split_panels else 1)
-            rest, place = e.split(rest, step.places if self.cut.split_places else 1)
+            rest, position = e.split(rest, step.positions if self.cut.split_positions else 1)
             chunk, group = e.split(rest, step.groups)
-            self._unit(chunk, group, place, panel)
+            self._unit(chunk, group, position, panel)
         e.ret()
         text = f"(ptr noalias %ctx, i64 %lo, i64 %hi) nounwind {{\n{e.code.text()}\n}}\n"
         return text, self.declarations | set(e.declarations)
@@ -64,7 +64,7 @@ class _LongConvolution:
     def _moved(self, base: str, *by: tuple[str, int]) -> Value:
         return moved(self.e, self.dtype, base, by)
 
-    def _unit(self, chunk: str, group: str, place: str, panel: str) -> None:
+    def _unit(self, chunk: str, group: str, position: str, panel: str) -> None:
         e, step, cut = self.e, self.step, self.cut
         x = element(e, self.dtype, self.x, str(step.x_offset))
         x = self._moved(x, (group, step.x_strides[0]))
@@ -84,16 +84,22 @@ class _LongConvolution:
             row = e.times(rows, cut.rows)
             a = self._moved(x, (channel, step.x_strides[5]))
             b = self._moved(w, (channel, step.w_strides[4]))
-            begin, end = (place, e.plus(place, 1)) if cut.split_places else ("0", str(step.places))
+            begin, end = (
+                (position, e.plus(position, 1))
+                if cut.split_positions
+                else ("0", str(step.positions))
+            )
             with steps(e, begin, end, 1) as p:
-                self._place(a, b, self._moved(y, (p, self.place)), p, row, depth, panel)
+                self._position(a, b, self._moved(y, (p, self.per_position)), p, row, depth, panel)
 
-    def _place(self, x: str, w: str, y: str, place: str, row: str, depth: str, panel: str) -> None:
-        """One run of one place: all images, some or all panels of features."""
+    def _position(
+        self, x: str, w: str, y: str, position: str, row: str, depth: str, panel: str
+    ) -> None:
+        """One run of one position: all images, some or all panels of features."""
         e, step, cut = self.e, self.step, self.cut
         depths, heights, widths = step.dims
-        rest, column = e.split(place, len(widths.places))
-        at_depth, at_row = e.split(rest, len(heights.places))
+        rest, column = e.split(position, len(widths.positions))
+        at_depth, at_row = e.split(rest, len(heights.positions))
         in_depth = self._meeting(depths, at_depth)
         in_height = self._meeting(heights, at_row)
         in_width = self._meeting(widths, column)
@@ -124,19 +130,19 @@ class _LongConvolution:
             if rest_:
                 self._images(x, w, y, str(whole), rest_, trips)
 
-    def _meeting(self, dim: Reach, place: str) -> tuple[str, str, str]:
-        """First tap, number of taps and first element of x at a place."""
+    def _meeting(self, dim: Reach, position: str) -> tuple[str, str, str]:
+        """First tap, number of taps and first element of x at a position."""
         e = self.e
-        at = constant_of(place)
+        at = constant_of(position)
         if at is not None:
-            m = dim.places[at]
+            m = dim.positions[at]
             return str(m.tap), str(m.count), str(m.source)
-        words = ", ".join(f"i64 {n}" for m in dim.places for n in (m.tap, m.count, m.source))
-        count = 3 * len(dim.places)
+        words = ", ".join(f"i64 {n}" for m in dim.positions for n in (m.tap, m.count, m.source))
+        count = 3 * len(dim.positions)
         table = e.define(
             "@data", f"private unnamed_addr constant [{count} x i64] [{words}], align 64"
         )
-        row = e.offset(Value("ptr", table), e.word(place), "[3 x i64]")
+        row = e.offset(Value("ptr", table), e.word(position), "[3 x i64]")
         fields = []
         for k in range(3):
             at_word = e.offset(row, k, "i64")

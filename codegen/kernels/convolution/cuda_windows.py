@@ -18,7 +18,7 @@ from ....ir.record import record, replace
 from ...loop_ir.index import Index, Var, of_var
 from ...loop_ir.kernel import Array, Stage
 from ...lowering.lower import Lowering, rule_of, variables
-from ...lowering.lower_windows import Place, prepare
+from ...lowering.lower_windows import WindowElement, prepare
 from ...lowering.pointwise import Pointwise
 from ...math import EXPANSIONS
 from ...scalar import Expr, const, select
@@ -38,16 +38,16 @@ class Moving:
     stride: int
     low: int
     dilation: int
-    places: int
+    positions: int
 
     @property
     def trivial(self) -> bool:
-        return (self.taps, self.stride, self.low) == (1, 1, 0) and self.places == self.size
+        return (self.taps, self.stride, self.low) == (1, 1, 0) and self.positions == self.size
 
     @property
     def overlaps(self) -> bool:
         """Whether an element is read by many windows."""
-        return self.places > 1 and 2 * self.stride < self.taps
+        return self.positions > 1 and 2 * self.stride < self.taps
 
 
 def window_reduction(low: Lowering, op: Op) -> None:
@@ -95,9 +95,9 @@ class _Windows:
         first = max(moving, key=lambda d: (dims[d].stride, d))
         still = [_still(w.size) for w in dims]
         now = [w if d == first else still[d] for d, w in enumerate(dims)]
-        part = Array(tuple(w.places for w in now), array.dtype, name="part")
+        part = Array(tuple(w.positions for w in now), array.dtype, name="part")
         self.fill(part, read, now)
-        still[first] = _still(dims[first].places)
+        still[first] = _still(dims[first].positions)
         rest = [still[d] if d == first else w for d, w in enumerate(dims)]
         self.fill(array, _reading(part), rest)
 
@@ -131,22 +131,22 @@ class _Windows:
     ) -> Expr:
         """The fold over the dims behind those whose tap is chosen."""
         if len(taps) == len(dims):
-            place = Place()
+            element = WindowElement()
             for d, v, k in zip(dims, loops, taps, strict=True):
-                place.add(of_var(v) * d.stride + (k * d.dilation - d.low), d.size)
-            return self._element(p, read, place)
+                element.add(of_var(v) * d.stride + (k * d.dilation - d.low), d.size)
+            return self._element(p, read, element)
         count = dims[len(taps)].taps
         total = self._fold(p, read, dims, loops, (*taps, 0))
         for k in range(1, count):
             total = self._combined(total, self._fold(p, read, dims, loops, (*taps, k)))
         return total
 
-    def _element(self, p: Pointwise, read: Read, place: Place) -> Expr:
-        exists = place.exists
+    def _element(self, p: Pointwise, read: Read, element: WindowElement) -> Expr:
+        exists = element.exists
         if exists is None:
-            return read(p, place.index, None)
+            return read(p, element.index, None)
         p.masks.append(exists)
-        value = read(p, place.index, exists)
+        value = read(p, element.index, exists)
         return select(exists, value, const(self.empty, value.dtype))
 
     def _long(self, array: Array, read: Read, dims: Sequence[Moving], axis: int) -> None:
@@ -158,10 +158,10 @@ class _Windows:
         length = math.isqrt(w.taps)
         count, rest = divmod(w.taps, length)
         far = length * w.dilation
-        starts = (w.places - 1) * w.stride + (count - 1) * far + 1
+        starts = (w.positions - 1) * w.stride + (count - 1) * far + 1
         fold = Moving(w.size, length, 1, w.low, w.dilation, starts)
         now = [fold if d == axis else v for d, v in enumerate(dims)]
-        part = Array(tuple(v.places for v in now), array.dtype, name="part")
+        part = Array(tuple(v.positions for v in now), array.dtype, name="part")
         self._written_out(part, read, now)
         folds = replace(w, size=starts, taps=count, low=0, dilation=far)
         also = None
@@ -174,12 +174,12 @@ class _Windows:
     def _looped(self, array: Array, read: Read, dims: Sequence[Moving], axis: int) -> None:
         """Each window by a loop."""
         loops, k = variables(array.shape), Var("k", dims[axis].taps)
-        place = Place()
+        element = WindowElement()
         for d, (w, v) in enumerate(zip(dims, loops, strict=True)):
             at = of_var(v) * w.stride - w.low
-            place.add(at + of_var(k) * w.dilation if d == axis else at, w.size)
+            element.add(at + of_var(k) * w.dilation if d == axis else at, w.size)
         p = self.low.point()
-        value = self._element(p, read, place)
+        value = self._element(p, read, element)
         stage = Stage(array, (*loops, k), value, "reduce", self.name, len(loops))
         stage.ops, stage.loc = [self.op.name], self.op.loc
         self.low.emit(p, stage)
