@@ -35,31 +35,31 @@ class _Backward(Blocks):
 
     def _unit(self, u: str) -> None:
         e, step = self.e, self.step
-        places = self.places(u)
+        batch = self.batch_indices(u)
         for view, width in ((step.dk, step.depth), (step.dv, step.width)):
-            base = self.at(view, places)
+            base = self.at(view, batch)
             with loop(e, "0", str(step.columns), 1) as j:
                 row = moved(e, self.dtype, base, [(j, view.row)])
                 e.fill(row, 0, width * self.size)
         with steps(e, "0", str(-(-step.rows // self.queries)), 1) as block:
-            self._queries(places, block)
+            self._queries(batch, block)
 
-    def _queries(self, places: Sequence[str], block: str) -> None:
+    def _queries(self, batch: Sequence[str], block: str) -> None:
         e, step = self.e, self.step
         first = e.times(block, self.queries)
         count = e.least(e.minus(str(step.rows), first), self.queries)
-        qt, ctt = self.at(step.qt, places, block), self.at(step.ctt, places, block)
-        q, ct = self.at(step.q, places, first), self.at(step.ct, places, first)
-        lse, share = self.at(step.lse, places, first), self.at(step.share, places, first)
-        dq = self.at(step.dq, places, first)
+        qt, ctt = self.at(step.qt, batch, block), self.at(step.ctt, batch, block)
+        q, ct = self.at(step.q, batch, first), self.at(step.ct, batch, first)
+        lse, share = self.at(step.lse, batch, first), self.at(step.share, batch, first)
+        dq = self.at(step.dq, batch, first)
         bias = ""
         if step.bias is not None:
-            bias = moved(e, self.dtype, self.at(step.bias, places), [(first, 1)])
+            bias = moved(e, self.dtype, self.at(step.bias, batch), [(first, 1)])
         slopes = self.define(self._slopes(), "attention_slopes")
         n = self.queries
         with self.key_blocks(first, count) as (key, keys):
-            k, v = self.at(step.k, places, key), self.at(step.v, places, key)
-            dk, dv = self.at(step.dk, places, key), self.at(step.dv, places, key)
+            k, v = self.at(step.k, batch, key), self.at(step.v, batch, key)
+            dk, dv = self.at(step.dk, batch, key), self.at(step.dv, batch, key)
             self.scores(self.p, k, qt, bias, first, count, key, keys)
             self.product(
                 v, step.v.row, ctt, n, self.dp, n, keys, self.key_counts,

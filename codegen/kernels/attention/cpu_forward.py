@@ -62,7 +62,7 @@ class Blocks:
         self.e.code.start.append(f"  {name} = alloca [{elements * self.size} x i8], align 64")
         return name
 
-    def places(self, u: str) -> list[Value]:
+    def batch_indices(self, u: str) -> list[Value]:
         """The index of a batch element along each dim."""
         indices = []
         for n in reversed(self.step.batch):
@@ -70,9 +70,9 @@ class Blocks:
             indices.append(i)
         return indices[::-1]
 
-    def at(self, view: View, places: Sequence[str], row: str = "0") -> str:
+    def at(self, view: View, batch: Sequence[str], row: str = "0") -> str:
         """The address of a row of a matrix."""
-        by = [*zip(places, view.batch, strict=True), (row, view.row)]
+        by = [*zip(batch, view.batch, strict=True), (row, view.row)]
         base = element(self.e, self.dtype, self.pointers[id(view.array)], str(view.offset))
         return moved(self.e, self.dtype, base, by)
 
@@ -277,15 +277,15 @@ class _Forward(Blocks):
     def _unit(self, u: str) -> None:
         e, step = self.e, self.step
         rest, block = e.split(u, -(-step.rows // self.queries))
-        places = self.places(rest)
+        batch = self.batch_indices(rest)
         first = e.times(block, self.queries)
         count = e.least(e.minus(str(step.rows), first), self.queries)
-        q = self.at(step.q, places, block)
-        k, v = self.at(step.k, places), self.at(step.v, places)
+        q = self.at(step.q, batch, block)
+        k, v = self.at(step.k, batch), self.at(step.v, batch)
         bias = ""
         if step.bias is not None:
-            bias = moved(e, self.dtype, self.at(step.bias, places), [(first, 1)])
-        y = self.at(step.y, places, first)
+            bias = moved(e, self.dtype, self.at(step.bias, batch), [(first, 1)])
+        y = self.at(step.y, batch, first)
         for memory, value in ((self.top, "-inf"), (self.total, "0")):
             for i in self.columns():
                 at = element(e, self.dtype, memory, str(i))
@@ -310,7 +310,7 @@ class _Forward(Blocks):
                 self.p, self.queries, vb, step.v.row, y, step.y.row, count, self.query_counts,
                 keys, step.width, add, adjacent=True,
             )  # fmt: skip
-        lse = self.at(step.lse, places, first)
+        lse = self.at(step.lse, batch, first)
         e.line(
             f"call void @{finish}(ptr {self.top}, ptr {self.total}, ptr {self.factor}, ptr {lse}, "
             f"i64 {count})"

@@ -142,7 +142,7 @@ class AttentionEmitter:
         return at
 
     def shared_at(self, offset: Value, more: int = 0) -> Value:
-        """The place `offset` + `more` bytes into the block's shared memory."""
+        """The address `offset` + `more` bytes into the block's shared memory."""
         return self.b.offset(self.b.offset(self.memory, offset), more)
 
     # Numbers.
@@ -245,32 +245,32 @@ class AttentionEmitter:
 
     # Global memory.
 
-    def matrix(self, view: Matrices, places: Sequence[Word]) -> Value:
+    def matrix(self, view: Matrices, batch: Sequence[Word]) -> Value:
         """The first element of one matrix."""
         at = view.offset
-        for place, stride in zip(places, view.batch, strict=True):
+        for index, stride in zip(batch, view.batch, strict=True):
             if stride:
-                at = at + place * stride
+                at = at + index * stride
         return self.b.element_at(view.array.dtype, self.b.pointers[view.array], at)
 
     def element(self, base: Word, view: Matrices, row: Value, column: Word) -> str:
-        """The place of an element of a matrix."""
+        """The address of an element of a matrix."""
         at = row * view.row
         if view.column:
             at = at + column * view.column
         return self.b.element_at(view.array.dtype, base, at)
 
-    def read(self, view: Matrices, place: Word) -> Value:
+    def read(self, view: Matrices, address: Word) -> Value:
         """An element as a number of the sums' dtype."""
         item = view.array.dtype.itemsize
         if item >= 4:
-            value = self.b.load(SCALAR_TYPES[view.array.dtype], place, align=item)
+            value = self.b.load(SCALAR_TYPES[view.array.dtype], address, align=item)
             return value
         half = "half" if self.step.element == "f16" else "bfloat"
-        value = self.b.load(half, place, align=2)
+        value = self.b.load(half, address, align=2)
         return value.to("fpext", "float")
 
-    def write(self, view: Matrices, place: Word, texts: Sequence[Value]) -> None:
+    def write(self, view: Matrices, address: Word, texts: Sequence[Value]) -> None:
         """Store neighbours: one, or as many as lie side by side, aligned."""
         item, count = view.array.dtype.itemsize, len(texts)
         if item == 2:
@@ -278,16 +278,16 @@ class AttentionEmitter:
             vectors = [self.pair(*padded_texts[k : k + 2]) for k in range(0, count, 2)]
             if count == 1:
                 one = self.b.extract(vectors[0], 0)
-                self.b.store(one, place, align=2)
+                self.b.store(one, address, align=2)
                 return
             for k, vector in enumerate(vectors):
-                at = self.b.offset(place, 4 * k, "i8")
+                at = self.b.offset(address, 4 * k, "i8")
                 self.b.store(vector, at, align=4)
             return
         if count == 1:
-            self.b.store(texts[0], place, align=item)
+            self.b.store(texts[0], address, align=item)
             return
-        self.b.store(self.b.packed(texts), place, align=count * item)
+        self.b.store(self.b.packed(texts), address, align=count * item)
 
     def together(self, view: Matrices, width: int) -> int:
         """How many neighbours of a result are stored at a time."""

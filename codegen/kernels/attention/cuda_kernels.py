@@ -83,8 +83,8 @@ class ForwardEmitter(BlockEmitter):
         held = len(sums) // rows
         y, lse = self.step.results
         parts = self.step.parts > 1
-        places = [self.part, *self.places] if parts else self.places
-        base = self.matrix(lse, places)
+        batch = [self.part, *self.batch_indices] if parts else self.batch_indices
+        base = self.matrix(lse, batch)
         first = self.tid & self.products.lanes - 1
         owner = first.eq(0)
         if self.tile.slices(self.step) > 1:
@@ -109,7 +109,7 @@ class ForwardEmitter(BlockEmitter):
                 mine = owner & there
             with self.b.when(mine):
                 self.write(lse, self.element(base, lse, self.rows[r], 0), [logsum])
-        self.store_sums(y, self.step.width, sums, places)
+        self.store_sums(y, self.step.width, sums, batch)
 
 
 class BackwardEmitter(BlockEmitter):
@@ -124,7 +124,7 @@ class BackwardEmitter(BlockEmitter):
                 rows = [self.indices.least(r, last) for r in rows]
             self.row_shifts, self.row_shares = (
                 [self.read(v, self.element(base, v, r, 0)) for r in rows]
-                for v, base in ((v, self.matrix(v, self.places)) for v in (lse, share))
+                for v, base in ((v, self.matrix(v, self.batch_indices)) for v in (lse, share))
             )
             self.row_shifts = [self._shift(x) for x in self.row_shifts]
         return self.zeros(self.held * len(self.step.sums))
@@ -173,10 +173,10 @@ class BackwardEmitter(BlockEmitter):
 
     def finish(self, values: list[Value]) -> None:
         sums = [self.times(x, self.step.scale) for x in values[: self.held]]
-        self.store_sums(self.step.results[0], self.step.sums[0][1], sums, self.places)
+        self.store_sums(self.step.results[0], self.step.sums[0][1], sums, self.batch_indices)
         if self.step.kind == "keys":
             self.store_sums(
-                self.step.results[1], self.step.sums[1][1], values[self.held :], self.places
+                self.step.results[1], self.step.sums[1][1], values[self.held :], self.batch_indices
             )
 
 

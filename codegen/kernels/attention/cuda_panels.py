@@ -66,11 +66,11 @@ class Panel:
 
     # From memory to shared memory.
 
-    def stand(self, places: Sequence[Word]) -> None:
-        """Find this thread's part of the copies; `places` are the batch's indices."""
+    def stand(self, batch: Sequence[Word]) -> None:
+        """Find this thread's part of the copies; `batch` are the batch's indices."""
         e, view = self.e, self.view
         threads = e.tile.threads
-        self.base = e.matrix(view, places)
+        self.base = e.matrix(view, batch)
         units = -(-self.length * self.item // self.unit)
         per_unit = self.unit // self.item
         self.passes = max(threads // units, 1)  # lines in one pass
@@ -82,13 +82,13 @@ class Panel:
             if self.passes * units < threads:
                 self.mine = thread.ult(self.passes * units)
             self.first = thread // units if self.passes > 1 else 0
-            place = thread % units if units < threads else thread
+            unit = thread % units if units < threads else thread
             if self.passes == 1 and self.mine:
-                place = self.e.b.select(self.mine, thread, 0)
+                unit = self.e.b.select(self.mine, thread, 0)
         else:
-            self.first, place = 0, thread
-        self.column = place * per_unit if per_unit > 1 else place
-        inside = place * self.unit
+            self.first, unit = 0, thread
+        self.column = unit * per_unit if per_unit > 1 else unit
+        inside = unit * self.unit
         row = self.first * self.line
         self.target = row + inside + self.start
         column = e.b.widened(self.column) * view.column
@@ -121,7 +121,7 @@ class Panel:
     def _copy_lines(
         self, row: Value, start: Value, target: Value, mine: Word, inside: Word
     ) -> None:
-        """Units below each other: `row` is the first one's row, `start` its place in memory."""
+        """Units below each other: `row` is the first one's row, `start` its offset in memory."""
         step = self.passes * WRITTEN_OUT
         if self.lines <= 2 * step:
             self._lines(range(0, self.lines, self.passes), 0, row, start, target, mine, inside)
@@ -130,10 +130,10 @@ class Panel:
         def some(first: Value, values: Values) -> Values:
             narrow = self.e.b.narrowed(first)
             below = start + first * self.view.row
-            place = target + narrow * self.line
+            into = target + narrow * self.line
             at = row + first
             lines = range(0, step, self.passes)
-            self._lines(lines, narrow, at, below, place, mine, inside)
+            self._lines(lines, narrow, at, below, into, mine, inside)
             return []
 
         self.e.loops.loop(0, self.lines, step, [], some)
@@ -169,11 +169,11 @@ class Panel:
             source = self.e.b.select(there, source, 0)
         element = SCALAR_TYPES[self.view.array.dtype]
         pointer = self.e.b.offset(self.base, source, element)
-        place = e.shared_at(target)
+        address = e.shared_at(target)
         if self.asynchronous:
             kind = "cg" if self.unit == CHUNK else "ca"
             name = f"llvm.nvvm.cp.async.{kind}.shared.global.{self.unit}"
-            operands: list[Value] = [place, pointer]
+            operands: list[Value] = [address, pointer]
             if there:
                 operands.append(self.e.b.select(there, constant("i32", self.unit), 0))
             e.b.nvvm(f"{name}.s" if there else name, *operands)
@@ -184,7 +184,7 @@ class Panel:
         if there:
             zero = "zeroinitializer" if self.unit > 4 else 0
             value = self.e.b.select(there, value, zero)
-        e.b.store(value, place, align=self.unit)
+        e.b.store(value, address, align=self.unit)
 
     # In shared memory.
 
@@ -196,18 +196,18 @@ class Panel:
         return text
 
     def at(self, stage: Value, offset: Value, lines: int, nbytes: int = 0) -> Value:
-        """The place `lines` lines and some bytes after an offset."""
+        """The address `lines` lines and some bytes after an offset."""
         text = offset + stage
         return self.e.shared_at(text, self.start + lines * self.line + nbytes)
 
-    def load(self, place: Value, count: int) -> list[Value]:
+    def load(self, address: Value, count: int) -> list[Value]:
         """`count` neighbours, as numbers of the sums' dtype."""
         e = self.e
         stored = {"f16": "half", "bf16": "bfloat", "f32": "float", "f64": "double"}[e.step.element]
         if self.item >= 4:
             stored = SCALAR_TYPES[self.view.array.dtype]
         ty = f"<{count} x {stored}>" if count > 1 else stored
-        value = e.b.load(ty, place, align=math.gcd(count * self.item, CHUNK))
+        value = e.b.load(ty, address, align=math.gcd(count * self.item, CHUNK))
         if stored in ("half", "bfloat"):
             wide = f"<{count} x float>" if count > 1 else "float"
             value, ty = value.to("fpext", wide), wide

@@ -142,9 +142,9 @@ class PlainProducts(Products):
             for j in range(self.held_columns):
                 y = right.load(right.at(there, column, 8 * j), n)
                 for r, x in enumerate(xs):
-                    place = r * self.held_columns + j
+                    slot = r * self.held_columns + j
                     for u, v in zip(x, y, strict=True):
-                        totals[place] = self._multiply_add(u, v, totals[place])
+                        totals[slot] = self._multiply_add(u, v, totals[slot])
             return self.e.carried(totals)
 
         values = self.e.loops.loop(0, left.length, n, self.e.carried(sums), step)
@@ -167,8 +167,8 @@ class PlainProducts(Products):
             begin = stage + e.b.narrowed(j) * panel.line
             for line in range(n):
                 for k in range(0, held, n):
-                    place = panel.at(begin, offset, line, 8 * k * panel.item)
-                    ys = panel.load(place, n)
+                    address = panel.at(begin, offset, line, 8 * k * panel.item)
+                    ys = panel.load(address, n)
                     for r, x in enumerate(xs):
                         for c, y in enumerate(ys):
                             totals[r * held + k + c] = self._multiply_add(
@@ -187,17 +187,17 @@ class PlainProducts(Products):
         e = self.e
         for k, text in enumerate(weights):
             r, j = divmod(k, self.held_columns)
-            place = e.shared_at(self.weight_at, self._weight(r, j))
-            e.b.store(text, place, align=self.size)
+            address = e.shared_at(self.weight_at, self._weight(r, j))
+            e.b.store(text, address, align=self.size)
         e.b.nvvm("llvm.nvvm.bar.warp.sync", -1)
 
     def _weight(self, r: int, j: int) -> int:
         """The byte of a weight after this thread's first one."""
         return self.e.weights_at + 4 * r * self.weight_line + 8 * j * self.size
 
-    def _take(self, place: Value) -> list[Value]:
+    def _take(self, address: Value) -> list[Value]:
         ty = f"<{self.neighbours} x {self.sum_type}>"
-        value = self.e.b.load(ty, place, align=16)
+        value = self.e.b.load(ty, address, align=16)
         return [self.e.b.extract(value, k) for k in range(self.neighbours)]
 
     def _multiply_add(self, x: Value, y: Value, z: Value) -> Value:

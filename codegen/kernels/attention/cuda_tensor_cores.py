@@ -117,11 +117,11 @@ class TensorProducts(Products):
     ) -> None:
         """Small matrix i of the rows times the n-th of the columns; `length` sums in a row."""
         name = f"llvm.nvvm.{self.atom.name}"
-        places = [
+        slots = [
             (i * self.tall + r) * length + 2 * n + c for r in range(self.tall) for c in range(2)
         ]
-        new = self.e.b.nvvm(name, *x, *y, *(sums[p] for p in places), fresh=True)
-        for k, p in enumerate(places):
+        new = self.e.b.nvvm(name, *x, *y, *(sums[p] for p in slots), fresh=True)
+        for k, p in enumerate(slots):
             sums[p] = self.e.b.field(new, k)
 
     # Operands.
@@ -135,16 +135,16 @@ class TensorProducts(Products):
                 for k in range(0, atom.k, 4)
                 for r in range(self.tall)
             ]
-        place = panel.at(at, offset, 16 * i, 32 * step)
-        return [self._converted(x) for x in self._matrices(place, False)]
+        address = panel.at(at, offset, 16 * i, 32 * step)
+        return [self._converted(x) for x in self._matrices(address, False)]
 
     def _columns(self, panel: Panel, stage: Value, step: int) -> Iterator[list[Word]]:
         """This thread's part of columns: 8 after the other, step of the sum."""
         atom, offset = self.atom, self.as_columns(panel)
         for n in range(0, self.e.tile.columns, 16 if self.ldmatrix else 8):
             if self.ldmatrix:
-                place = panel.at(stage, offset, n, 32 * step)
-                four = [self._converted(x) for x in self._matrices(place, False)]
+                address = panel.at(stage, offset, n, 32 * step)
+                four = [self._converted(x) for x in self._matrices(address, False)]
                 yield four[:2]
                 yield four[2:]
             else:
@@ -161,8 +161,8 @@ class TensorProducts(Products):
         atom, offset = self.atom, self.as_summed(panel)
         if atom.itemsize == 2:
             for n in range(0, count, 2):
-                place = panel.at(stage, offset, 16 * step, 16 * n)
-                four = [self._converted(x) for x in self._matrices(place, True)]
+                address = panel.at(stage, offset, 16 * step, 16 * n)
+                four = [self._converted(x) for x in self._matrices(address, True)]
                 yield four[:2]
                 yield four[2:]
             return
@@ -192,9 +192,9 @@ class TensorProducts(Products):
             return pair
         return pair.to("bitcast", "i32")
 
-    def _matrices(self, place: Value, turned: bool) -> list[Value]:
+    def _matrices(self, address: Value, turned: bool) -> list[Value]:
         name = f"llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4{'.trans' if turned else ''}.b16.p3"
-        four = self.e.b.nvvm(name, place, fresh=True)
+        four = self.e.b.nvvm(name, address, fresh=True)
         return [self.e.b.field(four, k) for k in range(4)]
 
     def _converted(self, word: Value) -> Value:

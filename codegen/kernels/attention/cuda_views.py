@@ -62,11 +62,11 @@ def result(low: Lowering, value: Value, element: str) -> Matrices:
     dims = variables(value.shape)
     narrow, position = _narrowed(low, value, indices(dims), element)
     if narrow is None:
-        array, dims, place = low.destination(value)
-        flat = linear(place, array.strides)
+        array, dims, index = low.destination(value)
+        flat = linear(index, array.strides)
     else:
-        array, own, place = low.destination(narrow)
-        flat = linear(place, array.strides).substitute(dict(zip(own, position, strict=True)))
+        array, own, index = low.destination(narrow)
+        flat = linear(index, array.strides).substitute(dict(zip(own, position, strict=True)))
     *batch, row, column = (flat.coeff(v) for v in dims)
     return Matrices(array, tuple(batch), row, column, flat.const)
 

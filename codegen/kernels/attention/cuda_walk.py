@@ -25,29 +25,29 @@ class BlockEmitter(AttentionEmitter):
     # Where the block is.
 
     def _stand(self) -> None:
-        """The block's rows, slice and part, and its place in the batch."""
+        """The block's rows, slice and part, and its indices in the batch."""
         step, tile = self.step, self.tile
         q = self.b.block_number()
-        place, down = 0, -(-step.rows // tile.height)
+        index, down = 0, -(-step.rows // tile.height)
         indices = []
         for count in (tile.slices(step), down, step.parts, *reversed(step.batch[1:])):
-            place = q % count if count > 1 else 0
+            index = q % count if count > 1 else 0
             q = q // count if count > 1 else q
-            indices.append(place)
-        slice_, block, self.part, *places = indices
+            indices.append(index)
+        slice_, block, self.part, *batch = indices
         if step.causal and step.kind != "keys":
             block = down - 1 - block  # those with the most work begin first
-        self.places = [q, *reversed(places)] if step.batch else []
+        self.batch_indices = [q, *reversed(batch)] if step.batch else []
         self.first_row = block * tile.height if down > 1 else 0
         self.slice: Word = slice_ * tile.width if tile.slices(step) > 1 else 0
         for panel in self._all_panels:
-            panel.stand(self.places)
+            panel.stand(self.batch_indices)
         for left, right in self.score_panels:  # once, and not in the loops
             self.products.as_rows(left)
             self.products.as_columns(right)
         for panel in self.sum_panels:
             self.products.as_summed(panel)
-        self.bias_base = self.matrix(step.bias, self.places) if step.bias else ""
+        self.bias_base = self.matrix(step.bias, self.batch_indices) if step.bias else ""
         self.rows = [
             self.first_row + self.b.widened(self.products.row(r))
             for r in range(self.products.held_rows)
@@ -267,11 +267,11 @@ class BlockEmitter(AttentionEmitter):
         return self.tile.width
 
     def store_sums(
-        self, view: Matrices, width: int, sums: Sequence[Value], places: Sequence[Word]
+        self, view: Matrices, width: int, sums: Sequence[Value], batch: Sequence[Word]
     ) -> None:
         """Store the sums of this thread's rows."""
         products = self.products
-        base = self.matrix(view, places)
+        base = self.matrix(view, batch)
         held = len(sums) // products.held_rows
         count, n = self.together(view, width), products.neighbours
         whole = (
@@ -289,5 +289,5 @@ class BlockEmitter(AttentionEmitter):
                     if not whole:
                         inside = self.both(there, column < width)
                     with self.b.when(inside) if inside else nullcontext():
-                        place = self.element(base, view, row, column)
-                        self.write(view, place, sums[r * held + j : r * held + j + count])
+                        address = self.element(base, view, row, column)
+                        self.write(view, address, sums[r * held + j : r * held + j + count])

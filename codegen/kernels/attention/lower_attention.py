@@ -142,8 +142,8 @@ def _adjacent_rows(low: Lowering, x: Value) -> View:
 
 
 def _result(low: Lowering, value: Value) -> View:
-    array, dims, place = low.destination(value, adjacent=True)
-    flat = linear(place, array.strides)
+    array, dims, index = low.destination(value, adjacent=True)
+    flat = linear(index, array.strides)
     strides = tuple(flat.coeff(v) for v in dims)
     return View(array, strides[:-2], strides[-2])
 
@@ -153,8 +153,8 @@ def row_products(low: Lowering, y: Value, ct: Value, op: Op) -> Array:
     *kept, last = variables(y.shape)
     array = Array(y.shape[:-1], y.dtype, name="share")
     p = low.point()
-    place: tuple[Index, ...] = tuple(map(of_var, (*kept, last)))
-    value = p.at(y, place) * p.at(ct, place)
+    position: tuple[Index, ...] = tuple(map(of_var, (*kept, last)))
+    value = p.at(y, position) * p.at(ct, position)
     dims: tuple[Var, ...] = (*kept, last)
     low.emit(p, Stage(array, dims, value, "reduce", "sum", len(kept), ops=["dot"], loc=op.loc))
     return array

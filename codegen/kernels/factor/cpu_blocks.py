@@ -79,8 +79,8 @@ class BlockProducts:
         e.b.line(f"%words = alloca [{len(words)} x i64], align 16")
         for position, word in enumerate(words):
             ty = "ptr" if word in ("c", "a", "b") else "i64"
-            place = e.b.offset(Value("ptr", "%words"), position, "i64")
-            e.b.line(f"store {ty} %{word}, ptr {place}, align 8")
+            address = e.b.offset(Value("ptr", "%words"), position, "i64")
+            e.b.line(f"store {ty} %{word}, ptr {address}, align 8")
         work = e.b.word("%m") * "%n" * "%k"
         more = e.b.word("%n") + (self.panel - 1)
         count = more // self.panel
@@ -108,8 +108,8 @@ class BlockProducts:
         e.b.line(f"%edge = alloca [{self.rows * self.panel * size} x i8], align 64")
         for position, word in enumerate("c a b ldc lda brow bcol m n k triangle".split()):
             ty = "ptr" if word in ("c", "a", "b") else "i64"
-            place = e.b.offset(Value("ptr", "%words"), position, "i64")
-            e.b.line(f"%{word} = load {ty}, ptr {place}, align 8")
+            address = e.b.offset(Value("ptr", "%words"), position, "i64")
+            e.b.line(f"%{word} = load {ty}, ptr {address}, align 8")
         with loop(e.b, "%lo", "%hi", 1) as p:
             first = e.b.times(p, self.panel)
             width = e.b.least(e.b.minus("%n", first), self.panel)

@@ -82,11 +82,11 @@ class Factors(BlockProducts):
             mask = e.lanes_below(e.b.minus("%r", c))
             with loop(e.b, "0", "%n", 1) as step:
                 i = step if name == "lower" else e.b.minus(e.b.minus("%n", 1), step)
-                own, place = (
+                own, address = (
                     e.element("%t", e.b.times(i, "%ld")),
                     e.element("%x", e.b.times(i, "%ldx"), c),
                 )
-                begin = e.b.load_elements(self.dtype, place, LANES, mask=mask)
+                begin = e.b.load_elements(self.dtype, address, LANES, mask=mask)
                 lo, hi = ("0", i) if name == "lower" else (e.b.plus(i, 1), "%n")
                 with carrying(e, lo, hi, 1, [(e.vector, begin)]) as (j, (value,), new):
                     other = e.element("%x", e.b.times(j, "%ldx"), c)
@@ -95,12 +95,12 @@ class Factors(BlockProducts):
                 diagonal = e.get(own, i)
                 d = e.b.select(e.b.literal("i1", "%unit"), one, diagonal)
                 quotient = e.b.binary("fdiv", value, e.everywhere(d))
-                e.b.store_elements(self.dtype, quotient, place, LANES, mask=mask)
+                e.b.store_elements(self.dtype, quotient, address, LANES, mask=mask)
 
     # LU
 
     def lu(self) -> str:
-        """P A = L U: L without its diagonal of ones, and U, in the place of A. Row i was swapped with
+        """P A = L U: L without its diagonal of ones, and U, in the memory of A. Row i was swapped with
         row pivots[i], in order. `info` is set to 1 if a pivot is zero."""
         if self.begun("lu"):
             return self.name("lu")
@@ -139,9 +139,9 @@ class Factors(BlockProducts):
                 f"call void {swap}(ptr {left}, i64 %ld, i64 {first}, ptr {more}, i64 {second})"
             )
             with loop(e.b, first, "%n", 1) as j:
-                place = e.b.offset(Value("ptr", "%pivots"), j, "i64")
-                old = e.b.load("i64", place)
-                e.b.store(e.b.word(e.b.plus(old, first)), place)
+                pointer = e.b.offset(Value("ptr", "%pivots"), j, "i64")
+                old = e.b.load("i64", pointer)
+                e.b.store(e.b.word(e.b.plus(old, first)), pointer)
         self.define("lu", "ptr %a, i64 %ld, i64 %m, i64 %n, ptr %pivots, ptr %info", e)
         return self.name("lu")
 
@@ -156,8 +156,8 @@ class Factors(BlockProducts):
                 more = e.b.compare_floats("ogt", absolute, best)
                 new.append(e.b.select(more, absolute, best))
                 new.append(e.b.select(more, i, at))
-            place = e.b.offset(Value("ptr", "%pivots"), j, "i64")
-            e.b.store(e.b.word(at), place)
+            pointer = e.b.offset(Value("ptr", "%pivots"), j, "i64")
+            e.b.store(e.b.word(at), pointer)
             zero = e.b.compare_floats("oeq", best, number(0, self.dtype))
             with e.b.when(zero):
                 e.b.store(e.b.word(1), address("%info"))
@@ -187,8 +187,8 @@ class Factors(BlockProducts):
             return self.name("swap_rows")
         e = LeafEmitter(self.target, self.dtype)
         with loop(e.b, "0", "%k", 1) as i:
-            place = e.b.offset(Value("ptr", "%pivots"), i, "i64")
-            j = e.b.load("i64", place)
+            pointer = e.b.offset(Value("ptr", "%pivots"), i, "i64")
+            j = e.b.load("i64", pointer)
             with e.b.when(e.b.word(i).ne(j)):
                 mine, other = (
                     e.element("%a", e.b.times(i, "%ld")),
@@ -207,7 +207,7 @@ class Factors(BlockProducts):
     # Cholesky
 
     def cholesky(self) -> str:
-        """The first n of m columns of L with L L^T = A, in the place of A's lower half. `info` is set
+        """The first n of m columns of L with L L^T = A, in the memory of A's lower half. `info` is set
         to 1 if A is not positive definite; what comes of it is of no use then."""
         if self.begun("cholesky"):
             return self.name("cholesky")
@@ -270,9 +270,9 @@ class Factors(BlockProducts):
                 e.b.load_elements(self.dtype, e.element(f"%{corner}", str(column * LANES)), LANES)
             )
             inside = e.b.word(column) < "%n"
-            # a column that is not there is read from the first place, and counts as one
-            place = e.b.select(inside, e.b.word(column), 0)
-            root = e.get("%a", e.b.times(place, "%ld"), place)
+            # a column that is not there is read from the first column, and counts as one
+            safe = e.b.select(inside, e.b.word(column), 0)
+            root = e.get("%a", e.b.times(safe, "%ld"), safe)
             roots.append(e.b.select(inside, root, one))
         mask = e.lanes_below("%n")
         with loop(e.b, "%n", "%m", 1) as i:

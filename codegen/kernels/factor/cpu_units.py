@@ -37,8 +37,8 @@ class _Unit:
         arrays = {"work": step.work, "x": step.x, "pivots": step.pivots}
         names = [name for name, array in arrays.items() if array is not None]
         for position, name in enumerate((*names, "status")):
-            place = e.b.offset(Value("ptr", "%ctx"), position, "ptr")
-            e.b.line(f"%{name} = load ptr, ptr {place}, align 8")
+            pointer = e.b.offset(Value("ptr", "%ctx"), position, "ptr")
+            e.b.line(f"%{name} = load ptr, ptr {pointer}, align 8")
         e.b.line("%info = alloca i64, align 8")
         if step.kind == "lu":
             e.b.line(f"%swaps = alloca [{min(step.n, step.r)} x i64], align 8")
@@ -115,7 +115,7 @@ class _Unit:
         self._order(pivots, n, k)
 
     def _order(self, pivots: str, n: int, k: int) -> None:
-        """Swaps in the place of which comes the order of rows that they make."""
+        """Swaps, instead of which comes the order of rows that they make."""
         e = self.e
         swaps = "%swaps"
 
@@ -144,7 +144,7 @@ class _Unit:
                 e.b.store(e.b.word(1), address("%info"))
 
     def _unless_fine(self, out: str, columns: int, apart: int) -> None:
-        """NaN in the place of what could not be computed, and the error site."""
+        """NaN instead of what could not be computed, and the error site."""
         e, step = self.e, self.step
         bad = e.b.load("i64", address("%info")).ne(0)
         with e.b.when(bad):
@@ -152,5 +152,5 @@ class _Unit:
             with loop(e.b, "0", str(step.n), 1) as i, loop(e.b, "0", str(columns), 1) as j:
                 e.put(nan, out, e.b.times(i, apart), j)
             if step.site:
-                place = e.b.offset(Value("ptr", "%status"), 7, "i64")
-                e.b.store(e.b.word(step.site), place)
+                pointer = e.b.offset(Value("ptr", "%status"), 7, "i64")
+                e.b.store(e.b.word(step.site), pointer)

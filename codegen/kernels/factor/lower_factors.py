@@ -98,7 +98,7 @@ def _work(low: Lowering, op: Op) -> Array:
     *lead, m, n = a.shape
     height = m if n <= LEAF else m + SPARE_ROWS
     size = a.dtype.itemsize
-    # An odd number of cache lines: the elements of a column do not compete for places in caches.
+    # An odd number of cache lines: the elements of a column do not compete for the same cache sets.
     pitch = n if n <= NARROW else (-(-n * size // LINE) | 1) * LINE // size
     work = Array((*lead, height, pitch), a.dtype, name="work")
     dims = variables(a.shape)

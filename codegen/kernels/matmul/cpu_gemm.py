@@ -56,7 +56,7 @@ class _Gemm:
         assert column == 1 or row == 1 or step.k == 1, "A has neither rows nor columns side by side"
         self.a_step = column if self.adjacent else row
         if cut.copied:
-            # An odd number of cache lines: neighbours do not compete for the same places in caches.
+            # An odd number of cache lines: neighbours do not compete for the same cache sets.
             length = cut.block if self.adjacent else cut.depth
             self.a_step = (-(-length * self.size // LINE) | 1) * LINE // self.size
         self.panels = panels(step.n, cut.panel)

@@ -75,11 +75,11 @@ def multiply_add(e: TextEmitter, dtype: DType, fused: bool, a: Value, b: Value, 
 
 def element(e: TextEmitter, dtype: DType, base: str, *offsets: str) -> Value:
     """The address `base` moved by element offsets."""
-    place = address(base)
+    pointer = address(base)
     for offset in offsets:
         if offset != "0":
-            place = e.offset(place, offset, SCALAR_TYPES[dtype])
-    return place
+            pointer = e.offset(pointer, offset, SCALAR_TYPES[dtype])
+    return pointer
 
 
 def sum_tile(

@@ -1,7 +1,7 @@
 """Lowering of products of matrices for a GPU: operands as they lie, or computed on the way, or packed.
 
 before: c = tanh(a[:, ::-1] + 1) @ b
-after:  one product, whose left operand is that expression of row and place in the sum (`sources`),
+after:  one product, whose left operand is that expression of row and position in the sum (`sources`),
         if it is not computed too often: each tile of the result computes its own rows of it
 """
 
@@ -155,7 +155,7 @@ def _matmul(
 
 
 def _on_the_way(low: Lowering, side: Operand, cut: tuple[int, int, int]) -> Stage:
-    """An operand as what is computed at each row and place of the sum.
+    """An operand as what is computed at each row and position in the sum.
 
     `cut`: matrices, or else parts of the one sum that there is, and the length of a part.
     """

@@ -1,11 +1,11 @@
 """Tiles of an operand of a product: how a block brings them to shared memory, and where elements are.
 
 A tile lies in shared memory as its operand lies in memory: in *lines* of neighbours, along k or along
-the rows. Lines are made of chunks of 16 bytes, whose places in the line are exchanged from line to line
-(chunk c of line i is at c ^ key(i)), so that threads that read down the lines meet all banks.
+the rows. Lines are made of chunks of 16 bytes, whose positions in the line are exchanged from line to
+line (chunk c of line i is at c ^ key(i)), so that threads that read down the lines meet all banks.
 
-Threads share a tile by *units* of neighbours; each has a few of them, its parts, in the same places of
-every tile. What does not change from tile to tile is computed once, before the first.
+Threads share a tile by *units* of neighbours; each has a few of them, its parts, at the same positions
+of every tile. What does not change from tile to tile is computed once, before the first.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class OperandTile:
     def _positions(
         self, at_row: Value, rows: int, ks: int, mine: Word, first: Value
     ) -> dict[Var, Index]:
-        """A part's row and place in the sum: `step` is known when the tile is, `lane` runs over units.
+        """A part's row and position in the sum: `step` is that of the tile, `lane` runs over units.
 
         Both are counted in units along lines, so that neighbours are known to be neighbours. Where a
         part is not `mine`, but read all the same, it is one at the beginning of the tile.
@@ -227,7 +227,7 @@ class OperandTile:
         name = f"llvm.nvvm.cp.async.{kind}.shared.global.{nbytes}"
         for part in self.parts:
             source, here = self._source(part, k0)
-            target = self._place(part.shared, stage)
+            target = self._address(part.shared, stage)
             operands = [target, source]
             if here:
                 operands.append(e.b.select(here, e.b.literal("i32", nbytes), 0))
@@ -257,9 +257,9 @@ class OperandTile:
         at = dict(part.at)
         if e.uneven:
             unit = self.width if self.along_k else 1
-            place = at[s.k].substitute({self.lane: Index()})
+            first = at[s.k].substitute({self.lane: Index()})
             count = e.end - unit
-            text = e.indices.least(e.indices.value(place), count)
+            text = e.indices.least(e.indices.value(first), count)
             k = Var("k", s.k.extent)
             e.indices.positions[k] = self._units(text) if self.along_k else text
             at[s.k] = _var(k, unit) + (_var(self.lane) if self.along_k else 0)
@@ -282,9 +282,9 @@ class OperandTile:
         """Store what `fetch` has found in a stage of shared memory."""
         e = self.e
         for part, value in zip(self.parts, values, strict=True):
-            place = self._place(part.shared, stage)
+            address = self._address(part.shared, stage)
             with e.b.when(part.mine) if part.mine else nullcontext():
-                e.b.store(value, place, align=self.width * self.item)
+                e.b.store(value, address, align=self.width * self.item)
 
     # In shared memory. Rows, columns and chunks are the sum of a text and a number; numbers have no
     # bit in common with what the texts of chunks may be.
@@ -308,29 +308,29 @@ class OperandTile:
         at = at + chunk * CHUNK
         return at + (self.start + lines * self.line_bytes)
 
-    def _place(self, at: Value, stage: Value) -> Value:
+    def _address(self, at: Value, stage: Value) -> Value:
         e = self.e
         whole = at + stage
         return e.b.offset(e.buffer, whole)
 
     def chunk_at(self, stage: Value, line: Value, lines: int, chunk: Word, chunks: int) -> Value:
-        """The place of a whole chunk."""
-        return self._place(self._in_stage(line, lines, chunk, chunks, 0), stage)
+        """The address of a whole chunk."""
+        return self._address(self._in_stage(line, lines, chunk, chunks, 0), stage)
 
     def element_at(self, stage: Value, row: Value, rows: int, k: Word, ks: int) -> Value:
-        """The place of the element in row + rows and column k + ks; the numbers are whole chunks."""
+        """The address of the element in row + rows and column k + ks; the numbers are whole chunks."""
         line, lines, along, whole = (row, rows, k, ks) if self.along_k else (k, ks, row, rows)
         assert whole % self.chunk == 0, "numbers along a line are multiples of a chunk"
         chunk = along >> self.chunk.bit_length() - 1
         within = (along & self.chunk - 1) * self.item
-        return self._place(self._in_stage(line, lines, chunk, whole // self.chunk, within), stage)
+        return self._address(self._in_stage(line, lines, chunk, whole // self.chunk, within), stage)
 
-    def load(self, place: Value, count: int) -> list[Value]:
+    def load(self, address: Value, count: int) -> list[Value]:
         """`count` neighbours."""
         e = self.e
         ty = f"<{count} x {self.element}>" if count > 1 else self.element
         align = math.gcd(count * self.item, CHUNK)
-        value = e.b.load(ty, place, align=align)
+        value = e.b.load(ty, address, align=align)
         if count == 1:
             return [value]
         return [e.b.extract(value, j) for j in range(count)]
@@ -338,9 +338,9 @@ class OperandTile:
 
 class _Part(NamedTuple):
     """A unit of a thread: whether the thread has it at all ("": surely), whether its row is inside the
-    operand, its column as seen from the thread's first, its place in a stage, and its row and column.
+    operand, its column as seen from the thread's first, its offset in a stage, and its row and column.
 
-    Of copies also: the part of their place in memory that stays as it is, the part that moves from tile
+    Of copies also: the part of their offset in memory that stays as it is, the part that moves from tile
     to tile, and a number; whether a guard must be asked each time.
     """
 

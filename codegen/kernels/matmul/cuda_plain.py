@@ -53,7 +53,7 @@ class PlainMultiplier:
             at = [
                 side.chunk_at(stage, first, i * threads, 0, k // side.chunk) for i in range(count)
             ]
-            rows = [side.load(place, side.chunk) for place in at]
+            rows = [side.load(address, side.chunk) for address in at]
             yield from (list(column) for column in zip(*rows, strict=True))
             return
         width = self._width(side, count)
@@ -61,7 +61,7 @@ class PlainMultiplier:
             at = [
                 side.element_at(stage, first, i * threads, 0, k + j) for i in range(0, count, width)
             ]
-            yield [x for place in at for x in side.load(place, width)]
+            yield [x for address in at for x in side.load(address, width)]
 
     def multiply(self, stage: Value, sums: list[Value]) -> list[Value]:
         sums, chunk = list(sums), self.e.left.chunk

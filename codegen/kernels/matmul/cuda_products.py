@@ -17,7 +17,7 @@ class Product(Tiled):
 
     With a `total`, the matrices of the batch are parts of sums of so many products, the first parts of
     all sums first; the last parts may be shorter than the others. Operands in `computed` are not in
-    memory: a stage over batch, row (or column) and place in the sum says what their elements are.
+    memory: a stage over batch, row (or column) and position in the sum says what their elements are.
     """
 
     matmul: Matmul

@@ -1,4 +1,4 @@
-"""What an operand of a product is: its element in a row and at a place of the sum, as an index says it.
+"""What an operand of a product is: its element in a row and at a position of the sum, by its index.
 
     a matrix that lies in memory        a[batch, row, k] = array[offset + batch * s + row * r + k * t]
     the pixels under a kernel           array[...] where the pixel exists, else 0
@@ -27,7 +27,7 @@ from .cuda_tiles import CHUNK
 
 @record(frozen=False, eq=False)
 class Source:
-    """An operand: element `value` in row `row` of matrix `batch`, at place `k` of the sum.
+    """An operand: element `value` in row `row` of matrix `batch`, at position `k` of the sum.
 
     If elements are copies, `array[flat]`, there is no `value`; zero where `guard` does not hold.
     """

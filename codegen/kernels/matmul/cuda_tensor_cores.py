@@ -70,19 +70,19 @@ class TensorMultiplier:
         """This thread's part of a's rows of small matrix i."""
         side, atom = self.e.left, self.atom
         if not self._by_matrices(side):
-            places = [(8 * r, k) for k in range(0, atom.k, 4) for r in range(atom.m // 8)]
+            offsets = [(8 * r, k) for k in range(0, atom.k, 4) for r in range(atom.m // 8)]
             return [
                 self._element(side, stage, self.e.warp_m, atom.m * i + r, atom.k * step + k)
-                for r, k in places
+                for r, k in offsets
             ]
         if side.along_k:
             line, chunk = self._sum(self.e.warp_m, self._lane(0, 15)), self._lane(4, 1)
-            place = side.chunk_at(stage, line, 16 * i, chunk, 2 * step)
+            address = side.chunk_at(stage, line, 16 * i, chunk, 2 * step)
         else:
             line = self._sum(self._lane(0, 7), self._lane(4, 1, 8))
             chunk = self._sum(self._chunks(self.e.warp_m), self._lane(3, 1))
-            place = side.chunk_at(stage, line, 16 * step, chunk, 2 * i)
-        return [self._converted(x) for x in self._matrices(place, not side.along_k)]
+            address = side.chunk_at(stage, line, 16 * step, chunk, 2 * i)
+        return [self._converted(x) for x in self._matrices(address, not side.along_k)]
 
     def _columns(self, stage: Value, step: int) -> list[list[Word]]:
         """This thread's part of b's columns, of each small matrix."""
@@ -99,20 +99,20 @@ class TensorMultiplier:
         for pair in range(self.across // 2):
             if side.along_k:
                 line = self._sum(self.e.warp_n, self._lane(0, 7), self._lane(4, 1, 8))
-                place = side.chunk_at(stage, line, 16 * pair, self._lane(3, 1), 2 * step)
+                address = side.chunk_at(stage, line, 16 * pair, self._lane(3, 1), 2 * step)
             else:
                 chunk = self._sum(self._chunks(self.e.warp_n), self._lane(4, 1))
-                place = side.chunk_at(stage, self._lane(0, 15), 16 * step, chunk, 2 * pair)
-            four = [self._converted(x) for x in self._matrices(place, not side.along_k)]
+                address = side.chunk_at(stage, self._lane(0, 15), 16 * step, chunk, 2 * pair)
+            four = [self._converted(x) for x in self._matrices(address, not side.along_k)]
             operands += [four[:2], four[2:]]
         return operands
 
     def _chunks(self, elements: Value) -> Value:
         return elements >> 3
 
-    def _matrices(self, place: Value, turned: bool) -> list[Value]:
+    def _matrices(self, address: Value, turned: bool) -> list[Value]:
         name = f"llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4{'.trans' if turned else ''}.b16.p3"
-        four = self.e.b.nvvm(name, place, fresh=True)
+        four = self.e.b.nvvm(name, address, fresh=True)
         return [self.e.b.field(four, k) for k in range(4)]
 
     def _converted(self, word: Value) -> Value:
@@ -129,8 +129,8 @@ class TensorMultiplier:
 
     def _element(self, side: OperandTile, stage: Value, warp: Value, row: int, k: int) -> str:
         first = self._sum(warp, self._lane(2, 7))
-        place = side.element_at(stage, first, row, self._lane(0, 3), k)
-        (value,) = side.load(place, 1)
+        address = side.element_at(stage, first, row, self._lane(0, 3), k)
+        (value,) = side.load(address, 1)
         return self._rounded(value) if self.atom.element == "tf32" else value
 
     # The result.

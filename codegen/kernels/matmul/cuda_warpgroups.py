@@ -109,7 +109,7 @@ class WarpgroupEmitter(ResultEmitter):
 
     def body(self) -> None:
         thread = self.b.thread()
-        self._place_ring()
+        self._allocate_ring()
         with self.b.when(thread.eq(0)):
             for k in range(self.tile.stages):
                 self._initialise(self.full, k, 1)
@@ -121,7 +121,7 @@ class WarpgroupEmitter(ResultEmitter):
         group = self.b.nvvm("llvm.nvvm.shfl.sync.idx.i32", -1, group, 0, 31, fresh=True)
         self._either(group.eq(0), self._produce, lambda: self._consume(group, thread))
 
-    def _place_ring(self) -> None:
+    def _allocate_ring(self) -> None:
         """The ring's first byte, its address in 32 bits, and the barriers."""
         stages = self.tile.stages
         start = self.buffer.to("ptrtoint", "i32")
@@ -133,8 +133,8 @@ class WarpgroupEmitter(ResultEmitter):
         )
 
     def _initialise(self, barriers: Value, number: int, count: int) -> None:
-        place = self._mbarrier(barriers, self.b.literal("i32", number))
-        self.b.nvvm("llvm.nvvm.mbarrier.init.shared", place, count)
+        address = self._mbarrier(barriers, self.b.literal("i32", number))
+        self.b.nvvm("llvm.nvvm.mbarrier.init.shared", address, count)
 
     def _either(
         self, condition: Value, then: Callable[[], None], other: Callable[[], None]
@@ -181,11 +181,11 @@ class WarpgroupEmitter(ResultEmitter):
     def _wait_for(self, barriers: Value, stage: Value, parity: Value) -> None:
         """Until the phase of that parity has ended."""
         again, done = self.b.later("wait"), self.b.later("done")
-        place = self._mbarrier(barriers, stage)
+        address = self._mbarrier(barriers, stage)
         self.b.jump(again)
         self.b.at(again)
         name = "llvm.nvvm.mbarrier.try.wait.parity.scope.cta.space.cta"
-        self.b.branch(self.b.nvvm(name, place, parity, fresh=True), done, again)
+        self.b.branch(self.b.nvvm(name, address, parity, fresh=True), done, again)
         self.b.at(done)
 
     # The producer: one thread of one warp.
@@ -206,22 +206,22 @@ class WarpgroupEmitter(ResultEmitter):
             full = self._mbarrier(self.full, stage)
             announce = "llvm.nvvm.mbarrier.arrive.expect.tx.scope.cta.space.cta"
             self.b.nvvm(announce, full, self.stage_bytes, fresh=True)
-            place = k0
+            k = k0
             if self.product.total:
                 before = self.batch * self.step.k
-                place = before + k0
+                k = before + k0
             base = stage * self.stage_bytes
             for number, first in enumerate((self.m0, self.n0)):
-                self._copy(number, full, base, first, place)
+                self._copy(number, full, base, first, k)
             new = self._next(stage, parity)
             return [c._replace(text=t) for c, t in zip(carried, new, strict=True)]
 
         return self.loops.loop(0, self.end, self.tile.depth, ring, turn)
 
-    def _copy(self, number: int, full: Word, base: Value, first: Value, place: Value) -> None:
-        """Copy the boxes of one operand: rows from `first` on, the sum's places from `place` on."""
+    def _copy(self, number: int, full: Word, base: Value, first: Value, first_k: Value) -> None:
+        """Copy the boxes of one operand: rows from `first` on, the sum's positions from `first_k` on."""
         side = self.sides[number]
-        row, k = self.b.narrowed(first), self.b.narrowed(place)
+        row, k = self.b.narrowed(first), self.b.narrowed(first_k)
         for box, ahead in enumerate(side.boxes):
             at = base + (self.starts[number] + box * side.box_bytes)
             target = self.b.offset(self.ring, at, "i8")
@@ -295,9 +295,9 @@ class WarpgroupEmitter(ResultEmitter):
 
     def _release(self, stage: Value) -> None:
         """One warp is done with a stage."""
-        place = self._mbarrier(self.empty, stage)
+        address = self._mbarrier(self.empty, stage)
         name = "llvm.nvvm.mbarrier.arrive.scope.cta.space.cta"
-        self.b.nvvm(name, place, 1, fresh=True)
+        self.b.nvvm(name, address, 1, fresh=True)
 
     def _multiply(self, stage: Value, sums: list[Value]) -> list[Value]:
         """Begin the products of a stage."""
@@ -308,12 +308,12 @@ class WarpgroupEmitter(ResultEmitter):
         product, each = multiply(form), form.accumulators
         for k in range(0, tile.depth, form.k):
             for i in range(tile.rows):
-                places = [
+                operands = [
                     self._ahead(here[number], self.sides[number].ahead(rows, k))
                     for number, rows in ((0, i * ROWS), (1, 0))
                 ]
                 old = sums[i * each : (i + 1) * each]
-                sums[i * each : (i + 1) * each] = self._given(product, *places, *old)
+                sums[i * each : (i + 1) * each] = self._given(product, *operands, *old)
         self.b.nvvm("llvm.nvvm.wgmma.commit_group.sync.aligned")
         return sums
 
@@ -363,7 +363,7 @@ class WarpgroupEmitter(ResultEmitter):
         return sums
 
     def _turned(self, numbers: list[int], sums: list[Value]) -> list[Value]:
-        """Word t of thread s in the place of word s of thread t, of four threads."""
+        """Word t of thread s instead of word s of thread t, of four threads."""
         words = [sums[k] for k in numbers]
         for bit in (1, 2):
             mine = self.quarter & bit

@@ -130,14 +130,14 @@ def _matmul(
 def _near(rows: int, pitch: int, width: int) -> bool:
     """Whether `rows` pieces of `width` bytes, `pitch` bytes apart, stay in the nearest cache together.
 
-    Pieces that are a multiple of a way apart compete for the same places in it.
+    Pieces that are a multiple of a way apart compete for the same lines of it.
     """
-    places = min(CACHE_BYTES // math.gcd(pitch, CACHE_BYTES) * width, CACHE_BYTES)
-    return rows * pitch <= limits().near_bytes and rows * width <= WAYS * places
+    room = min(CACHE_BYTES // math.gcd(pitch, CACHE_BYTES) * width, CACHE_BYTES)
+    return rows * pitch <= limits().near_bytes and rows * width <= WAYS * room
 
 
 def _scattered(a: View, nbytes: int, n: int) -> bool:
-    """Whether a row of A, of so many bytes, lies in many places, and is read often enough to matter."""
+    """Whether a row of A, of so many bytes, is scattered in memory, and read often enough to matter."""
     return (
         a.inner != 1 and nbytes * abs(a.inner) >= limits().far_bytes and n >= limits().many_columns
     )

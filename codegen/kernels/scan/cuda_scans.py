@@ -134,7 +134,7 @@ class ScanEmitter(LaneEmitter):
         return self.b.select(condition, a, b)
 
     def turns(self, number: Value, count: int) -> Word:
-        """Where in shared memory the tile's values begin: tiles use two places in turns, so that
+        """Where in shared memory the tile's values begin: tiles use two slots in turns, so that
         nobody overwrites what others still read."""
         if self.scan.trips == 1:
             return 0
@@ -142,7 +142,7 @@ class ScanEmitter(LaneEmitter):
         return odd * count
 
     @property
-    def places(self) -> int:
+    def slots(self) -> int:
         return min(self.scan.trips, 2)
 
     # The elements at one step.
@@ -179,7 +179,7 @@ class RowScanEmitter(ScanEmitter):
         piece = self.warp_number * (width * self.scan.items)
         self.start = piece + self.lane_number
         if self.warps > 1:
-            self.buffer = self.b.shared(self.dtype, self.places * self.warps)
+            self.buffer = self.b.shared(self.dtype, self.slots * self.warps)
 
     @property
     def width_of_group(self) -> int:
@@ -266,15 +266,15 @@ class RowScanEmitter(ScanEmitter):
         warps, lane = self.warps, self.lane_number
         turn = self.turns(number, warps)
         with self.b.when(lane.eq(0)):
-            place = turn + self.warp_number
+            slot = turn + self.warp_number
             self.b.store_elements(
-                self.dtype, total, self.b.in_shared(self.dtype, self.buffer, place), 1
+                self.dtype, total, self.b.in_shared(self.dtype, self.buffer, slot), 1
             )
         self.b.barrier()
         one = lane & warps - 1
-        place = turn + one
+        slot = turn + one
         partial = self.b.load_elements(
-            self.dtype, self.b.in_shared(self.dtype, self.buffer, place), 1
+            self.dtype, self.b.in_shared(self.dtype, self.buffer, slot), 1
         )
         sums = self._scan_lanes(partial, warps)
         before = self.team.warp.from_lane(sums, self.dtype, self.warp_number - 1)
@@ -310,7 +310,7 @@ class ColumnScanEmitter(ScanEmitter):
         self.memory.points = [{} for _ in range(lanes)]
         self.start = self.team.member * self.scan.items
         if depth > 1:
-            self.buffer = self.b.shared(self.dtype, self.places * lanes * threads)
+            self.buffer = self.b.shared(self.dtype, self.slots * lanes * threads)
             self.top = group * (depth * WARP) + column
 
     @property
@@ -351,9 +351,9 @@ class ColumnScanEmitter(ScanEmitter):
         turn = self.turns(number, lanes * threads)
         mine = turn + self.b.thread()
         for k, total in enumerate(totals):
-            place = mine + k * threads
+            slot = mine + k * threads
             self.b.store_elements(
-                self.dtype, total, self.b.in_shared(self.dtype, self.buffer, place), 1
+                self.dtype, total, self.b.in_shared(self.dtype, self.buffer, slot), 1
             )
         self.b.barrier()
         top = turn + self.top
@@ -363,9 +363,9 @@ class ColumnScanEmitter(ScanEmitter):
             sums = self.neutral.text if base is None else base
             mine = sums
             for m in range(self.team.size):
-                place = top + (k * threads + m * WARP)
+                slot = top + (k * threads + m * WARP)
                 partial = self.b.load_elements(
-                    self.dtype, self.b.in_shared(self.dtype, self.buffer, place), 1
+                    self.dtype, self.b.in_shared(self.dtype, self.buffer, slot), 1
                 )
                 sums = self.both(sums, partial)
                 if m + 1 < self.team.size:

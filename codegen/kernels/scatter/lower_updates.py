@@ -161,7 +161,7 @@ def _tables(op: Op) -> int:
     """How many tables of their own threads should update; 0: one after the other, in place.
 
     The shapes alone decide, so results do not depend on the threads. The tables are worth it where
-    there are many more updates than places, and their order does not matter but for rounding.
+    there are many more updates than elements, and their order does not matter but for rounding.
     """
     base, update, *index = op.operands
     if (

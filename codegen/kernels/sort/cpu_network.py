@@ -97,9 +97,9 @@ def block_function(name: str, bits: int, registers: int) -> Function:
     for first in range(0, registers * lanes, lanes):
         numbers = vector_constant(element, range(first, first + lanes))
         inside.append(f.compare("ult", numbers, counts))
-        place = f.offset(f.source, first, element)
+        address = f.offset(f.source, first, element)
         targets.append(f.offset(f.to, first, element))
-        keys.append(f.load_masked(place, inside[-1], ones, align))
+        keys.append(f.load_masked(address, inside[-1], ones, align))
     net = _Network(f, keys)
     net.sort()
     net.transpose()

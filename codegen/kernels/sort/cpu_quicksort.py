@@ -81,8 +81,8 @@ def _median(name: str, keys: _Keys) -> Function:
     middle = last >> 1
     pivot = median(
         *(
-            f.load(keys.vector, place, align=keys.size)
-            for place in (
+            f.load(keys.vector, address, align=keys.size)
+            for address in (
                 f.source,
                 f.offset(f.source, middle, keys.element),
                 f.offset(f.source, last, keys.element),
@@ -109,9 +109,9 @@ def _part(name: str, keys: _Keys) -> Function:
         return f.intrinsic("ctpop", word, mask.to("bitcast", word)).zext("i64")
 
     def put(x: Value, front: Value, low: Value, back: Value, high: Value) -> None:
-        places = [f.offset(f.to, at, element) for at in (front, back)]
-        for place, mask in zip(places, (low, high), strict=True):
-            f.store_compressed(x, place, mask, keys.size)
+        addresses = [f.offset(f.to, at, element) for at in (front, back)]
+        for address, mask in zip(addresses, (low, high), strict=True):
+            f.store_compressed(x, address, mask, keys.size)
 
     with f.loop(i=0, l=0) as loop:
         loop.going(loop.i.ult(whole))
@@ -123,12 +123,12 @@ def _part(name: str, keys: _Keys) -> Function:
         front = loop.l + got
         put(x, loop.l, low, f.n - after + front, high)
         loop.next(after, front)
-    place = f.offset(f.source, whole, element)
+    address = f.offset(f.source, whole, element)
     off = (lanes - rest).trunc(word)
     full = rest.eq(0)
     bits = f.literal(word, -1) >> f.select(full, 0, off)
     there = f.select(full, 0, bits).to("bitcast", vector(lanes, "i1"))
-    y = f.load_masked(place, there, f.literal(keys.vector, 0), keys.size)
+    y = f.load_masked(address, there, f.literal(keys.vector, 0), keys.size)
     low = y.ule(pivots) & there
     high = low ^ there
     total = loop.l + count(low)
@@ -197,7 +197,7 @@ _ROW = Fields(source="ptr", to="ptr", starts="ptr", cuts="ptr", target="ptr")
 
 
 class _Segment(NamedTuple):
-    """The m keys from `start` on are at `x`, and their place is `y`."""
+    """The m keys from `start` on are at `x`, and their index is `y`."""
 
     number: Value
     start: Value
@@ -214,9 +214,9 @@ def _each_segment(
     with f.loop(s=f.lo) as loop:
         loop.going(loop.s.ult(f.hi))
         after = loop.s + 1
-        place = f.offset(starts, loop.s, "i64")
-        start = f.load("i64", place)
-        m = f.load("i64", place, 1, "i64") - start
+        address = f.offset(starts, loop.s, "i64")
+        start = f.load("i64", address)
+        m = f.load("i64", address, 1, "i64") - start
         yield _Segment(loop.s, start, m, f.offset(source, start, e), f.offset(to, start, e))
         loop.next(after)
 
@@ -226,8 +226,8 @@ def _cut(name: str, keys: _Keys, median: Function, halves: Function) -> Function
     f = part(f"{name}_cut")
     row = _ROW.load(f)
     with _each_segment(f, row.source, row.to, row.starts, keys.element) as (s, start, m, x, y):
-        place = f.offset(row.cuts, s * 2, "i64")
-        f.store(start, place)
+        address = f.offset(row.cuts, s * 2, "i64")
+        f.store(start, address)
         copy, cut, following = f.later("copy"), f.later("part"), f.later("next", lower="i64")
         f.branch(m.ule(keys.block), copy, cut)
         f.at(copy)
@@ -236,7 +236,7 @@ def _cut(name: str, keys: _Keys, median: Function, halves: Function) -> Function
         f.at(cut)
         f.jump(following, f.run(halves, x, y, m, f.run(median, x, m)))
         (lower,) = f.at(following)
-        f.store(start + lower, place, 1, "i64")
+        f.store(start + lower, address, 1, "i64")
     f.ret()
     return f
 

@@ -27,29 +27,31 @@ class Fields:
 
     def allocate(self, f: Function) -> Context:
         memory = f.alloca(f"[{len(self.types)} x i64]", align=8)
-        places = {name: f.offset(memory, k, "i64") for k, name in enumerate(self.types)}
-        return Context(f, memory, self.types, places)
+        addresses = {name: f.offset(memory, k, "i64") for k, name in enumerate(self.types)}
+        return Context(f, memory, self.types, addresses)
 
     def load(self, f: Function) -> SimpleNamespace:
         """All of them, in a function made by `part`."""
-        places = ((n, t, f.offset(f.ctx, k, "i64")) for k, (n, t) in enumerate(self.types.items()))
-        return SimpleNamespace(**{name: f.load(type, place) for name, type, place in places})
+        addresses = (
+            (n, t, f.offset(f.ctx, k, "i64")) for k, (n, t) in enumerate(self.types.items())
+        )
+        return SimpleNamespace(**{name: f.load(type, address) for name, type, address in addresses})
 
 
 class Context:
     """The fields in memory."""
 
     def __init__(
-        self, f: Function, memory: Value, types: dict[str, str], places: dict[str, Value]
+        self, f: Function, memory: Value, types: dict[str, str], addresses: dict[str, Value]
     ) -> None:
-        self.f, self.memory, self.types, self.places = f, memory, types, places
+        self.f, self.memory, self.types, self.addresses = f, memory, types, addresses
 
     def store(self, **values: Value | Number) -> None:
         for name, value in values.items():
             given = (
                 self.f.literal(self.types[name], value) if not isinstance(value, Value) else value
             )
-            self.f.store(given, self.places[name])
+            self.f.store(given, self.addresses[name])
 
 
 def part(name: str) -> Function:
@@ -94,10 +96,10 @@ def each_block(
 def gather_bits(f: Function, pairs: Value, blocks: Value) -> Value:
     """The bits in which any two keys differ, from what is set in any and in all keys of each block."""
     with f.loop(b=0, any=0, all=-1) as loop:
-        place = f.offset(pairs, loop.b * 2, "i64")
-        any_here = f.load("i64", place)
+        address = f.offset(pairs, loop.b * 2, "i64")
+        any_here = f.load("i64", address)
         any = loop.any | any_here
-        all = loop.all & f.load("i64", place, 1, "i64")
+        all = loop.all & f.load("i64", address, 1, "i64")
         after = loop.b + 1
         loop.repeat(after < blocks, after, any, all)
     return any ^ all
@@ -105,6 +107,6 @@ def gather_bits(f: Function, pairs: Value, blocks: Value) -> Value:
 
 def put_pair(f: Function, pairs: Value, number: Value, first: Value, second: Value) -> None:
     """Two words of a block."""
-    place = f.offset(pairs, number * 2, "i64")
-    f.store(first, place)
-    f.store(second, place, 1, "i64")
+    address = f.offset(pairs, number * 2, "i64")
+    f.store(first, address)
+    f.store(second, address, 1, "i64")

@@ -58,7 +58,7 @@ def _scan(name: str, fields: Fields, element: str, lanes: int) -> Function:
     row = fields.load(f)
     lows, highs = f.splat(row.low, lanes), f.splat(row.high, lanes)
     with each_block(f, row.n, row.length) as (b, start, stop):
-        with f.loop(i=start, below=0, place=start) as loop:
+        with f.loop(i=start, below=0, slot=start) as loop:
             after = loop.i + lanes
             whole = after <= stop
             loop.going(loop.i < stop)
@@ -70,15 +70,15 @@ def _scan(name: str, fields: Fields, element: str, lanes: int) -> Function:
             count = f.intrinsic("ctpop", word, less.to("bitcast", word))
             below = loop.below + count.zext("i64")
             here = ((less | greater).to("bitcast", word) ^ -1) & inside
-            with f.loop(word=here, place=loop.place) as bits:
+            with f.loop(word=here, slot=loop.slot) as bits:
                 bits.going(bits.word.ne(0))
                 lane = f.intrinsic("cttz", word, bits.word, True)
                 y = f.load(element, row.keys, loop.i + lane.zext("i64"), element)
-                f.store(y, row.to, bits.place, element)
-                place = bits.place + 1
-                bits.next(bits.word & bits.word - 1, place)
-            loop.next(after, below, bits.place)
-        put_pair(f, row.counts, b, loop.below, loop.place - start)
+                f.store(y, row.to, bits.slot, element)
+                slot = bits.slot + 1
+                bits.next(bits.word & bits.word - 1, slot)
+            loop.next(after, below, bits.slot)
+        put_pair(f, row.counts, b, loop.below, loop.slot - start)
     f.ret()
     return f
 
@@ -100,8 +100,8 @@ def _window(
     context = fields.allocate(f)
     stride = n // SAMPLE
     with f.loop(s=0) as sample:
-        place = sample.s * stride + sample.s * 7919 % stride
-        x = f.load(element, f.keys, place, element)
+        at = sample.s * stride + sample.s * 7919 % stride
+        x = f.load(element, f.keys, at, element)
         f.store(x, f.target, sample.s, element)
         after = sample.s + 1
         sample.repeat(after < SAMPLE, after)

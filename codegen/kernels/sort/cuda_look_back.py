@@ -112,19 +112,19 @@ class LookBackEmitter(ElementEmitter):
     def put_word(self, memory: Value, at: Value | int, word: Value | int) -> None:
         self.store_word(word, self.b.in_shared(U32, memory, at))
 
-    def load_word(self, place: Value, atomic: bool = False) -> Value:
+    def load_word(self, address: Value, atomic: bool = False) -> Value:
         if atomic:
-            return self.b.load_atomic("i32", place, 'syncscope("device") monotonic')
-        return self.b.load("i32", place, align=4)
+            return self.b.load_atomic("i32", address, 'syncscope("device") monotonic')
+        return self.b.load("i32", address, align=4)
 
-    def store_word(self, word: Word | int, place: Value, atomic: bool = False) -> None:
+    def store_word(self, word: Word | int, address: Value, atomic: bool = False) -> None:
         value = word if isinstance(word, Value) else constant("i32", word)
         if atomic:
-            self.b.store_atomic(value, place, 'syncscope("device") monotonic')
+            self.b.store_atomic(value, address, 'syncscope("device") monotonic')
         else:
-            self.b.store(value, place, align=4)
+            self.b.store(value, address, align=4)
 
-    def add(self, place: Value, word: Value | int, scope: str) -> Value:
+    def add(self, address: Value, word: Value | int, scope: str) -> Value:
         """Add atomically; what was there before."""
         value = word if isinstance(word, Value) else constant("i32", word)
-        return self.b.update_atomic("add", place, value, f'syncscope("{scope}") monotonic')
+        return self.b.update_atomic("add", address, value, f'syncscope("{scope}") monotonic')

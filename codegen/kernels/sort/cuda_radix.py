@@ -64,7 +64,7 @@ class RadixEmitter(LookBackEmitter):
         self.counts = self.b.parameter(GLOBAL, "counts", align=4)
         words = len(plan.shifts) * VALUES
         self.table = self.b.shared(U32, words)
-        self._each_word(words, lambda place: self.put_word(self.table, place, 0))
+        self._each_word(words, lambda entry: self.put_word(self.table, entry, 0))
         self.b.barrier()
         block = self.b.block_number()
         row = block // blocks
@@ -85,23 +85,23 @@ class RadixEmitter(LookBackEmitter):
         self.b.barrier()
         start = self.times(row, words)
 
-        def flush(place: Value) -> None:
-            count = self.get_word(self.table, place)
+        def flush(entry: Value) -> None:
+            count = self.get_word(self.table, entry)
             with self.b.when(count.ne(0)):
-                at = start + self.b.widened(place)
+                at = start + self.b.widened(entry)
                 self.add(self.in_table(self.counts, at), count, "device")
 
         self._each_word(words, flush)
 
     def _each_word(self, count: int, body: Callable[[Value], None]) -> None:
-        """Do something at each of so many places, each of them in one thread."""
+        """Do something at each of so many entries, each of them in one thread."""
         for k in range(0, count, THREADS):
-            place = self.tid + k
+            entry = self.tid + k
             if k + THREADS <= count:
-                body(place)
+                body(entry)
                 continue
-            with self.b.when(place < count):
-                body(place)
+            with self.b.when(entry < count):
+                body(entry)
 
     # Moving.
 
@@ -154,8 +154,8 @@ class RadixEmitter(LookBackEmitter):
         for k in range(items):
             local = first + k * WARP
             inside = local < self.count_here
-            place = origin + self.b.widened(local)
-            elements.append(self.fetch(inside, place))
+            position = origin + self.b.widened(local)
+            elements.append(self.fetch(inside, position))
         return elements
 
     def _ranked(self, items: list[Element]) -> list[Value]:
@@ -189,8 +189,8 @@ class RadixEmitter(LookBackEmitter):
         return peers
 
     def _learn(self, tile: Value, row: Value) -> None:
-        """Set `starts` to where digits begin in the tile, `offsets` to how far from there the places of
-        their elements in the row are, and counters to how many elements the warps before have.
+        """Set `starts` to where digits begin in the tile, `offsets` to how far from there the positions
+        of their elements in the row are, and counters to how many elements the warps before have.
 
         One thread for each value of the digit; the other threads do the same but write nothing.
         """
@@ -198,10 +198,10 @@ class RadixEmitter(LookBackEmitter):
         value = self.tid & VALUES - 1
         owns = self.tid < VALUES
         self.b.barrier()
-        places = [value + w * VALUES for w in range(WARPS)]
+        entries = [value + w * VALUES for w in range(WARPS)]
         total: Word = 0
-        for place in places:
-            total = total + self.get_word(self.counters, place)
+        for entry in entries:
+            total = total + self.get_word(self.counters, entry)
         at = self.times(self.b.widened(row), len(plan.shifts) * VALUES)
         at = at + self.b.widened(value)
         everywhere = self.load_word(self.in_table(self.counts, at))
@@ -209,9 +209,9 @@ class RadixEmitter(LookBackEmitter):
         self.b.barrier()
         with self.b.when(owns):
             before: Word = 0
-            for place in places:
-                own = self.get_word(self.counters, place)
-                self.put_word(self.counters, place, before)
+            for entry in entries:
+                own = self.get_word(self.counters, entry)
+                self.put_word(self.counters, entry, before)
                 before = before + own
         ends = owns & self.lane_number.eq(WARP - 1)
         with self.b.when(ends):
@@ -266,8 +266,8 @@ class RadixEmitter(LookBackEmitter):
             inside = local < self.count_here
             item = self.get(local)
             offset = self.get_word(self.offsets, self._digit(item, self.shift))
-            place = self.base + self.b.widened(offset + local)
-            self.deposit(inside, place, item)
+            position = self.base + self.b.widened(offset + local)
+            self.deposit(inside, position, item)
 
     # Digits and words.
 

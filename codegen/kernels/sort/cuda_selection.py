@@ -96,10 +96,10 @@ class SelectEmitter(LookBackEmitter):
         self.b.barrier()
         for e, table in enumerate(tables):
             for k in range(OWN):
-                place = self.tid + k * THREADS
-                count = self.get_word(table, place)
+                entry = self.tid + k * THREADS
+                count = self.get_word(table, entry)
                 with self.b.when(count.ne(0)):
-                    self.add(self._bin(digit, row, e, place), count, "device")
+                    self.add(self._bin(digit, row, e, entry), count, "device")
 
     def settle(self) -> None:
         """Note what all digits have come to; a block for each row."""
@@ -107,7 +107,7 @@ class SelectEmitter(LookBackEmitter):
             self._state(len(self.step.cuts) - 1, self.b.block_number(), e, "true")
 
     def _state(self, digit: int, row: Value, e: int, notes: Word) -> tuple[Word, Word, Word]:
-        """What is known before a digit is looked at: the digits before it, the place that is looked for
+        """What is known before a digit is looked at: the digits before it, the rank that is looked for
         among the elements that have them, and how many these are. Where it `notes`, the block writes
         that down."""
         step = self.step
@@ -130,11 +130,11 @@ class SelectEmitter(LookBackEmitter):
         return wide, rank, count
 
     def _value_at(self, digit: int, row: Value, e: int, rank: Word) -> tuple[Value, Value, Value]:
-        """The value that a digit has at a place of the sorted elements, the place among those that have
+        """The value that a digit has at a rank of the sorted elements, the rank among those that have
         it too, and how many these are."""
         own = self.tid * OWN
-        places = [self._bin(digit, row, e, own + k) for k in range(OWN)]
-        counts = [self.load_word(place) for place in places]
+        entries = [self._bin(digit, row, e, own + k) for k in range(OWN)]
+        counts = [self.load_word(entry) for entry in entries]
         total = counts[0]
         for count in counts[1:]:
             total = total + count
@@ -214,10 +214,10 @@ class SelectEmitter(LookBackEmitter):
             for k, other in enumerate(moves[1:], 1):
                 on = kind.eq(k)
                 move = self.b.select(on, other, move)
-            place = (rank & (1 << KIND) - 1) + move
+            slot = (rank & (1 << KIND) - 1) + move
             some = rank.ne(-1)
-            wanted = some & place.ult(width)
-            self.deposit(wanted, start + self.b.widened(place), item)
+            wanted = some & slot.ult(width)
+            self.deposit(wanted, start + self.b.widened(slot), item)
 
     def _fetched(self, row: Value, part: Value) -> list[tuple[Value, Element]]:
         """Each warp takes a piece of the tile, neighbouring lanes neighbouring elements."""
@@ -230,8 +230,8 @@ class SelectEmitter(LookBackEmitter):
         for k in range(step.items):
             local = first + k * WARP
             inside = local < step.n
-            place = base + self.b.widened(local)
-            elements.append((inside, self.fetch(inside, place)))
+            position = base + self.b.widened(local)
+            elements.append((inside, self.fetch(inside, position)))
         return elements
 
     def _kinds(self, states: list[tuple[Value, Value, Value]]) -> tuple[list[Word], list[Word]]:
@@ -305,7 +305,7 @@ class SelectEmitter(LookBackEmitter):
         at = self._end(row, e, BINS) + self.step.tables(digit)
         return self.in_table(self.counts, at + self.b.widened(value))
 
-    def _places(self, digit: int, row: Value, e: int) -> list[Value]:
+    def _words(self, digit: int, row: Value, e: int) -> list[Value]:
         at = self._end(row, e, STATE) + self.step.states(digit)
         return [self.in_table(self.counts, at + k) for k in range(STATE)]
 
@@ -316,11 +316,13 @@ class SelectEmitter(LookBackEmitter):
             high = (prefix >> 32).trunc("i32")
             prefix = prefix.trunc("i32")
         texts = (prefix, high, rank, count)
-        for place, text in zip(self._places(digit, row, e), texts, strict=True):
-            self.store_word(text, place)
+        for address, text in zip(self._words(digit, row, e), texts, strict=True):
+            self.store_word(text, address)
 
     def _noted(self, digit: int, row: Value, e: int) -> tuple[Value, Value, Value]:
-        prefix, high, rank, count = (self.load_word(place) for place in self._places(digit, row, e))
+        prefix, high, rank, count = (
+            self.load_word(address) for address in self._words(digit, row, e)
+        )
         if self.word_type == "i64":
             upper = high.zext("i64") << 32
             prefix = upper | prefix.zext("i64")

@@ -29,7 +29,7 @@ Reader = Callable[[Value], Element]
 
 
 class SortPlan(NamedTuple):
-    """`rows` of `n` elements; a block of `threads` sorts segments of `width` places each."""
+    """`rows` of `n` elements; a block of `threads` sorts segments of `width` elements each."""
 
     rows: int
     n: int
@@ -92,12 +92,12 @@ class SortEmitter(ElementEmitter):
         plan = self.layout
         if plan.parts == 1:
             first = self.times(self.b.block_number(), plan.tile // plan.width)
-            places = [self._place_in_rows(first, e) for e in self._striped()]
+            positions = [self._position_in_rows(first, e) for e in self._striped()]
         else:
             row, start = self._part()
-            places = [self._place_in_row(row, start, e) for e in self._striped()]
-        for local, (inside, place) in zip(self._striped(), places, strict=True):
-            self.put(local, self.fetch(inside, place))
+            positions = [self._position_in_row(row, start, e) for e in self._striped()]
+        for local, (inside, position) in zip(self._striped(), positions, strict=True):
+            self.put(local, self.fetch(inside, position))
         self.b.barrier()
         items = self._sorted_registers(self._take())
         passes = (plan.width // ITEMS).bit_length() - 1
@@ -120,8 +120,8 @@ class SortEmitter(ElementEmitter):
         self.b.barrier()
         self._give(items)
         self.b.barrier()
-        for local, (inside, place) in zip(self._striped(), places, strict=True):
-            self.deposit(inside, place, self.get(local))
+        for local, (inside, position) in zip(self._striped(), positions, strict=True):
+            self.deposit(inside, position, self.get(local))
 
     def merge(self) -> None:
         """Merge neighbouring runs of %run elements, which is a multiple of a tile's."""
@@ -148,8 +148,8 @@ class SortEmitter(ElementEmitter):
         for local, on in inside.items():
             left = local < m
             origin = self.b.select(left, from_a, from_b)
-            place = origin + self.b.widened(local)
-            self.put(local, self.fetch(on, place))
+            position = origin + self.b.widened(local)
+            self.put(local, self.fetch(on, position))
         self.b.barrier()
         out = self.smaller(self.tid * ITEMS, total)
         length = plan.tile.bit_length()
@@ -165,27 +165,27 @@ class SortEmitter(ElementEmitter):
     # Where this thread's elements are.
 
     def _striped(self) -> list[Value]:
-        """Places in the tile that threads move: neighbouring threads, neighbouring places."""
+        """Positions in the tile that threads move: neighbouring threads, neighbouring positions."""
         threads = self.layout.threads
         return [self.tid + k * threads for k in range(ITEMS)]
 
     def _part(self) -> tuple[Value, Value]:
-        """The row, and the first place in it, of this block's tile."""
+        """The row, and the first position in it, of this block's tile."""
         block = self.b.block_number()
         row = block // self.layout.parts
         return row, self.times(block % self.layout.parts, self.layout.tile)
 
-    def _place_in_rows(self, first: Value, local: Value) -> tuple[Value, Value]:
-        """Whether the place of a tile of short rows is an element, and which."""
+    def _position_in_rows(self, first: Value, local: Value) -> tuple[Value, Value]:
+        """Whether a position in a tile of short rows is an element, and which."""
         plan = self.layout
         at = local & plan.width - 1
         row = local >> plan.width.bit_length() - 1
         row = first + self.b.widened(row)
         short, known = at < plan.n, row < plan.rows
-        place = self.times(row, plan.n) + self.b.widened(at)
-        return short & known, place
+        position = self.times(row, plan.n) + self.b.widened(at)
+        return short & known, position
 
-    def _place_in_row(self, row: Value, start: Value, local: Value) -> tuple[Value, Value]:
+    def _position_in_row(self, row: Value, start: Value, local: Value) -> tuple[Value, Value]:
         plan = self.layout
         at = start + self.b.widened(local)
         inside = at < plan.n
@@ -205,8 +205,8 @@ class SortEmitter(ElementEmitter):
     ) -> Value:
         """How many of the first `total` merged elements are of the first run.
 
-        The runs begin at the places `first` and `second` of what `read` reads, and have m and k
-        elements. Places are i32, or indices where `bits`, the length of the answer, is a parameter.
+        The runs begin at the positions `first` and `second` of what `read` reads, and have m and k
+        elements. Positions are i32, or indices where `bits`, the length of the answer, is a parameter.
         """
         ty = self.b.index_type if isinstance(bits, Value) else "i32"
         least = total - k
@@ -219,7 +219,7 @@ class SortEmitter(ElementEmitter):
             on = low < high
             middle = low + high >> 1
             mine, other = first + middle, last - middle
-            # Where the search has ended, the places may be outside.
+            # Where the search has ended, the positions may be outside.
             x, y = (read(self.b.select(on, at, first)) for at in (mine, other))
             less = self._less(y, x)
             down, up = (on & c for c in (less, ~less))
@@ -232,7 +232,7 @@ class SortEmitter(ElementEmitter):
     def _merged(
         self, out: Value, split: Value, first: Word, m: Value, second: Value, k: Value
     ) -> list[Element]:
-        """ITEMS elements from place `out` on of two runs in shared memory, m and k long."""
+        """ITEMS elements from position `out` on of two runs in shared memory, m and k long."""
         i = first + split
         j = second + (out - split)
         ends = first + m, second + k
@@ -253,7 +253,7 @@ class SortEmitter(ElementEmitter):
         return merged
 
     def _sorted_registers(self, items: list[Element]) -> list[Element]:
-        """Neighbours trade places until they are in order, equal ones never."""
+        """Neighbours are exchanged until they are in order, equal ones never."""
         items = list(items)
         for turn in range(ITEMS):
             for k in range(turn % 2, ITEMS - 1, 2):
@@ -276,7 +276,7 @@ class SortEmitter(ElementEmitter):
         return [tuple(texts[k : k + parts]) for k in range(0, len(texts), parts)]
 
     def _own(self) -> list[Value]:
-        """Places of the elements that this thread sorts: side by side."""
+        """Positions of the elements that this thread sorts: side by side."""
         first = self.tid * ITEMS
         return [first + k for k in range(ITEMS)]
 
@@ -295,5 +295,5 @@ class SortEmitter(ElementEmitter):
         return self.smaller(left, self.run_length)
 
     def _inside(self, local: Value) -> Value:
-        """A place of the tile: the last one instead of one beyond it."""
+        """A position in the tile: the last one instead of one beyond it."""
         return self.smaller(local, self.layout.tile - 1)

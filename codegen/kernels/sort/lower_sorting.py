@@ -57,8 +57,10 @@ def _sort(low: Lowering, op: Op) -> None:
             low.emit(p, Stage(keys, dims, key, ops=[op.name], loc=op.loc))
         else:
             for half, part in enumerate((position, key)):
-                place = (*at, Index(half))
-                stage = Stage(keys, dims, part, index=place, ops=[op.name], loc=op.loc, whole=False)
+                target_at = (*at, Index(half))
+                stage = Stage(
+                    keys, dims, part, index=target_at, ops=[op.name], loc=op.loc, whole=False
+                )
                 low.emit(p, stage)
     else:
         low.emit(p, Stage(keys, dims, encode(value), ops=[op.name], loc=op.loc))

@@ -119,12 +119,12 @@ class TapeEmitter:
         self.b.store(self.b.word(word), self.heap, offset, align=8)
 
     def _word_at(self, address: Value, offset: int) -> Value:
-        return self.b.load("i64", self._place_at(address, offset), align=8)
+        return self.b.load("i64", self._at(address, offset), align=8)
 
     def _set_word_at(self, address: Value, offset: int, word: Word) -> None:
-        self.b.store(self.b.word(word), self._place_at(address, offset), align=8)
+        self.b.store(self.b.word(word), self._at(address, offset), align=8)
 
-    def _place_at(self, address: Value, offset: int) -> Value:
+    def _at(self, address: Value, offset: int) -> Value:
         base = address.to("inttoptr", GLOBAL)
         return self.b.offset(base, offset, "i8") if offset else base
 
@@ -225,7 +225,7 @@ class TapeEmitter:
         some = self._is_some(here)
         mine = self.b.offset(self.b.pointers[self.values[number]], at, ty)
         with self.b.when(some):
-            base = self._place_at(here, self._offset(number))
+            base = self._at(here, self._offset(number))
             kept = self.b.offset(base, at, ty)
             source, target = (mine, kept) if store else (kept, mine)
             self.b.store(self.b.load(ty, source, align=width), target, align=width)
