@@ -62,7 +62,7 @@ class ColumnEmitter(PointEmitter):
 
     def initial(self, fold: Reduction, nest: Nest) -> Values:
         starts = fold.initial()
-        if isinstance(fold, ArgFold):  # the place of a best element is the member's first
+        if isinstance(fold, ArgFold):  # the index of a best element is the member's first
             rest = math.prod(nest.extents[1:])
             first = self.member * rest
             if starts[1].type == "i64":
@@ -96,8 +96,8 @@ class ColumnEmitter(PointEmitter):
         first = self.member * (WIDTH // depth)
         side = self.column >> depth.bit_length() - 1
         column = first + side
-        place = member * ROW + column
-        total = warp.fold_lanes(fold, self._get(fold, memory, place), depth)
+        slot = member * ROW + column
+        total = warp.fold_lanes(fold, self._get(fold, memory, slot), depth)
         results = [self.b.shared(d, WIDTH) for d in fold.dtypes[-1:]]
         with self.b.when(member.eq(0)):
             self._put(fold, results, total[-1:], column)
@@ -105,16 +105,16 @@ class ColumnEmitter(PointEmitter):
         return fold.result(Operand(self._get(fold, results, self.column)[-1], True))
 
     def _put(
-        self, fold: Reduction, memory: Sequence[Word], texts: Sequence[Value], place: Value
+        self, fold: Reduction, memory: Sequence[Word], texts: Sequence[Value], slot: Value
     ) -> None:
         dtypes = fold.dtypes[-len(memory) :]
         for start, text, dtype in zip(memory, texts, dtypes, strict=True):
-            self.b.store_elements(dtype, text, self.b.in_shared(dtype, start, place), 1)
+            self.b.store_elements(dtype, text, self.b.in_shared(dtype, start, slot), 1)
 
-    def _get(self, fold: Reduction, memory: Sequence[Value], place: Value) -> list[Value]:
+    def _get(self, fold: Reduction, memory: Sequence[Value], slot: Value) -> list[Value]:
         dtypes = fold.dtypes[-len(memory) :]
         return [
-            self.b.load_elements(dtype, self.b.in_shared(dtype, start, place), 1)
+            self.b.load_elements(dtype, self.b.in_shared(dtype, start, slot), 1)
             for start, dtype in zip(memory, dtypes, strict=True)
         ]
 

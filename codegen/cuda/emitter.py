@@ -139,7 +139,7 @@ class ThreadBuilder(TextEmitter):
         return Value(SHARED, name, self)
 
     def in_shared(self, dtype: DType, base: Value, at: Value | int) -> Value:
-        """The place of an element in shared memory; `at` is an i32."""
+        """The address of an element in shared memory; `at` is an i32."""
         return self.offset(base, at, element_type(dtype))
 
     # Errors.

@@ -52,7 +52,7 @@ class LaneMemory(AccessEmitter):
         self.points: list[dict[Array, Operand]] = [self.registers]  # each lane's values
         self.by_points = False  # whether a single lane has values of its own, too
         self.stored: dict[tuple[Value, Index], list[Value]] = {}  # not yet: lanes that go together
-        self.single: list[tuple[DType, Value, Value]] = []  # not yet: value and place
+        self.single: list[tuple[DType, Value, Value]] = []  # not yet: value and address
         self.holds_back = False  # whether stores wait for `flush`
         self.home = {self.pointers[a]: (a, n) for a, n in alignments.items()}
 
@@ -142,10 +142,10 @@ class LaneMemory(AccessEmitter):
             text = text.ne(0)
         return Operand(text, True)
 
-    def one(self, dtype: DType, base: Any, place: Any) -> Value:
+    def one(self, dtype: DType, base: Any, address: Any) -> Value:
         known = self.home.get(base)
         stays = known is not None and known[0] not in self.b.written
-        return self.b.load_elements(dtype, place, 1, stays=stays)
+        return self.b.load_elements(dtype, address, 1, stays=stays)
 
     def write(self, dtype: DType, base: Any, flat: Index, value: Operand) -> None:
         flat = flat.substitute(self.indices.env)
@@ -155,8 +155,8 @@ class LaneMemory(AccessEmitter):
                 text = text.zext("i8")
             self.stored.setdefault((base, flat), []).append(text)
         elif self.holds_back:
-            place = self.b.element_at(dtype, base, self.indices.value(flat))
-            self.single.append((dtype, value.text, place))
+            address = self.b.element_at(dtype, base, self.indices.value(flat))
+            self.single.append((dtype, value.text, address))
         else:
             super().write(dtype, base, flat, value)
 
@@ -167,8 +167,8 @@ class LaneMemory(AccessEmitter):
             dtype = self.home[base][0].dtype
             pointer, memory, align = self._group(dtype, base, flat)
             self.b.store(self.b.packed(texts), pointer, align=align)
-        for dtype, text, place in self.single:
-            self.b.store_elements(dtype, text, place, 1)
+        for dtype, text, address in self.single:
+            self.b.store_elements(dtype, text, address, 1)
         self.stored, self.single = {}, []
 
     def _group(self, dtype: DType, base: Word, flat: Index) -> tuple[Word, Word, int]:
@@ -223,8 +223,10 @@ def same_for_all(expr: Expr, lane: Var, env: Mapping[Var, Index]) -> bool:
             continue
         seen.add(node)
         pending += node.args
-        places = node.attr.index if node.op == "load" else [node.attr] if node.op == "index" else []
-        if any(lane in variables(i.substitute(env)) for i in places):
+        indices = (
+            node.attr.index if node.op == "load" else [node.attr] if node.op == "index" else []
+        )
+        if any(lane in variables(i.substitute(env)) for i in indices):
             return False
         if node.op in ("loop", "var") and loop_variables(node):
             return False

@@ -3,7 +3,7 @@
 A `DeviceProgram` is plain data: it pickles, and holds no LLVM objects and no pointers. Whoever runs it
 allocates memory, assembles `ir` for the device at hand, and carries out `steps` in order on one stream.
 
-**Memory.** A `Ref` names a place: a space, a number in it, and an offset in bytes.
+**Memory.** A `Ref` names a location: a space, a number in it, and an offset in bytes.
 
     input, output   number: position in `inputs` / `outputs`; offset from the array's first element
     arena           scratch memory of `arena_bytes`, 256-byte aligned, contents undefined at the start
@@ -47,7 +47,7 @@ Grid = tuple[int, int, int]
 
 
 class Ref(NamedTuple):
-    """A place in device memory: `offset` bytes into number `number` of `space` (0 where it has one)."""
+    """Device memory: `offset` bytes into number `number` of `space` (0 where it has one)."""
 
     space: Space
     number: int = 0
@@ -156,7 +156,7 @@ class Gemm:
 
 @record
 class Copy:
-    """Copy `nbytes` bytes from one place on the device to another; they do not overlap."""
+    """Copy `nbytes` bytes from one location on the device to another; they do not overlap."""
 
     target: Ref
     source: Ref
@@ -183,7 +183,7 @@ class If:
 
 @record
 class Carry:
-    """Two buffers of a loop that trade places at each trip.
+    """Two buffers of a loop that are exchanged at each iteration.
 
     When the loop starts, the slot `now` is `home` and the slot `next` is `spare`; the initial value is
     in `home`. After each trip the two slots trade their addresses (or the contents of `next` are copied
@@ -252,8 +252,8 @@ class TapeNew:
 
 @record
 class TapePush:
-    """Put a record, copies of `values` (places and bytes), on the tape whose handle is at `handle`; on
-    a new one, whose handle is put there, if that is 0. A host that does it waits for the handle."""
+    """Put a record, copies of `values` (locations and bytes), on the tape whose handle is at `handle`;
+    on a new one, whose handle is put there, if that is 0. A host that does it waits for the handle."""
 
     handle: Ref
     values: tuple[tuple[Ref, int], ...]
@@ -303,7 +303,7 @@ def without_outputs(program: DeviceProgram) -> DeviceProgram:
 
 
 def moved_in(step: Step, space: str, first: int) -> Step:
-    """A step whose places in one space are inputs, from number `first` on."""
+    """A step whose locations in one space are inputs, from number `first` on."""
 
     def moved(argument: Argument) -> Any:
         if isinstance(argument, TensorMap):

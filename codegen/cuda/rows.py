@@ -122,7 +122,7 @@ class RowEmitter(LaneEmitter):
         return step(stop, values, True) if whole < passes else values
 
     def _starts(self, folds: list[Reduction | None], loops: tuple[Var, ...], last: Var) -> Values:
-        """What accumulators start from. The place of a best element is that of the thread's first."""
+        """What accumulators start from. The index of a best element is that of the thread's first."""
         starts: Values = []
         for fold in folds:
             if fold is None:

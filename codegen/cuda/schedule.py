@@ -34,8 +34,8 @@ LONG = 400  # nodes of all lanes together, up to which a thread takes several po
 THREADS = 256  # in a block
 ROW_THREADS = 128  # in a block of several teams
 MOST_THREADS = 1024
-TABLE_BYTES = 24 << 10  # of shared memory for the tables of a block that scatters to few places
-UPDATES = 32  # for each of those places, from which such tables are worth their handing over
+TABLE_BYTES = 24 << 10  # of shared memory for the tables of a block that scatters to few slots
+UPDATES = 32  # for each of those slots, from which such tables are worth their handing over
 SIDE = 32  # of the squares that are turned over
 HELD_BYTES = 64  # of a row that a thread has in registers, for each array
 UNROLLED = 2000  # operations of a thread on its part of a row, up to which they are written out
@@ -43,7 +43,7 @@ UNROLLED = 2000  # operations of a thread on its part of a row, up to which they
 
 @record
 class Row:
-    """How a row kernel is run: `team` threads for a row. `unrolled`: each element has a place in the
+    """How a row kernel is run: `team` threads for a row. `unrolled`: each element has a register in the
     program, so that `held` arrays stay in the registers of the threads that made their elements.
     `passed` arrays go from nest to nest through memory.
     """
@@ -74,7 +74,7 @@ class Schedule:
     flops: int = 0
     row: Row | None = None
     depth: int = 1  # threads to a point, of a column kernel
-    tables: int = 0  # in the shared memory of each block, of a kernel that scatters to few places
+    tables: int = 0  # in the shared memory of each block, of a kernel that scatters to few slots
     cross: Var | None = None  # some arrays are contiguous along this loop,
     turned: list[Expr] = field(default_factory=list)  # which these loads read (see `transposes`)
     scan: ScanPlan | None = None
@@ -238,7 +238,7 @@ def counts(stage: Stage) -> bool:
 
 
 def _plan_tables(kernel: Kernel, own: Signature, plan: Schedule, target: CudaTarget) -> None:
-    """Tables of their own for blocks, where many updates go to few places."""
+    """Tables of their own for blocks, where many updates go to few slots."""
     stage = kernel.stages[0]
     if stage.action != "scatter" or stage.op == "set" or stage.where is not None:
         return
@@ -397,8 +397,8 @@ def _flats(
     """Every access of arrays in memory, as offset from where the array's pointer points."""
     for stage in nest.stages:
         accesses = [load.attr for load in loads(stage.value) if not load.args]
-        places = [(access.array, access.index) for access in accesses]
-        for array, index in (*places, (stage.array, stage.index)):
+        accessed = [(access.array, access.index) for access in accesses]
+        for array, index in (*accessed, (stage.array, stage.index)):
             if array not in kernel.local:
                 flat = linear(index, array.strides, -own.origins[array])
                 yield array, flat.substitute(env)

@@ -68,14 +68,14 @@ class Team:
         warps = self.size // WARP
         lane = self.b.thread() & WARP - 1
         warp = self.b.thread() >> WARP.bit_length() - 1
-        places = [self.b.shared(d, warps) for d in fold.dtypes]
+        buffers = [self.b.shared(d, warps) for d in fold.dtypes]
         with self.b.when(lane.eq(0)):
-            for place, text, dtype in zip(places, texts, fold.dtypes, strict=True):
-                self.b.store_elements(dtype, text, self.b.in_shared(dtype, place, warp), 1)
+            for buffer, text, dtype in zip(buffers, texts, fold.dtypes, strict=True):
+                self.b.store_elements(dtype, text, self.b.in_shared(dtype, buffer, warp), 1)
         self.b.barrier()
         here = lane & warps - 1
         parts = [
-            self.b.load_elements(dtype, self.b.in_shared(dtype, place, here), 1)
-            for place, dtype in zip(places, fold.dtypes, strict=True)
+            self.b.load_elements(dtype, self.b.in_shared(dtype, buffer, here), 1)
+            for buffer, dtype in zip(buffers, fold.dtypes, strict=True)
         ]
         return self.warp.fold_lanes(fold, parts, warps)

@@ -44,8 +44,8 @@ class TransposeEmitter(LaneEmitter):
             self._stand(cross, self.column, last, row)
             for expr, memory in squares.items():
                 value = self.exprs.operand(expr)
-                place = self.b.in_shared(expr.dtype, memory, self._in_square(row, self.column))
-                self.b.store_elements(expr.dtype, value.text, place, 1)
+                address = self.b.in_shared(expr.dtype, memory, self._in_square(row, self.column))
+                self.b.store_elements(expr.dtype, value.text, address, 1)
             self.exprs.forget()
         self.b.barrier()
         self.memory.brought = {
@@ -79,11 +79,11 @@ class TransposeEmitter(LaneEmitter):
         return valid
 
     def _in_square(self, row: Value, column: Value) -> Value:
-        """A place in a square, whose rows are one element longer, so that columns are in many banks."""
+        """A position in a square whose rows are one element longer: columns are in many banks."""
         start = row * (SIDE + 1)
         return start + column
 
     def _turned(self, memory: Value, dtype: DType) -> Operand:
         """An element of a square at the point at hand."""
-        place = self.b.in_shared(dtype, memory, self._in_square(self.column, self.row))
-        return Operand(self.b.load_elements(dtype, place, 1), True)
+        address = self.b.in_shared(dtype, memory, self._in_square(self.column, self.row))
+        return Operand(self.b.load_elements(dtype, address, 1), True)

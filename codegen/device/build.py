@@ -1,4 +1,4 @@
-"""A lowered program as steps of a `DeviceProgram`: kernels emitted, arrays as places in memory."""
+"""A lowered program as steps of a `DeviceProgram`: kernels emitted, arrays as locations in memory."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class ProgramBuilder:
         features = max((row.features for row in rows), default="")
         return f"sm_{max((row.sm for row in rows), default=75)}{features}"
 
-    # Places.
+    # Memory.
 
     def ref(self, array: Array, offset: int = 0) -> Ref:
         """Where an array is, `offset` bytes on."""
@@ -86,7 +86,7 @@ class ProgramBuilder:
             case "input" | "output":
                 return Ref(array.kind, array.position, offset + array.start * array.dtype.itemsize)
             case "temp":
-                assert array.offset >= 0, f"{array!r} has no place in the arena"
+                assert array.offset >= 0, f"{array!r} has no offset in the arena"
                 return Ref("arena", 0, array.offset + offset)
             case "const":
                 return Ref(
@@ -145,7 +145,7 @@ class ProgramBuilder:
         return self.chooser.choose(family, what, ways, trial)
 
     def function(self, hint: str, text: str, entry: Entry) -> str:
-        """The name of a kernel whose text has NAME in its place: equal ones are one."""
+        """The name of a kernel whose text has NAME instead: equal ones are one."""
         known = self.texts.get(text)
         if known is None:
             name = f"{hint}_{len(self.texts)}"
@@ -247,7 +247,7 @@ class ProgramBuilder:
         tile = self.chosen("product", what, tiles, lambda b, tile: [b.multiplied(step, tile)])
         launch = self.multiplied(step, tile)
         step.name = dot.name = name = launch.kernel
-        places = dot.batch * dot.m * dot.n
+        elements = dot.batch * dot.m * dot.n
         self.note(
             KernelReport(
                 name=name,
@@ -255,7 +255,7 @@ class ProgramBuilder:
                 extents=(dot.batch, dot.m, dot.n, dot.k),
                 bytes_read=step.bytes_read,
                 bytes_written=sum(a.nbytes for a in dict.fromkeys(step.writes)),
-                flops=2 * places * dot.k,
+                flops=2 * elements * dot.k,
                 parallel=True,
                 note=tile.note + self.how_chosen,
                 locs=(dot.loc,) if dot.loc is not None else (),
@@ -397,7 +397,7 @@ class ProgramBuilder:
     def _carries(
         self, carries: Sequence[lowered.Carry]
     ) -> tuple[list[device.Step], tuple[device.Carry, ...]]:
-        """The copies before a loop, and the carries whose buffers trade places."""
+        """The copies before a loop, and the carries whose buffers are exchanged."""
         before: list[device.Step] = []
         trading = []
         for carry in carries:

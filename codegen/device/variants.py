@@ -28,8 +28,8 @@ def variants(
 ) -> Iterator[Schedule]:
     """Schedules that do the same as `best`.
 
-    None where trips of loops, or places, depend on what is in memory: what a trial finds there may keep
-    it busy for ever, or all of it at one place.
+    None where iterations of loops, or indices, depend on what is in memory: what a trial finds there may
+    keep it busy for ever, or all of it at one element.
     """
     if best.cross is not None or scatters(best) or any(v.loops for v in best.surveys.values()):
         return
@@ -81,7 +81,7 @@ def _rows(
         if not 1 <= team <= MOST_THREADS:
             continue
         other = row_of(kernel, target, team)
-        # What passes from nest to nest through memory has its place there already.
+        # What passes from nest to nest through memory has memory of its own already.
         if other is None or (other.held, other.passed) != (row.held, row.passed):
             continue
         plan = replace(best, row=other)

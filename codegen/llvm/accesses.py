@@ -90,15 +90,15 @@ class AccessEmitter:
         pointers = self.b.element_at(dtype, base, self.indices.vector(flat))
         return Operand(self._gather(dtype, pointers, mask), False)
 
-    def one(self, dtype: DType, base: Any, place: Any) -> Value:
+    def one(self, dtype: DType, base: Any, address: Any) -> Value:
         """One element of what begins at `base`."""
-        return self.b.load_elements(dtype, place, 1)
+        return self.b.load_elements(dtype, address, 1)
 
     def write(self, dtype: DType, base: str, flat: Index, value: Operand) -> None:
         flat = flat.substitute(self.indices.env)
         if self.indices.is_uniform(flat):
             if not value.uniform:
-                raise AssertionError("a value that differs between lanes is stored to one place")
+                raise AssertionError("a value that differs between lanes is stored to one element")
             self.b.store_elements(
                 dtype, value.text, self.b.element_at(dtype, base, self.indices.value(flat)), 1
             )
@@ -146,17 +146,17 @@ class AccessEmitter:
         on = self.b.spread(guard, BOOL)
         return on & self.b.mask if self.b.mask else on
 
-    def _gather(self, dtype: DType, places: Value, mask: str) -> Value:
+    def _gather(self, dtype: DType, addresses: Value, mask: str) -> Value:
         memory = constant(vector(self.b.width, element_type(dtype)), "zeroinitializer")
         on = self.b.typed(mask or "splat (i1 true)", BOOL, self.b.width)
-        values = self.b.gather(places, on, memory, dtype.itemsize)
+        values = self.b.gather(addresses, on, memory, dtype.itemsize)
         return values.ne(0) if dtype == BOOL else values
 
-    def _scatter(self, dtype: DType, value: Value, places: Value) -> None:
+    def _scatter(self, dtype: DType, value: Value, addresses: Value) -> None:
         if dtype == BOOL:
             value = self.b.bytes_of(value, self.b.width)
         on = self.b.typed(self.b.mask or "splat (i1 true)", BOOL, self.b.width)
-        self.b.scatter(value, places, on, dtype.itemsize)
+        self.b.scatter(value, addresses, on, dtype.itemsize)
 
     def locate(self, array: Array, index: tuple[Index, ...]) -> tuple[Any, Index]:
         """A pointer, and the offset from it in elements, of a position in an array."""

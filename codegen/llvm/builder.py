@@ -566,15 +566,15 @@ class Builder:
         return self.shuffle(first, Value(type, "poison"), [0] * lanes)
 
     def extract(self, value: Value, lane: Value | Number) -> Value:
-        place = lane if isinstance(lane, Value) else constant("i64", lane)
-        text = f"extractelement {value.type} {value}, {place.type} {place}"
+        number = lane if isinstance(lane, Value) else constant("i64", lane)
+        text = f"extractelement {value.type} {value}, {number.type} {number}"
         return self.op(element_of(value.type), text)
 
     def insert(self, into: Value, value: Value, lane: Value | Number) -> Value:
         _as(element_of(into.type), value)
-        place = lane if isinstance(lane, Value) else constant("i64", lane)
+        number = lane if isinstance(lane, Value) else constant("i64", lane)
         given = f"{into.type} {into}, {value.type} {value}"
-        return self.op(into.type, f"insertelement {given}, {place.type} {place}")
+        return self.op(into.type, f"insertelement {given}, {number.type} {number}")
 
     def packed(self, values: Sequence[Value]) -> Value:
         """A vector that has these values in its lanes."""
@@ -601,8 +601,8 @@ class Builder:
         if n.__class__ is Value:
             lanes = lanes_of(n.type)
             type = base.type if lanes == 1 else vector(lanes, base.type)
-            place = f"{n.type} {n}"
-            return self.op(type, f"getelementptr {unit}, {base.type} {base}, {place}")
+            offset = f"{n.type} {n}"
+            return self.op(type, f"getelementptr {unit}, {base.type} {base}, {offset}")
         if n == 0:
             return base
         return self.op(base.type, f"getelementptr {unit}, {base.type} {base}, i64 {n}")
@@ -611,9 +611,9 @@ class Builder:
         self, type: str, base: Value, offset: Value | Number = 0, unit: str = "i8", align: int = 0
     ) -> Value:
         """What is at `base`, moved; aligned as its type is by nature, or to `align` bytes."""
-        place = self.offset(base, offset, unit)
+        address = self.offset(base, offset, unit)
         known = f", align {align}" if align else ""
-        return self.fresh(type, f"load {type}, {place.type} {place}{known}")
+        return self.fresh(type, f"load {type}, {address.type} {address}{known}")
 
     def store(
         self,
@@ -627,40 +627,42 @@ class Builder:
         known = f", align {align}" if align else ""
         self.line(f"store {value.type} {value}, {to.type} {to}{known}")
 
-    def load_masked(self, place: Value, mask: Value, rest: Value, align: int) -> Value:
+    def load_masked(self, address: Value, mask: Value, rest: Value, align: int) -> Value:
         """The lanes of the mask from memory, the others from `rest`."""
         type, name = rest.type, f"llvm.masked.load.{suffix(rest.type)}.p0"
         self.declare(name, f"declare {type} @{name}(ptr, {mask.type}, {type})")
-        given = f"ptr align {align} {place}, {mask!r}, {rest!r}"
+        given = f"ptr align {align} {address}, {mask!r}, {rest!r}"
         return self.fresh(type, f"call {type} @{name}({given})")
 
-    def gather(self, places: Value, mask: Value, rest: Value, align: int) -> Value:
+    def gather(self, addresses: Value, mask: Value, rest: Value, align: int) -> Value:
         """The lanes of the mask from where each lane's address says, the others from `rest`."""
-        type, name = rest.type, f"llvm.masked.gather.{suffix(rest.type)}.{suffix(places.type)}"
-        self.declare(name, f"declare {type} @{name}({places.type}, {mask.type}, {type})")
-        given = f"{places.type} align {align} {places}, {mask!r}, {rest!r}"
+        type, name = rest.type, f"llvm.masked.gather.{suffix(rest.type)}.{suffix(addresses.type)}"
+        self.declare(name, f"declare {type} @{name}({addresses.type}, {mask.type}, {type})")
+        given = f"{addresses.type} align {align} {addresses}, {mask!r}, {rest!r}"
         return self.fresh(type, f"call {type} @{name}({given})")
 
-    def scatter(self, value: Value, places: Value, mask: Value, align: int) -> None:
+    def scatter(self, value: Value, addresses: Value, mask: Value, align: int) -> None:
         """The lanes of the mask to where each lane's address says."""
-        name = f"llvm.masked.scatter.{suffix(value.type)}.{suffix(places.type)}"
-        self.declare(name, f"declare void @{name}({value.type}, {places.type}, {mask.type})")
-        given = f"{value!r}, {places.type} align {align} {places}, {mask!r}"
+        name = f"llvm.masked.scatter.{suffix(value.type)}.{suffix(addresses.type)}"
+        self.declare(name, f"declare void @{name}({value.type}, {addresses.type}, {mask.type})")
+        given = f"{value!r}, {addresses.type} align {align} {addresses}, {mask!r}"
         self.line(f"call void @{name}({given})")
 
-    def store_masked(self, value: Value, place: Value, mask: Value, align: int) -> None:
+    def store_masked(self, value: Value, address: Value, mask: Value, align: int) -> None:
         """The lanes of the mask, where each belongs."""
-        self._store_lanes(f"store.{suffix(value.type)}.p0", value, place, mask, align)
+        self._store_lanes(f"store.{suffix(value.type)}.p0", value, address, mask, align)
 
-    def store_compressed(self, value: Value, place: Value, mask: Value, align: int) -> None:
+    def store_compressed(self, value: Value, address: Value, mask: Value, align: int) -> None:
         """The lanes of the mask, one after the other."""
-        self._store_lanes(f"compressstore.{suffix(value.type)}", value, place, mask, align)
+        self._store_lanes(f"compressstore.{suffix(value.type)}", value, address, mask, align)
 
-    def _store_lanes(self, name: str, value: Value, place: Value, mask: Value, align: int) -> None:
+    def _store_lanes(
+        self, name: str, value: Value, address: Value, mask: Value, align: int
+    ) -> None:
         _as(bools(value.type), mask)
         name = f"llvm.masked.{name}"
         self.declare(name, f"declare void @{name}({value.type}, ptr, {mask.type})")
-        self.line(f"call void @{name}({value!r}, ptr align {align} {place}, {mask!r})")
+        self.line(f"call void @{name}({value!r}, ptr align {align} {address}, {mask!r})")
 
     def copy(self, to: Value, start: Value, nbytes: Value | Number, align: int = 0) -> None:
         """memcpy."""
@@ -683,29 +685,31 @@ class Builder:
         what, n = _as("i8", byte), _as("i64", nbytes)
         self.line(f"call void @{name}(ptr {known}{to}, {what!r}, {n!r}, i1 false)")
 
-    def prefetch(self, place: Value, level: int, *, write: bool = False) -> None:
+    def prefetch(self, address: Value, level: int, *, write: bool = False) -> None:
         """Ask for one line of memory, to be in the cache of that level (1 is the nearest)."""
         self.declare("llvm.prefetch.p0", "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
-        given = f"{place!r}, i32 {int(write)}, i32 {4 - level}, i32 1"
+        given = f"{address!r}, i32 {int(write)}, i32 {4 - level}, i32 1"
         self.line(f"call void @llvm.prefetch.p0({given})")
 
-    def load_atomic(self, type: str, place: Value, order: str) -> Value:
+    def load_atomic(self, type: str, address: Value, order: str) -> Value:
         size = bytes_of(type)
-        return self.fresh(type, f"load atomic {type}, {place!r} {order}, align {size}")
+        return self.fresh(type, f"load atomic {type}, {address!r} {order}, align {size}")
 
-    def store_atomic(self, value: Value, place: Value, order: str) -> None:
+    def store_atomic(self, value: Value, address: Value, order: str) -> None:
         size = bits_of(value.type) // 8
-        self.line(f"store atomic {value!r}, {place!r} {order}, align {size}")
+        self.line(f"store atomic {value!r}, {address!r} {order}, align {size}")
 
-    def update_atomic(self, how: str, place: Value, value: Value, order: str) -> Value:
+    def update_atomic(self, how: str, address: Value, value: Value, order: str) -> Value:
         """xchg, add, sub, and, ...: gives what was there before."""
-        return self.fresh(value.type, f"atomicrmw {how} {place!r}, {value!r} {order}")
+        return self.fresh(value.type, f"atomicrmw {how} {address!r}, {value!r} {order}")
 
-    def swap_atomic(self, place: Value, old: Value, new: Value, orders: str) -> tuple[Value, Value]:
+    def swap_atomic(
+        self, address: Value, old: Value, new: Value, orders: str
+    ) -> tuple[Value, Value]:
         """`new` in place of `old`, if that is there: what was there, and whether it was `old`."""
         _as(old.type, new)
         pair = f"{{ {old.type}, i1 }}"
-        result = self.fresh(pair, f"cmpxchg {place!r}, {old!r}, {new!r} {orders}")
+        result = self.fresh(pair, f"cmpxchg {address!r}, {old!r}, {new!r} {orders}")
         return self.field(result, 0), self.field(result, 1)
 
     def field(self, several: Value, number: int) -> Value:

@@ -96,13 +96,13 @@ class StatusBlock:
                 index = self.b.extract(index, self.b.intrinsic("cttz", word.type, word, True))
             if dtype != I64:
                 index = index.sext("i64")
-            places = [self.b.offset(Value("ptr", "%status"), k, "i64") for k in (0, 1, 7)]
-            old = [self.b.load("i64", place) for place in places]
+            fields = [self.b.offset(Value("ptr", "%status"), k, "i64") for k in (0, 1, 7)]
+            old = [self.b.load("i64", field) for field in fields]
             first = old[-1].eq(0)
             words: tuple[Value | int, ...] = (index, size, site)
-            for place, before, value in zip(places, old, words, strict=True):
-                kept = self.b.select(first, value, before)
-                self.b.store(kept, place)
+            for field, before, value in zip(fields, old, words, strict=True):
+                new = self.b.select(first, value, before)
+                self.b.store(new, field)
         if self.leaves:
             self.b.ret()
         else:

@@ -96,7 +96,7 @@ class TileEmitter:
         folds = [reduction(e.indices, s, vector, True, s.dims[nest.outer :]) for s in nest.stages]
         memory = [[self._memory(d) for d in f.dtypes] for f in folds]
 
-        def place(base: Value, dtype: DType) -> Value:
+        def address(base: Value, dtype: DType) -> Value:
             column = e.indices.positions[self.last] - self.lo
             element = "i8" if dtype.kind == "b" else SCALAR_TYPES[dtype]
             return e.b.offset(base, column, element)
@@ -104,7 +104,7 @@ class TileEmitter:
         def load(fold: Reduction, bases: Sequence[Value]) -> Values:
             return [
                 Carried(
-                    e.b.load_elements(d, place(b, d), e.b.width, mask=e.b.mask),
+                    e.b.load_elements(d, address(b, d), e.b.width, mask=e.b.mask),
                     e.b.width == 1,
                     start.type,
                 )
@@ -114,7 +114,7 @@ class TileEmitter:
         def store(fold: Reduction, bases: Sequence[Value], values: Values) -> None:
             for b, d, v in zip(bases, fold.dtypes, values, strict=True):
                 text = e.b.spread(Operand(v.text, v.uniform), d)
-                e.b.store_elements(d, text, place(b, d), e.b.width, mask=e.b.mask)
+                e.b.store_elements(d, text, address(b, d), e.b.width, mask=e.b.mask)
 
         def begin() -> None:
             for fold, bases in zip(folds, memory, strict=True):

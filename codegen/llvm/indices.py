@@ -24,12 +24,12 @@ class IndexEmitter:
 
     def stand_at(self, loops: Sequence[Var], q: str) -> None:
         """Set several loops' variables to the point that is `q` when they are taken as one."""
-        place = self.as_index(q)
+        rest = self.as_index(q)
         for var in reversed(loops[1:]):
-            self.positions[var] = place % var.extent
-            place = place // var.extent
+            self.positions[var] = rest % var.extent
+            rest = rest // var.extent
         if loops:
-            self.positions[loops[0]] = place
+            self.positions[loops[0]] = rest
 
     def emit(self, index: Index) -> Operand:
         index = index.substitute(self.env)

@@ -292,11 +292,11 @@ def _table(e: TextEmitter, node: Expr, lanes: int, index: Value) -> Value:
         "@table",
         f"private unnamed_addr {space}constant [{len(node.attr)} x {scalar}] [{elements}], align 64",
     )
-    places = e.offset(Value(f"ptr {space}".rstrip(), base), index, scalar)
+    addresses = e.offset(Value(f"ptr {space}".rstrip(), base), index, scalar)
     if lanes == 1:
-        return e.op(scalar, f"load {scalar}, {places!r}, align {size}")
+        return e.op(scalar, f"load {scalar}, {addresses!r}, align {size}")
     every, rest = constant(True, BOOL, lanes), Value(type_text(dtype, lanes), "poison")
-    return e.gather(places, every, rest, size)
+    return e.gather(addresses, every, rest, size)
 
 
 INSTRUCTIONS: dict[str, Instruction] = {

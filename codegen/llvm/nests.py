@@ -76,7 +76,7 @@ class NestEmitter:
                 self._fetch(access)
 
     def _fetch(self, access: Access) -> None:
-        """Ask for what the first nest reads of the next row, at this place of the loop."""
+        """Ask for what the first nest reads of the next row, for this iteration of the loop."""
         row = self.plan.outer.vars[-1]
         here = self.indices.positions[row]
         self.indices.positions[row] = here + 1

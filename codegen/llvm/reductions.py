@@ -196,8 +196,8 @@ class ArgFold(Reduction):
         if self.vector and not self.lanewise:
             best, at = ends
             scalar = SCALAR_TYPES[self.dtypes[1]]
-            place = at.text + iota(self.b.width, scalar)
-            ends = [best, at._replace(text=place)]
+            position = at.text + iota(self.b.width, scalar)
+            ends = [best, at._replace(text=position)]
         return super().finish(ends)
 
     def result(self, operand: Operand) -> Operand:

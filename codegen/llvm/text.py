@@ -169,13 +169,13 @@ class TextEmitter(Builder):
 
         What `stays` while the function runs is not loaded twice.
         """
-        memory, place = _memory_type(dtype, lanes), address(pointer)
+        memory, source = _memory_type(dtype, lanes), address(pointer)
         align = align or dtype.itemsize
         if mask:
             on = self.typed(mask, BOOL, lanes)
-            value = self.load_masked(place, on, constant(memory, "zeroinitializer"), align)
+            value = self.load_masked(source, on, constant(memory, "zeroinitializer"), align)
         else:
-            text = f"load {memory}, {place!r}, align {align}"
+            text = f"load {memory}, {source!r}, align {align}"
             value = self.op(memory, text) if stays else self.fresh(memory, text)
         return value.ne(0) if dtype == BOOL else value
 
@@ -191,19 +191,19 @@ class TextEmitter(Builder):
         self, dtype: DType, text: str, pointer: str, lanes: int, align: int = 0, mask: str = ""
     ) -> None:
         """Store `lanes` adjacent elements, those of the mask if there is one."""
-        value, place = self.typed(text, dtype, lanes), address(pointer)
+        value, start = self.typed(text, dtype, lanes), address(pointer)
         align = align or dtype.itemsize
         if dtype == BOOL:
             value = self.bytes_of(value, lanes)
         lane = _only_lane(mask)
         if lane is not None:  # LLVM forgets to truncate what is stored under such a mask
             one = self.extract(value, lane)
-            there = self.offset(place, lane * dtype.itemsize)
+            there = self.offset(start, lane * dtype.itemsize)
             self.store(one, there, align=min(align, dtype.itemsize))
         elif mask:
-            self.store_masked(value, place, self.typed(mask, BOOL, lanes), align)
+            self.store_masked(value, start, self.typed(mask, BOOL, lanes), align)
         else:
-            self.store(value, place, align=align)
+            self.store(value, start, align=align)
 
 
 def address(text: str) -> Value:

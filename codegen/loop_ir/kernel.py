@@ -97,7 +97,7 @@ class Bound:
     """A bounds check: the operand must lie in -size..size-1; gives it normalised to 0..size-1.
 
     `clip` clamps silently instead (the user asked for it by name). Otherwise error site `site` is
-    reported when the kernel is done and element 0 is read in the place of the wrong one.
+    reported when the kernel is done and element 0 is read instead of the wrong one.
     """
 
     __slots__ = ("size", "site", "clip")
@@ -158,7 +158,7 @@ class Stage:
     whole: bool = True  # writes every element of `array`
     ordered: bool = False  # overwrites what an earlier stage wrote: joins no kernel
     shared: int = (
-        0  # of an update: how many of its loops, the first ones, write places of their own
+        0  # of an update: how many of its loops, the first ones, write elements of their own
     )
     reverse: bool = False
     partial: int = (

@@ -153,7 +153,7 @@ class Carry:
     """One value that a loop carries. `now` and `next` are slot arrays: they name a pointer.
 
     The loop starts with `init` copied to `result`, where `now` points, if that is another array. The
-    body writes `next`, which points to `spare`; then the two pointers trade places. In the end the
+    body writes `next`, which points to `spare`; then the two pointers are exchanged. In the end the
     value is copied to `result` if it is not there. No `spare`: the body works in place, and `next` is
     not used. `both`: the spare starts with the initial value too, since the body does not write all of
     it.

@@ -22,7 +22,7 @@ from ..schedule.time_tiles import time_tiles
 class Context:
     """The machine, and the sites, constants and buffers that all programs of a module count.
 
-    Another kind of target is a subclass; `rules` are lowerings that it has in the place of those in
+    Another kind of target is a subclass; `rules` are lowerings that it has instead of those in
     `lower.LOWERINGS`.
     """
 
@@ -86,7 +86,7 @@ class Context:
 
     @property
     def packs_indices(self) -> bool:
-        """Whether places of keys of 8 bytes are sorted with parts of the keys, not with all of them."""
+        """Whether indices of keys of 8 bytes are sorted with parts of the keys, not with all of them."""
         return bool(self.target.compresses)
 
     def site(self, kind: str, message: str, op: Op, values: Sequence[Value] = ()) -> int:
@@ -100,7 +100,7 @@ class Context:
         return self.site(op.attrs.get("error", "assert"), op.attrs["message"], op, values)
 
     def callback(self, op: Op) -> int:
-        """A new place where native code calls Python; returns its number."""
+        """A new site where native code calls Python; returns its number."""
         types = tuple(v.type for v in op.operands if isinstance(v.type, TensorType))
         function = op.attrs["function"]
         self.callbacks.append(CallbackSite(function, types, function.results))

@@ -21,16 +21,16 @@ RUNNING = {"cumsum": "add", "cumprod": "mul", "cummax": "maximum", "cummin": "mi
 _BYTE = np.dtype(np.uint8)
 
 
-def at(place: Sequence[int]) -> IndexTuple:
+def at(position: Sequence[int]) -> IndexTuple:
     """A fixed position as an index."""
-    return tuple(Index(k) for k in place)
+    return tuple(Index(k) for k in position)
 
 
 def variables(like: Elements) -> Elements:
     """One fresh variable per element."""
     elements = np.empty(like.shape, object)
-    for place in np.ndindex(*like.shape):
-        elements[place] = var(Unique("value"), like[place].dtype)
+    for position in np.ndindex(*like.shape):
+        elements[position] = var(Unique("value"), like[position].dtype)
     return elements
 
 
@@ -82,8 +82,8 @@ def chosen(index: Expr, parts: Sequence[Elements]) -> Elements:
 def along_last(function: Callable[[list[Expr]], Expr], rows: Elements) -> Elements:
     """The function of each row along the last axis."""
     folded = np.empty(rows.shape[:-1], object)
-    for place in np.ndindex(*folded.shape):
-        folded[place] = function(list(rows[place]))
+    for position in np.ndindex(*folded.shape):
+        folded[position] = function(list(rows[position]))
     return folded
 
 
@@ -95,22 +95,22 @@ def running(name: str, source: Elements, axis: int, reverse: bool) -> Elements:
     if reverse:
         rows = rows[::-1]
     for k in range(1, len(rows)):
-        for place in np.ndindex(*rows.shape[1:]):
-            rows[(k, *place)] = function(rows[(k - 1, *place)], rows[(k, *place)])
+        for position in np.ndindex(*rows.shape[1:]):
+            rows[(k, *position)] = function(rows[(k - 1, *position)], rows[(k, *position)])
     return scanned
 
 
 def index_of_best(name: str, values: list[Expr]) -> Expr:
-    """The place of the first greatest or smallest value; a NaN beats all."""
+    """The index of the first greatest or smallest value; a NaN beats all."""
     if values[0].dtype.kind == "b":
         values = [convert(v, _BYTE) for v in values]
-    best, place = values[0], const(0, I64)
+    best, index = values[0], const(0, I64)
     for k, value in enumerate(values[1:], 1):
         better = value > best if name == "argmax" else value < best
         if value.dtype.kind == "f":
             better = (better | ne(value, value)) & eq(best, best)
-        best, place = select(better, value, best), select(better, const(k, I64), place)
-    return place
+        best, index = select(better, value, best), select(better, const(k, I64), index)
+    return index
 
 
 def products(
@@ -130,9 +130,9 @@ def products(
     right = b.transpose([*bb, *bn, *bc]).reshape(*(b.shape[d] for d in (*bb, *bn)), over)
     rows = len(ab) + len(am)
     products = np.empty(shape, object)
-    for place in np.ndindex(*shape):
-        row, column = left[place[:rows]], right[(*place[: len(ab)], *place[rows:])]
-        products[place] = _product(list(zip(row, column, strict=True)), dtype)
+    for position in np.ndindex(*shape):
+        row, column = left[position[:rows]], right[(*position[: len(ab)], *position[rows:])]
+        products[position] = _product(list(zip(row, column, strict=True)), dtype)
     return products
 
 

@@ -114,25 +114,25 @@ class Lowering:
 
     def finish(self) -> list[Array | None]:
         """Put every output into its target."""
-        placed: list[Array | None] = []
+        outputs: list[Array | None] = []
         used: set[Array] = set()
         for value, target, stays in zip(self.graph.outputs, self.targets, self.stay, strict=True):
             if memory_type(value) is None:
-                placed.append(None)
+                outputs.append(None)
                 continue
             here = self.materialise(value)
             if (here is stays or here in self.taken) and here not in used:
                 used.add(here)
-                placed.append(here)
+                outputs.append(here)
                 continue
             if target is not None and (here is not target or target in used):
                 self.copy(here, target)
                 here = target
             used.add(here)
-            placed.append(here)
-        return placed
+            outputs.append(here)
+        return outputs
 
-    def _place_over(self, value: Value) -> Array | None:
+    def _over_parameter(self, value: Value) -> Array | None:
         """The array of a parameter that an output can be computed over: where an element of the
         output reads it, if at all, it is the element that it replaces, and nothing reads it later."""
         array = self.over.get(value)
@@ -196,7 +196,7 @@ class Lowering:
         """The array that holds `value`, filled by a new stage if it was inlined so far."""
         array = self.arrays.get(value)
         if array is None:
-            array = self._place_over(value) or self.array_for(value, strided=True)
+            array = self._over_parameter(value) or self.array_for(value, strided=True)
             self.store(value, array)
             self.arrays[value] = array
         return array
@@ -322,9 +322,9 @@ class Lowering:
             dims = variables(index.shape)
             p = self.point()
             raw = p.at(index, indices(dims))
-            place = index_value(checked(p, op, k, raw, None))
+            position = index_value(checked(p, op, k, raw, None))
             passed = Array((), BOOL, name="checked")
-            self.emit(p, Stage(passed, dims, place >= 0, "reduce", "all", 0, loc=op.loc))
+            self.emit(p, Stage(passed, dims, position >= 0, "reduce", "all", 0, loc=op.loc))
 
 
 def variables(shape: tuple[int, ...]) -> tuple[Var, ...]:

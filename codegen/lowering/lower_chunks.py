@@ -54,7 +54,7 @@ class Cut:
         return tuple(v.extent for v in self.dims[: self.kept])
 
     def elements(self, counter: Index, dtype: DType) -> Expr:
-        """How many elements the chunk has whose place in the loop that is cut is `counter`."""
+        """How many elements the chunk has whose position in the loop that is cut is `counter`."""
         if self.chunks is None:
             return const(self.length * self.rest, dtype)
         left = index_value(counter * -self.chunks.length + self.chunks.total)
@@ -141,9 +141,9 @@ def _deviations(low: Lowering, op: Op, axes: list[int], array: Array) -> bool:
     p = low.point()
     at = (*indices(again), *indices(results))
     n = cut.elements(at[len(again) - 1], dtype)
-    place = iter(indices(results))
+    others = iter(indices(results))
     zero = Index()
-    shift_at = tuple(zero if d in axes else next(place) for d in range(len(x.shape)))
+    shift_at = tuple(zero if d in axes else next(others) for d in range(len(x.shape)))
     away = binary("div", p.load(sums, at, None), n) - p.at(shift, shift_at)
     expr = p.load(squares, at, None) + n * (away * away)
     reduce_to(low, op, p, array, (*results, *again), len(results), expr)
@@ -199,7 +199,7 @@ def _chunked(axis: int, length: int, total: int) -> tuple[Var, Var, Index, Chunk
 
 
 def search_by_chunks(low: Lowering, op: Op, kept: list[int], axis: int, array: Array) -> None:
-    """argmax and argmin by chunks: the best of each and its place, then the first best chunk."""
+    """argmax and argmin by chunks: the best of each and its index, then the first best chunk."""
     source = op.operands[0]
     total = source.shape[axis]
     length = max(low.context.chunk, -(-total // MOST))
@@ -213,8 +213,8 @@ def search_by_chunks(low: Lowering, op: Op, kept: list[int], axis: int, array: A
     if value.dtype.kind == "b":
         value = convert(value, U8)
     best = Array(shape, value.dtype, name="best")
-    place = Array(shape, array.dtype, name="place")
-    for partial, name in ((best, op.name[3:]), (place, op.name)):
+    position = Array(shape, array.dtype, name="index")
+    for partial, name in ((best, op.name[3:]), (position, op.name)):
         stage = Stage(
             partial, dims, value, "reduce", name, len(dims) - 1, loc=op.loc, ops=[op.name]
         )
@@ -227,7 +227,7 @@ def search_by_chunks(low: Lowering, op: Op, kept: list[int], axis: int, array: A
     reduce_to(low, op, p, chosen, (*results, again), len(results), expr)
     p = low.point()
     chunk = as_index(p.load(chosen, indices(results), None), 0, c.extent - 1)
-    index = p.load(place, (*indices(results), chunk), None)
+    index = p.load(position, (*indices(results), chunk), None)
     low.emit(p, Stage(array, results, index + index_value(chunk * length), ops=[op.name]))
 
 

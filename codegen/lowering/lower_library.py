@@ -112,9 +112,9 @@ def _interleaved(low: Lowering, re: Value, im: Value, lead: int) -> _Argument:
     for k, value in enumerate((re, im)):
         dims = variables(value.shape)
         p = low.point()
-        place = (*indices(dims), Index(k))
+        position = (*indices(dims), Index(k))
         stage = Stage(
-            array, dims, p.at(value, indices(dims)), index=place, ops=["copy"], whole=False
+            array, dims, p.at(value, indices(dims)), index=position, ops=["copy"], whole=False
         )
         low.emit(p, stage)
     return _Argument(array, lead, True)

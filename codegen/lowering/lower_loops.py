@@ -1,8 +1,8 @@
 """Lowering of loops: the region of a loop becomes a program that runs once per trip.
 
-A carry lives in a pair of buffers that trade places at each trip, unless the body leaves it alone or
-updates it in place. The slices of a scan are not copied: a slot points at this trip's part of the
-whole. What is the same in each trip is done once, before the loop.
+A carry lives in a pair of buffers that are exchanged at each iteration, unless the body leaves it alone
+or updates it in place. The slices of a scan are not copied: a slot points at this iteration's part of
+the whole. What is the same in each trip is done once, before the loop.
 """
 
 from __future__ import annotations

@@ -155,9 +155,9 @@ def _reduce_column(
     p = low.point()
     expr = p.at(source, tuple(at[d] for d in range(len(source.shape))))
     dims = (*outer, *inner)
-    place = (*map(of_var, outer), Index(column))
+    position = (*map(of_var, outer), Index(column))
     stage = Stage(
-        array, dims, expr, "reduce", op.name, len(outer), place, ops=[op.name], loc=op.loc
+        array, dims, expr, "reduce", op.name, len(outer), position, ops=[op.name], loc=op.loc
     )
     stage.whole = False
     low.emit(p, stage)

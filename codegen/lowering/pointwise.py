@@ -278,13 +278,15 @@ def gathered(
     batch = len(indices[0].shape)
     rest = iter(index[batch:])
     at_axis = {
-        axis: _place(p, op, k, v, index[:batch], mask)
+        axis: _position(p, op, k, v, index[:batch], mask)
         for k, (axis, v) in enumerate(zip(axes, indices, strict=True))
     }
     return tuple(at_axis[d] if d in at_axis else next(rest) for d in range(len(source.shape)))
 
 
-def _place(p: Pointwise, op: Op, k: int, v: Value, where: IndexTuple, mask: Expr | None) -> Index:
+def _position(
+    p: Pointwise, op: Op, k: int, v: Value, where: IndexTuple, mask: Expr | None
+) -> Index:
     """What the k-th index array, `v`, says at `where`, checked or clamped if it may be out of range."""
     size = op.operands[0].shape[op.attrs["axes"][k]]
     raw = p.at(v, where, mask)
@@ -340,8 +342,8 @@ def _few(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -> Expr:
     (source,), axes = op.operands, op.attrs["axes"]
     kept = [d for d in range(len(source.shape)) if d not in axes]
     values = []
-    for place in product(*(range(source.shape[d]) for d in axes)):
-        at = dict(zip([*kept, *axes], [*index, *map(Index, place)], strict=True))
+    for element in product(*(range(source.shape[d]) for d in axes)):
+        at = dict(zip([*kept, *axes], [*index, *map(Index, element)], strict=True))
         values.append(p.at(source, tuple(at[d] for d in range(len(source.shape))), mask))
     return fold(op.name, values, op.result.dtype)
 

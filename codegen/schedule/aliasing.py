@@ -1,7 +1,7 @@
 """Inputs that a program may overwrite, and the outputs that take their memory.
 
-An output may live in the memory of a donated input if it is that input with updates, or if it
-is computed element by element over it (`Lowering._place_over`). Which it is, is known after lowering.
+An output may live in the memory of a donated input if it is that input with updates, or if it is
+computed element by element over it (`Lowering._over_parameter`). Which it is, is known after lowering.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def fuse(items: list[Any], keep: Iterable[Array] = ()) -> list[Any]:
     read: dict[Array, int] = {}
     for item in items:
         if isinstance(item, Stage):
-            position = _place(steps, item, written, read)
+            position = _join_group(steps, item, written, read)
             for access in item.reads:
                 read[access.array] = max(read.get(access.array, -1), position)
             written[item.array] = max(written.get(item.array, -1), position)
@@ -83,7 +83,7 @@ def fuse(items: list[Any], keep: Iterable[Array] = ()) -> list[Any]:
     return steps
 
 
-def _place(
+def _join_group(
     steps: list[Any], stage: Stage, written: dict[Array, int], read: dict[Array, int]
 ) -> int:
     """Join the stage to the best group or append a new one; returns its position in `steps`."""

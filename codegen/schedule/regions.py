@@ -18,7 +18,7 @@ from typing import NamedTuple
 from ..loop_ir.index import Index, Var, contiguous_strides, of_var
 
 Step = tuple[int, int]  # a stride and a count: 0, stride .. stride * (count - 1)
-LOOKS = 1 << 12  # places looked at for a solution: where that does not do, there may be one
+LOOKS = 1 << 12  # steps of the search for a solution: where that does not do, there may be one
 
 
 class Region(NamedTuple):
@@ -127,7 +127,7 @@ def around(
 
 
 def _boxes(shape: tuple[int, ...], first: int, last: int) -> list[tuple[tuple[int, int], ...]]:
-    """Boxes, a start and a count per dim, that tile the places first..last of `shape` in C order."""
+    """Boxes, a start and a count per dim, that tile the elements first..last of `shape` in C order."""
     if len(shape) == 1:
         return [((first, last - first + 1),)]
     size = prod(shape[1:])

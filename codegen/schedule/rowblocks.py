@@ -184,7 +184,7 @@ def _gather(steps: list[Any], position: int, group: _Group) -> int:
 
 
 def _conflicts(step: Any, others: Sequence[Any]) -> bool:
-    """Whether a step may not change places with one of `others`."""
+    """Whether a step may not be exchanged with one of `others`."""
     reads, writes = touched(step)
     for other in others:
         read, written = touched(other)

@@ -304,7 +304,7 @@ def _group(kernel: Kernel, plan: Schedule, target: Target) -> None:
 
 
 def _pages_apart(nest: Nest, plan: Schedule) -> bool:
-    """Whether rows are a multiple of a page apart: the L1 cache holds few places of that kind."""
+    """Whether rows are a multiple of a page apart: the L1 cache has few sets for these."""
     row = plan.outer.vars[-1]
     steps = (
         access.flat.substitute(plan.outer.env).coeff(row) * access.array.dtype.itemsize

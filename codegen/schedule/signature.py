@@ -56,8 +56,8 @@ def _offset(array: Array, index: tuple[Index, ...]) -> int:
 
 def _origin(array: Array, index: tuple[Index, ...]) -> int:
     """As `_offset`; the nearest element, if it is outside: a load that its guard forbids reads there."""
-    places = zip(index, array.shape, array.strides, strict=True)
-    return sum([min(max(i.const, 0), max(n - 1, 0)) * s for i, n, s in places if i.const])
+    dims = zip(index, array.shape, array.strides, strict=True)
+    return sum([min(max(i.const, 0), max(n - 1, 0)) * s for i, n, s in dims if i.const])
 
 
 class _Walk:

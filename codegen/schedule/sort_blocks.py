@@ -22,5 +22,5 @@ def count_words(n: int) -> int:
 
 
 def index_bits(n: int) -> int:
-    """How many bits a place in a row of n elements takes."""
+    """How many bits an index in a row of n elements takes."""
     return max(n - 1, 1).bit_length()

@@ -90,8 +90,8 @@ def _first_point(plan: Schedule, position: int) -> int:
         walked = [(last, last.extent, 1)]
     at = dict.fromkeys(plan.outer.vars, 0)
     for var, count, step in reversed(walked):
-        position, place = divmod(position, count)
-        at[var] = place * step
+        position, step_number = divmod(position, count)
+        at[var] = step_number * step
     point = 0
     for var in plan.outer.vars:
         point = point * var.extent + at[var]

@@ -28,7 +28,7 @@ class Version(NamedTuple):
 
 class Flow(NamedTuple):
     """For each stage or step what it reads, what is left in each array in the end, and the steps that
-    must not change places: those that are more than arithmetic."""
+    must not be exchanged: those that are more than arithmetic."""
 
     reads: dict[Any, tuple[Version, ...]]
     left: dict[Array, Version]
@@ -95,7 +95,7 @@ def check_flow(before: Flow, steps: Sequence[Any], keep: Collection[Array]) -> N
                 array = accesses(leaf)[0][k]
                 raise StepError(f"{name_of(leaf)} reads {array!r} when another step has written it")
     if before.effects != after.effects:
-        raise StepError("steps with effects have changed places")
+        raise StepError("steps with effects are in another order")
     for array in keep:
         if before.left.get(array) != after.left.get(array):
             raise StepError(f"{array!r} is left with the work of other steps")
