@@ -25,8 +25,8 @@ array that the text declares (more than 48 KB must be asked for at the driver).
 **Errors.** A kernel that meets an error (an index out of bounds, a failed assertion) does not stop: it
 notes the first one in the status block and goes on with harmless values. When a run has ended, and
 before each `HostCall`, word 7 of the block is looked at: k > 0 is error site k (`errors[k - 1]`), words
-0.. hold what its message needs, as in `codegen.module`. A `While` makes no further trip once word 7 is
-set. Outputs of a run that failed are garbage. Of several errors in one kernel any one is reported.
+0.. hold what its message needs, as in `codegen.module`. A `While` makes no further iteration once word 7
+is set. Outputs of a run that failed are garbage. Of several errors in one kernel any one is reported.
 
 **Inputs** have the types, strides and alignment that `inputs` say, and may overlap each other. Outputs
 are fresh, C-contiguous, 256-byte aligned and overlap nothing.
@@ -186,9 +186,9 @@ class Carry:
     """Two buffers of a loop that are exchanged at each iteration.
 
     When the loop starts, the slot `now` is `home` and the slot `next` is `spare`; the initial value is
-    in `home`. After each trip the two slots trade their addresses (or the contents of `next` are copied
-    to `now`, which comes to the same). When the loop has ended the value that `now` names must be in
-    `home`: it is copied there, `nbytes` bytes, if it is in `spare`.
+    in `home`. After each iteration the two slots trade their addresses (or the contents of `next` are
+    copied to `now`, which comes to the same). When the loop has ended the value that `now` names must be
+    in `home`: it is copied there, `nbytes` bytes, if it is in `spare`.
     """
 
     now: int
@@ -200,7 +200,7 @@ class Carry:
 
 @record
 class Slice:
-    """In trip i the slot is `base` plus i * `stride` bytes; trips of a reversed scan count down."""
+    """In iteration i the slot is `base` plus i * `stride` bytes; i counts down in a reversed scan."""
 
     slot: int
     base: Ref
@@ -219,7 +219,7 @@ class While:
 
 @record
 class Scan:
-    """Run `body` for trips i = 0 .. length - 1, or from length - 1 down to 0 if `reverse`."""
+    """Run `body` for iterations i = 0 .. length - 1, or from length - 1 down to 0 if `reverse`."""
 
     length: int
     reverse: bool

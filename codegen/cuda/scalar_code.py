@@ -1,4 +1,4 @@
-"""Scalar code as a kernel of one thread: a loop over few numbers without a launch for each trip."""
+"""Scalar code as a kernel of one thread: a loop over few numbers without a launch for each iteration."""
 
 from __future__ import annotations
 

@@ -29,14 +29,14 @@ COLUMN_CHUNK = 1 << 8
 class ScanPlan:
     """`team` threads go along a row together (`down`: down a column), `items` accesses each.
 
-    That is a tile; a row of `trips` tiles is walked by its team, which carries the value that it has
+    That is a tile; a row of `tiles` tiles is walked by its team, which carries the value that it has
     come to.
     """
 
     down: bool
     team: int
     items: int
-    trips: int
+    tiles: int
     threads: int
 
 

@@ -98,7 +98,7 @@ class DeviceContext(Context):
         return steps
 
     def tiles(self, carries: Sequence[Carry], body: Program, length: int) -> None:
-        """A grid of threads makes one trip at a time."""
+        """A grid of threads makes one iteration at a time."""
 
 
 def _give_memory(kernel: Kernel, target: CudaTarget) -> None:

@@ -289,11 +289,11 @@ class Loop:
         self._builder.at(body)
 
     def next(self, *values: Value | Number) -> None:
-        """The end of a trip, and what the next one has."""
+        """The end of an iteration, and what the next one has."""
         self._builder.jump(self._head, *values)
 
     def repeat(self, condition: Value, *values: Value | Number) -> None:
-        """The end of a trip: another one with these values if `condition` holds."""
+        """The end of an iteration: another one with these values if `condition` holds."""
         self._builder.fork(condition, self._head, values, self._end)
 
 
@@ -406,8 +406,8 @@ class Builder:
     def loop(self, **carried: Value | Number) -> Iterator[Loop]:
         """`with f.loop(i=0) as loop:` writes a loop that carries `loop.i`. Ints are of type i64.
 
-        The body says when it ends (`going`, or `repeat` at the end of a trip) and what the next trip
-        has (`next`, `repeat`).
+        The body says when it ends (`going`, or `repeat` at the end of an iteration) and what the next
+        iteration has (`next`, `repeat`).
         """
         first = {n: v if isinstance(v, Value) else constant("i64", v) for n, v in carried.items()}
         head = self.later("loop", **{n: v.type for n, v in first.items()})
@@ -475,7 +475,7 @@ class Builder:
         return self.op(type, f"{name} {type} {a}, {_text_as(type, b)}")
 
     def stepped(self, counter: Value, by: Value | Number, known: str = "nsw") -> Value:
-        """A loop's counter in the next trip: it is `known` not to overflow."""
+        """A loop's counter in the next iteration: it is `known` not to overflow."""
         type = counter.type
         return self.fresh(type, f"add {known} {type} {counter}, {_as(type, by)}")
 

@@ -23,7 +23,7 @@ from .text import Operand
 if TYPE_CHECKING:
     from .scalars import ScalarEmitter
 
-COPIES = 2  # trips between two looks at whether all lanes are done
+COPIES = 2  # iterations between two looks at whether all lanes are done
 
 
 def is_plain(body: LoopBody) -> bool:

@@ -1,7 +1,7 @@
 """Loops around what is emitted.
 
-Every loop has the same form, a test at its head with the accumulators as phis, so zero trips need no
-special case. A vectorised loop of static length is followed by one masked body for what is left; if
+Every loop has the same form, a test at its head with the accumulators as phis, so zero iterations need
+no special case. A vectorised loop of static length is followed by one masked body for what is left; if
 the body only stores and reads nothing that it writes, the last vector is moved back to overlap instead.
 """
 

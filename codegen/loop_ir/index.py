@@ -180,7 +180,7 @@ class Index:
         return self.stride(var) is not None
 
     def stride(self, var: Var) -> int | None:
-        """By how much each trip of a loop moves the index; None if not by the same each time."""
+        """By how much each iteration of a loop moves the index; None if not by the same each time."""
         stride = 0
         for atom, coeff in self.terms.items():
             if atom is var:

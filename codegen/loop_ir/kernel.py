@@ -118,7 +118,7 @@ class Demand:
 
 
 class Chunks(NamedTuple):
-    """A reduction's stage reduces chunks of a loop of `total` trips, the last one maybe shorter.
+    """A reduction's stage reduces chunks of a loop of `total` iterations, the last one maybe shorter.
 
     `dims[axis]` counts the chunks, and the first loop that is reduced over, `dims[kept]`, runs over the
     `length` elements of one.

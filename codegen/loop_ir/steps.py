@@ -180,7 +180,7 @@ class Loop:
 
 @record(frozen=False, eq=False)
 class Moving:
-    """A slot that points at this trip's slice of an array, along axis 0."""
+    """A slot that points at this iteration's slice of an array, along axis 0."""
 
     whole: Array
     slice: Array

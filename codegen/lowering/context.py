@@ -71,7 +71,7 @@ class Context:
         return steps
 
     def tiles(self, carries: Sequence[Carry], body: Program, length: int) -> TimeTiles | None:
-        """How a loop of `length` trips makes several of them at a time, if it should."""
+        """How a loop of `length` iterations makes several of them at a time, if it should."""
         return time_tiles(carries, body, length, self.target)
 
     def sort(self, step: Sort) -> tuple[list[Any], Array, int]:

@@ -43,7 +43,7 @@ class Cut:
     where: IndexTuple
     chunks: Chunks | None
     length: int
-    rest: int  # elements for each trip of that loop
+    rest: int  # elements for each iteration of that loop
 
     @property
     def kept(self) -> int:

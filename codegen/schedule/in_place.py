@@ -116,7 +116,7 @@ def report_copy(low: Lowering, op: Op, base: Value, overwritten: int = 0) -> Non
     if here.kind == "const":
         why = "it is a constant"
     elif here in low.borrowed and here in low.stay:
-        why = "the next trip of the loop needs it too"
+        why = "the next iteration of the loop needs it too"
     elif here in low.borrowed:
         name = f"`{base.name}`" if base.name else "it"
         why = f"{name} belongs to somebody else, who may read it later (an argument can be donated)"

@@ -54,7 +54,7 @@ def _number(program: Program, time: int, lives: Lives, log: list[Array]) -> int:
                 if lives[array][0] <= start:
                     lives[array][1] = time
                 elif isinstance(step, Scan) and step.tiles is not None:
-                    lives[array] = [start, time]  # trips are made out of order
+                    lives[array] = [start, time]  # iterations are out of order
         time += 1
     return time
 

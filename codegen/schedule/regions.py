@@ -77,7 +77,7 @@ def one_to_one(index: Index, loops: Iterable[Var]) -> bool:
     steps = [(abs(index.coeff(v)), v.extent) for v in loops]
     steps.sort(reverse=True)
     for k, (stride, count) in enumerate(steps):
-        # Two points that are the same before loop k, and differ there by 1 to count - 1 trips.
+        # Two points that are the same before loop k, and differ there by 1 to count - 1 iterations.
         back = [(s, 2 * n - 1) for s, n in steps[k + 1 :]]
         if not stride or _sums_to(_reach(back) // 2 - stride, [(stride, count - 1), *back]):
             return False
@@ -87,8 +87,8 @@ def one_to_one(index: Index, loops: Iterable[Var]) -> bool:
 def in_rows(index: Index, rows: Sequence[Var], first: int, last: int) -> list[Region]:
     """All values of an index in the rows first..last, which the loops `rows` count as one."""
     boxes = _boxes(tuple(v.extent for v in rows), first, last)
-    trips = ([of_var(Var("row", count)) + low for low, count in box] for box in boxes)
-    return [region(index.substitute(dict(zip(rows, at, strict=True)))) for at in trips]
+    positions = ([of_var(Var("row", count)) + low for low, count in box] for box in boxes)
+    return [region(index.substitute(dict(zip(rows, at, strict=True)))) for at in positions]
 
 
 def slab(index: Index, rows: Sequence[Var]) -> int | None:
@@ -152,15 +152,15 @@ def _reach(steps: Iterable[Step]) -> int:
 def _joined(steps: Iterable[Step]) -> tuple[Step, ...]:
     """The same sums with fewer steps: those that go on where shorter ones end, or sooner, are one.
 
-    before: 4 trips of 3, 3 trips of 1      after: 12 trips of 1
+    before: 4 iterations of 3, 3 iterations of 1      after: 12 iterations of 1
     """
     joined: list[Step] = []
     for stride, count in sorted(steps):
         if count > 1 and stride:
-            below, trips = joined[-1] if joined else (stride + 1, 1)
+            below, times_below = joined[-1] if joined else (stride + 1, 1)
             times, rest = divmod(stride, below)
-            if not rest and times <= trips:
-                joined[-1] = below, trips + times * (count - 1)
+            if not rest and times <= times_below:
+                joined[-1] = below, times_below + times * (count - 1)
             else:
                 joined.append((stride, count))
     return tuple(reversed(joined))

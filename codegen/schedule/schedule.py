@@ -221,27 +221,27 @@ def _width(kernel: Kernel, plan: Schedule, target: Target) -> int:
             unroll //= 2
     width = lanes * unroll
     if plan.mode == "outer":
-        trips = [(plan.outer.vars[-1].extent, nodes + 1)]
+        sizes = [(plan.outer.vars[-1].extent, nodes + 1)]
     else:
-        trips = [
+        sizes = [
             (loops.vars[-1].extent, sum(plan.surveys[s].size + 1 for s in nest.stages))
             for nest, loops in zip(kernel.nests, plan.inner, strict=True)
             if loops.vars
         ]
-    longest = max([n for n, _ in trips], default=1)
+    longest = max([n for n, _ in sizes], default=1)
     while width >= 2 * longest and width > 1:
         width //= 2
     while width > lanes and longest < 4 * width:
-        width //= 2  # a few trips of one vector each are in flight together anyway
+        width //= 2  # a few iterations of one vector each are in flight together anyway
     # Short nests beside long ones: lanes that are off in all of them are work and code for nothing.
-    while width > lanes and _padded(trips, width) > 1.1 * _padded(trips, width // 2):
+    while width > lanes and _padded(sizes, width) > 1.1 * _padded(sizes, width // 2):
         width //= 2
     return min(width, WIDEST)
 
 
-def _padded(trips: Sequence[tuple[int, int]], width: int) -> int:
-    """Work in lanes for loops of (trips, nodes), the lanes that are off counted too."""
-    return sum(-(-n // width) * width * nodes for n, nodes in trips)
+def _padded(sizes: Sequence[tuple[int, int]], width: int) -> int:
+    """Work in lanes for loops of (trip count, nodes), the lanes that are off counted too."""
+    return sum(-(-n // width) * width * nodes for n, nodes in sizes)
 
 
 def _in_flight(nodes: int) -> int:

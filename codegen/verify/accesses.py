@@ -28,13 +28,13 @@ def _check_within(stage: Stage) -> None:
     """What is written is a part of the array, and so is what is read under no condition."""
     plain = [load.attr for load in loads(stage.value) if not load.args]
     for access in (stage.write, *plain):
-        for trips in _trips(stage):
-            if not within([i.substitute(trips) for i in access.index], access.array.shape):
+        for env in _environments(stage):
+            if not within([i.substitute(env) for i in access.index], access.array.shape):
                 raise StepError(f"{name_of(stage)} leaves its array: {access!r}")
 
 
-def _trips(stage: Stage) -> list[dict[Var, Index]]:
-    """Which trips loops make: all of theirs, or those of whole chunks, and those of the last one."""
+def _environments(stage: Stage) -> list[dict[Var, Index]]:
+    """What loops run over: all of theirs, or those of whole chunks, and those of the last one."""
     if stage.chunks is None:
         return [{}]
     axis, length, total = stage.chunks
@@ -50,9 +50,9 @@ def _check_once(stage: Stage) -> None:
     flat = linear(stage.index, contiguous_strides(array.shape))
     loops = stage.dims[: stage.kept] if stage.action == "reduce" else stage.dims
     points, before = 0, list[Region]()
-    for trips in _trips(stage) if stage.action == "scan" else [{}]:
-        walked = set(loops) - trips.keys() | {v for i in trips.values() for v in variables(i)}
-        at = flat.substitute(trips)
+    for env in _environments(stage) if stage.action == "scan" else [{}]:
+        walked = set(loops) - env.keys() | {v for i in env.values() for v in variables(i)}
+        at = flat.substitute(env)
         if not one_to_one(at, walked) or not all(apart(region(at), other) for other in before):
             raise StepError(f"{name_of(stage)} may write an element twice, at {stage.index}")
         points += prod(v.extent for v in walked)

@@ -57,7 +57,7 @@ def _run(program: Program, held: np.ndarray, numbers: dict[Array, int]) -> None:
                 held[end != ends[0]] = NOBODY
                 held[end == ends[0]] = end[end == ends[0]]
         elif isinstance(step, (Loop, Scan)):
-            if isinstance(step, Scan) and step.tiles is not None:  # trips are made out of order
+            if isinstance(step, Scan) and step.tiles is not None:  # iterations are out of order
                 take(step, [a for inner in step.body.steps for a in _in_arena(inner)[1]])
             for _ in range(2):
                 for inner in inner_programs(step):

@@ -189,7 +189,7 @@ def lentz(
 
 
 def seldom(needed: Any, function: Callable[..., Any], *arrays: Any) -> Any:
-    """`function` of the elements that need it, else 0: a loop of one trip, none where no lane does."""
+    """`function` of the elements that need it, else 0: a loop that no lane enters otherwise."""
 
     def one(needed: Any, *elements: Any) -> Any:
         def step(state: Any) -> Any:

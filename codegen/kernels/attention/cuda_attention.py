@@ -308,7 +308,7 @@ class AttentionEmitter:
     def repeat(
         self, first: Number, last: Number, values: Values, body: Callable[[Value, Values], Values]
     ) -> Values:
-        """for i in range(first, last), written out where there are no trips."""
+        """for i in range(first, last), written out where there are no iterations."""
         if isinstance(first, int) and isinstance(last, int) and first >= last:
             return values
         return self.loops.loop(first, last, 1, values, body)

@@ -177,8 +177,8 @@ class BlockEmitter(AttentionEmitter):
             self.b.barrier()
             return self.carried(products.scores([c.text for c in carried], left, 0, right, 0))
 
-        trips = -(-step.pairs[k][2] // self.tile.width)
-        return [c.text for c in self.repeat(0, trips, self.carried(start), turn)]
+        steps = -(-step.pairs[k][2] // self.tile.width)
+        return [c.text for c in self.repeat(0, steps, self.carried(start), turn)]
 
     def add(
         self, k: int, sums: Sequence[Value], weights: Sequence[Value], block: Value, stage: Value

@@ -364,11 +364,13 @@ class _Convolution:
         ]
         vectors = -(-features // cut.lanes)
         one = len(self.phases) == 1
-        trips = [str(t) for t in self._words(self.phases[0])[3:6]] if one else ["%t0", "%t1", "%t2"]
+        counts = (
+            [str(t) for t in self._words(self.phases[0])[3:6]] if one else ["%t0", "%t1", "%t2"]
+        )
         loops = [
             Sum(n, str(ax.source_tap * pitch), str(ax.tap_step * tap))
             for n, ax, pitch, tap in zip(
-                trips, self.axes, self.pitches, self.tap_pitches, strict=True
+                counts, self.axes, self.pitches, self.tap_pitches, strict=True
             )
         ]
         depth = str(cut.channels) if self.blocks == 1 else "%depth"
@@ -416,16 +418,16 @@ def merged(loops: Sequence[Sum]) -> list[Sum]:
     joined = [loops[-1]]
     for outer in reversed(loops[:-1]):
         inner = joined[0]
-        trips, n = constant_of(outer.trips), constant_of(inner.trips)
-        if trips == 1:
+        times, n = constant_of(outer.n), constant_of(inner.n)
+        if times == 1:
             continue
         if (
-            trips is not None
+            times is not None
             and n is not None
             and int(outer.a) == n * int(inner.a)
             and int(outer.b) == n * int(inner.b)
         ):
-            joined[0] = Sum(str(trips * n), inner.a, inner.b)
+            joined[0] = Sum(str(times * n), inner.a, inner.b)
         else:
             joined.insert(0, outer)
     return joined

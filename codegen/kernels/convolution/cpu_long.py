@@ -114,21 +114,21 @@ class _LongConvolution:
             taps = (in_depth[0], in_height[0], in_width[0])
             x = self._moved(x, *zip(sources, step.x_strides[2:5], strict=True), (row, x_steps[1]))
             w = self._moved(w, *zip(taps, step.w_strides[1:4], strict=True), (row, w_steps[1]))
-            trips = (planes, depth, rows, columns)
+            sizes = (planes, depth, rows, columns)
             whole, rest_ = divmod(step.features, cut.panel)
             if cut.split_panels and self.panels > 1:
                 if whole:
                     with self._only_if([e.word(panel) < whole]):
-                        self._images(x, w, y, panel, cut.panel, trips)
+                        self._images(x, w, y, panel, cut.panel, sizes)
                 if rest_:
                     with self._only_if([e.word(panel).eq(whole)]):
-                        self._images(x, w, y, str(whole), rest_, trips)
+                        self._images(x, w, y, str(whole), rest_, sizes)
                 return
             if whole:
                 with steps(e, "0", str(whole), 1) as p:
-                    self._images(x, w, y, p, cut.panel, trips)
+                    self._images(x, w, y, p, cut.panel, sizes)
             if rest_:
-                self._images(x, w, y, str(whole), rest_, trips)
+                self._images(x, w, y, str(whole), rest_, sizes)
 
     def _meeting(self, dim: Reach, position: str) -> tuple[str, str, str]:
         """First tap, number of taps and first element of x at a position."""
@@ -167,7 +167,7 @@ class _LongConvolution:
         e.at(after)
 
     def _images(
-        self, x: str, w: str, y: str, panel: str, features: int, trips: Sequence[str]
+        self, x: str, w: str, y: str, panel: str, features: int, sizes: Sequence[str]
     ) -> None:
         e, step, cut = self.e, self.step, self.cut
         b = self._moved(w, (panel, cut.panel))
@@ -178,7 +178,7 @@ class _LongConvolution:
             name = self._tile(rows, features)
             a = self._moved(x, (i, step.x_strides[1]))
             out = self._moved(c, (i, step.features))
-            counts = ", ".join(f"i64 {t}" for t in trips)
+            counts = ", ".join(f"i64 {t}" for t in sizes)
             e.line(f"call void @{name}(ptr {a}, ptr {b}, ptr {out}, {counts})")
 
         if whole:
@@ -228,6 +228,6 @@ class _LongConvolution:
         return self.define(f"{head} {{\n{e.code.text()}\n}}\n", "long_tile")
 
     def _longest(self) -> tuple[int, int, int, int]:
-        """The most trips of each loop of a run."""
+        """The trip counts of the loops of a run, at the most."""
         depth, height, width = self.step.dims
         return depth.most, self.cut.channels, min(height.most, self.cut.rows), width.most

@@ -338,7 +338,7 @@ FEW["conv"] = _sum
 
 
 def _fastest_last(dims: Sequence[Var], strides: Sequence[int]) -> tuple[Var, ...]:
-    """Loops in the order of memory; those of one trip, which have no stride, first."""
+    """Loops in the order of memory; those of one iteration, which have no stride, first."""
     steps = {v: abs(s) if v.extent > 1 else math.inf for v, s in zip(dims, strides, strict=True)}
     return tuple(sorted(dims, key=lambda v: -steps[v]))
 

@@ -210,7 +210,7 @@ def loop(e: TextEmitter, lo: str, hi: str, step: int) -> Iterator[str]:
 
 @contextmanager
 def steps(e: TextEmitter, lo: str, hi: str, step: int) -> Iterator[str]:
-    """Like `loop`, without a loop where there is one trip."""
+    """Like `loop`, without a loop where there is one iteration."""
     if lo.isdigit() and hi.isdigit() and int(hi) - int(lo) <= step:
         yield lo
     else:

@@ -35,17 +35,17 @@ Tile = list[list[Any]]  # per row, per vector: the name of a value
 
 
 class Sum(NamedTuple):
-    """One loop of a sum, outermost first: `trips` (at least 1), and by how many elements each trip
-    moves A and B. All three are i64 operands, constants or names."""
+    """One loop of a sum, outermost first: `n` iterations (at least 1), and by how many elements each
+    of them moves A and B. All three are i64 operands, constants or names."""
 
-    trips: str
+    n: str
     a: str
     b: str
 
 
 class Fetch(NamedTuple):
-    """Memory to ask for while a sum runs: from `pointer` on, `step` bytes further with each trip of the
-    innermost loop, into the cache of that `level`."""
+    """Memory to ask for while a sum runs: from `pointer` on, `step` bytes further with each iteration of
+    the innermost loop, into the cache of that `level`."""
 
     pointer: str
     step: str
@@ -115,8 +115,8 @@ def sum_tile(
     def walk(level: int, a_at: str, b_at: str, tile: Tile) -> Tile:
         if level == len(loops):
             return _products(e, dtype, rows, a_at, b, b_at, vectors, mask, tile, fused, soon)
-        trips, a_step, b_step = loops[level]
-        if trips == "1":
+        extent, a_step, b_step = loops[level]
+        if extent == "1":
             return walk(level + 1, a_at, b_at, tile)
         top, leave = e.later("sum"), e.later("summed")
         first = [value for row in tile for value in row]
@@ -131,7 +131,7 @@ def sum_tile(
             following = e.stepped(i, 1, "nuw nsw")
             moved = [e.stepped(at_a, a_step), e.stepped(at_b, b_step)]
             ends = [value for row in new for value in row]
-            e.fork(following < trips, top, (following, *moved, *ends), leave)
+            e.fork(following < extent, top, (following, *moved, *ends), leave)
         e.at(leave)
         return new
 
@@ -139,7 +139,7 @@ def sum_tile(
 
 
 def _fetch(e: TextEmitter, ahead: Sequence[Fetch], i: Value) -> None:
-    """Ask for the lines that trip `i` is to bring nearer."""
+    """Ask for the lines that iteration `i` is to bring nearer."""
     for pointer, step, level in ahead:
         offset = i * step
         prefetch(e, e.offset(address(pointer), offset), level)
@@ -242,7 +242,7 @@ def tile_function(
     elements side by side, or, if `adjacent`, a column's elements are side by side and columns
     `a_step` apart. If `masked`, only `last` lanes of the last vector exist, in B and in C. If B lies
     in panels of `panel` columns (0: it does not) that are farther than the nearest cache, its rows
-    are fetched some trips ahead, C at the start, and `next_step` bytes from `next` on at each k. An
+    are fetched some iterations ahead, C at the start, and `next_step` bytes from `next` on at each k. An
     `a_step` known here, a constant for all calls, needs no arithmetic on addresses.
     """
     lanes = target.lanes(dtype.itemsize)

@@ -31,7 +31,7 @@ FEW = 12  # units of a thread up to which what is known of each before the first
 
 
 def _var(var: Var, times: int = 1) -> Index:
-    """A position that is known in parts only: also one of a loop of one trip, whose tile is longer."""
+    """A position that is known in parts only: also one of a loop of length 1, whose tile is longer."""
     return Index(0, {var: times})
 
 

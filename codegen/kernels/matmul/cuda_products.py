@@ -73,7 +73,7 @@ class Product(Tiled):
 
 
 def dims_of(kernel: Kernel, product: Matmul) -> tuple[list[int], tuple[int, ...]] | None:
-    """The kernel's loops in an order in which they walk the whole result as it lies, and their trips.
+    """The kernel's loops in an order in which they walk the whole result as it lies, and their trip counts.
 
     None: some stage does not read the result in this way, or reads other elements than its own.
     """
@@ -96,7 +96,7 @@ def dims_of(kernel: Kernel, product: Matmul) -> tuple[list[int], tuple[int, ...]
 
 
 def equal(flat: Index, other: Index) -> bool:
-    """Whether two positions are the same, loops of one trip aside."""
+    """Whether two positions are the same, loops of one iteration aside."""
     ones = {v: Index() for v in variables(flat) if v.extent == 1}
     return flat.substitute(ones) == other
 

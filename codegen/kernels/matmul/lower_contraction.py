@@ -266,7 +266,7 @@ def _reduce_products(low: Lowering, op: Op, array: Array) -> None:
 
 
 def _chunk_length(op: Op, results: int, inner: tuple[Var, ...]) -> int:
-    """Trips of the first loop that one chunk takes, if the sum goes by chunks; else 0."""
+    """Iterations of the first loop that one chunk takes, if the sum goes by chunks; else 0."""
     count = math.prod(v.extent for v in inner)
     largest = max(v.tensor.size for v in op.operands)
     if results * 8 >= count or largest < limits().many_elements or inner[0].extent < 64:

@@ -75,7 +75,7 @@ class ScanEmitter(LaneEmitter):
     def _tiles(self) -> None:
         scan = self.scan
         each, ragged = scan.team * scan.items, self.stage.chunks is not None
-        if scan.trips == 1:
+        if scan.tiles == 1:
             limit = self._limit() if ragged or self.count % each else ""
             self.tile(0, [], limit)
             return
@@ -88,11 +88,11 @@ class ScanEmitter(LaneEmitter):
 
         if whole:
             carry = self.loops.loop(0, whole, 1, carry, step)
-        if whole == scan.trips - 1:
+        if whole == scan.tiles - 1:
             step(whole, carry, self._limit())
         elif not whole:
             limit = self._limit()
-            self.loops.loop(0, scan.trips, 1, carry, lambda n, v: step(n, v, limit))
+            self.loops.loop(0, scan.tiles, 1, carry, lambda n, v: step(n, v, limit))
 
     def _limit(self) -> Word:
         """How many steps there are: fewer in the last chunk of a row that was cut."""
@@ -136,14 +136,14 @@ class ScanEmitter(LaneEmitter):
     def turns(self, number: Value, count: int) -> Word:
         """Where in shared memory the tile's values begin: tiles use two slots in turns, so that
         nobody overwrites what others still read."""
-        if self.scan.trips == 1:
+        if self.scan.tiles == 1:
             return 0
         odd = number & 1
         return odd * count
 
     @property
     def slots(self) -> int:
-        return min(self.scan.trips, 2)
+        return min(self.scan.tiles, 2)
 
     # The elements at one step.
 

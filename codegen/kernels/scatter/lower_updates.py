@@ -52,7 +52,7 @@ def _update_slice(low: Lowering, op: Op) -> None:
         low.overwrite(base)
     elif before is not None and _has_the_rest(low, op, before, array):
         low.context.filled.add(array)
-        low.borrowed.add(before)  # it will be asked for what the next trip leaves alone
+        low.borrowed.add(before)  # it will be asked for what the next iteration leaves alone
     else:
         report_copy(low, op, base, update.tensor.nbytes)
         if all(s == 1 for s in step):
@@ -72,7 +72,7 @@ def _update_slice(low: Lowering, op: Op) -> None:
 
 def _has_the_rest(low: Lowering, op: Op, before: Array, array: Array) -> bool:
     """Whether `array` holds what the update leaves alone: it is the other buffer of a carry of which
-    every trip writes the same part and nothing else, if both buffers start with the initial value.
+    every iteration writes the same part and nothing else, if both buffers start with the initial value.
     Arguments that may be overwritten also could stay, but nobody fills the outputs beside them."""
     return op.operands[0].op is None and any(
         value is op.result and target is array and stays is before

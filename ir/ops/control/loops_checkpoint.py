@@ -303,7 +303,9 @@ def _backward_slots(
     last = b.op("bitwise_and", last, b.op("gt", memory.used, b.const(0, I64)))
     top = b.op("sub", _add(b, memory.used, -1), b.op("convert", last, dtype=I64))
     state = [_add(b, stored.count, -1), top, counts, *memory.slots, *cts, *sums]
-    out = run_loop(b, [*loop.fixed, *loop.initial], state, more, iteration, "trip_vjp")[3 + m :]
+    out = run_loop(b, [*loop.fixed, *loop.initial], state, more, iteration, "iteration_vjp")[
+        3 + m :
+    ]
     return out[: len(cts)], out[len(cts) :]
 
 
