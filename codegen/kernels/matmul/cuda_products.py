@@ -73,7 +73,7 @@ class Product(Tiled):
 
 
 def dims_of(kernel: Kernel, product: Matmul) -> tuple[list[int], tuple[int, ...]] | None:
-    """The kernel's loops in an order in which they walk the whole result as it lies, and their trip counts.
+    """A kernel's loops in an order in which they walk the whole result as it lies, and trip counts.
 
     None: some stage does not read the result in this way, or reads other elements than its own.
     """
