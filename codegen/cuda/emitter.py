@@ -60,19 +60,19 @@ class ThreadBuilder(TextEmitter):
             for k in range(self.tensor_maps)
         ]
         for k, (array, n) in enumerate(zip(self.arrays, alignments, strict=True)):
-            known = "noalias " if array not in self.passed else ""  # other threads write there
-            known += "readonly " if array not in self.written else ""
-            params.append(f"{GLOBAL} {known}align {n} %p{k}")
+            flags = "noalias " if array not in self.passed else ""  # other threads write there
+            flags += "readonly " if array not in self.written else ""
+            params.append(f"{GLOBAL} {flags}align {n} %p{k}")
         params += self.scalars
         if self.reports:
             params.append(f"{GLOBAL} align 8 %status")
         attributes = {"nvvm.reqntid": str(threads), **self.attributes}
-        known = " ".join(f'"{name}"="{value}"' for name, value in attributes.items())
+        attributed = " ".join(f'"{name}"="{value}"' for name, value in attributes.items())
         self.ret()
         shared = "".join(f"{line}\n" for line in self.globals)
         return (
             f"{shared}define ptx_kernel void @{name}({', '.join(params)}) nounwind "
-            f"{known} {{\n{self.code.text()}\n}}\n"
+            f"{attributed} {{\n{self.code.text()}\n}}\n"
         )
 
     # Intrinsics.
@@ -86,8 +86,8 @@ class ThreadBuilder(TextEmitter):
         """The value of one of `intrinsics.INTRINSICS`; `fresh`: it may differ from call to call."""
         row = INTRINSICS[name]
         self.declarations.add(row.declaration)
-        given = zip(row.types, operands, strict=True)
-        text = f"call {row.result} @{name}({', '.join([typed_text(t, x) for t, x in given])})"
+        typed = zip(row.types, operands, strict=True)
+        text = f"call {row.result} @{name}({', '.join([typed_text(t, x) for t, x in typed])})"
         if row.result == "void":
             self.line(text)
             return VOID

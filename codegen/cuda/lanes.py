@@ -93,12 +93,12 @@ class LaneMemory(AccessEmitter):
     # Memory: what lanes have side by side goes together.
 
     def _wide(self, base: Value, flat: Index) -> bool:
-        known = self.home.get(base)
-        if self.lanes == 1 or known is None:
+        home = self.home.get(base)
+        if self.lanes == 1 or home is None:
             return False
         if any(isinstance(a, Data) and self._follows(a) for a in flat.terms):
             return False
-        array, alignment = known
+        array, alignment = home
         return is_wide(flat, self.along, self.lanes, array, alignment)
 
     def _follows(self, atom: Data) -> bool:
@@ -143,8 +143,8 @@ class LaneMemory(AccessEmitter):
         return Operand(text, True)
 
     def one(self, dtype: DType, base: Any, address: Any) -> Value:
-        known = self.home.get(base)
-        stays = known is not None and known[0] not in self.b.written
+        home = self.home.get(base)
+        stays = home is not None and home[0] not in self.b.written
         return self.b.load_elements(dtype, address, 1, stays=stays)
 
     def write(self, dtype: DType, base: Any, flat: Index, value: Operand) -> None:

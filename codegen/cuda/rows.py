@@ -208,7 +208,7 @@ class RowEmitter(LaneEmitter):
         if stage is None or stage.chunks is None:
             return valid
         chunks = stage.chunks
-        var = next(iter(self.indices.env[stage.dims[stage.kept]].terms))
+        var = next(iter(self.indices.env[stage.dims[stage.outer]].terms))
         assert isinstance(var, Var), "the loop that is cut is a loop of its own"
         start = self.indices.value(self.indices.env[stage.dims[chunks.axis]] * chunks.length)
         left = chunks.total - start

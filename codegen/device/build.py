@@ -54,7 +54,7 @@ class ProgramBuilder:
         self.alignments = alignments  # of the inputs
         self.kernels: dict[str, Entry] = {}
         self.texts: dict[str, tuple[str, str]] = {}  # without a name -> name, and with it
-        self.known: dict[Hashable, tuple[str, Schedule, bool]] = {}
+        self.built: dict[Hashable, tuple[str, Schedule, bool]] = {}
         self.definitions: dict[str, str] = {}
         self.declarations: set[str] = set()
         self.constants: dict[Array, int] = {}
@@ -146,12 +146,12 @@ class ProgramBuilder:
 
     def function(self, hint: str, text: str, entry: Entry) -> str:
         """The name of a kernel whose text has NAME instead: equal ones are one."""
-        known = self.texts.get(text)
-        if known is None:
+        emitted = self.texts.get(text)
+        if emitted is None:
             name = f"{hint}_{len(self.texts)}"
-            known = self.texts[text] = name, text.replace("@NAME", f"@{name}")
+            emitted = self.texts[text] = name, text.replace("@NAME", f"@{name}")
             self.kernels[name] = entry
-        return known[0]
+        return emitted[0]
 
     def emitted(self, b: ThreadBuilder, hint: str, threads: int, alignments: Sequence[int]) -> str:
         """The name of the kernel that `b` has written."""
@@ -163,12 +163,12 @@ class ProgramBuilder:
         own = signature(step)
         alignments = self.aligned(own)
         key = own.key, tuple(alignments.values())
-        known = self.known.get(key)
-        if known is None:
+        built = self.built.get(key)
+        if built is None:
             plan = self.plan(step, own)
             launch, reports = self.scheduled(step, own, plan)
-            known = self.known[key] = launch.kernel, plan, reports
-        name, plan, reports = known
+            built = self.built[key] = launch.kernel, plan, reports
+        name, plan, reports = built
         step.name = name
         self.report(step, plan, name, tuple(ops_of(step)))
         return [self._launch(name, own, plan, reports)]

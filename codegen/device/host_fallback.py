@@ -47,9 +47,9 @@ def hosted(low: Lowering, op: Op) -> None:
     operands = [contiguous(low, low.materialise(v)) for v in op.operands]
     results = [low.array_for(v) for v in op.results]
     line = f"at {op.loc.file}:{op.loc.line}, in {op.loc.function}" if op.loc else ""
-    given = tuple(v.type for v in op.operands if isinstance(v.type, TensorType))
+    operand_types = tuple(v.type for v in op.operands if isinstance(v.type, TensorType))
     low.context.callbacks.append(
-        CallbackSite(HostedOp(op.name, dict(op.attrs), line), given, types)
+        CallbackSite(HostedOp(op.name, dict(op.attrs), line), operand_types, types)
     )
     number = len(low.context.callbacks) - 1
     low.items.append(Callback(number, [a for a in operands if a is not None], results))

@@ -254,8 +254,8 @@ class Block:
 
     def enter(self, origin: str, values: Sequence[Value | Number]) -> None:
         """Note a jump from the block `origin`."""
-        given = [_text_as(p.type, v) for p, v in zip(self.params, values, strict=True)]
-        self.incoming.append((origin, given))
+        texts = [_text_as(p.type, v) for p, v in zip(self.params, values, strict=True)]
+        self.incoming.append((origin, texts))
 
     def text(self) -> str:
         phis = [
@@ -378,15 +378,15 @@ class Builder:
         self,
         condition: Value | Number,
         then: Block,
-        given: Sequence[Value | Number],
+        values: Sequence[Value | Number],
         otherwise: Block,
-        given_otherwise: Sequence[Value | Number] = (),
+        other_values: Sequence[Value | Number] = (),
         hint: str = "",
     ) -> None:
         """A conditional jump to blocks with parameters."""
         condition = _as("i1", condition)
-        then.enter(self.current.label, given)
-        otherwise.enter(self.current.label, given_otherwise)
+        then.enter(self.current.label, values)
+        otherwise.enter(self.current.label, other_values)
         labels = f"label %{then.label}, label %{otherwise.label}"
         self.line(f"br i1 {condition}, {labels}{hint}")
 
@@ -474,10 +474,10 @@ class Builder:
             raise TypeError(f"{name} of an address: {a!r}")
         return self.op(type, f"{name} {type} {a}, {_text_as(type, b)}")
 
-    def stepped(self, counter: Value, by: Value | Number, known: str = "nsw") -> Value:
-        """A loop's counter in the next iteration: it is `known` not to overflow."""
+    def stepped(self, counter: Value, by: Value | Number, flags: str = "nsw") -> Value:
+        """A loop's counter in the next iteration: `flags` say how it does not overflow."""
         type = counter.type
-        return self.fresh(type, f"add {known} {type} {counter}, {_as(type, by)}")
+        return self.fresh(type, f"add {flags} {type} {counter}, {_as(type, by)}")
 
     def compare(self, how: str, a: Value, b: Value | Number) -> Value:
         """Of integers and addresses."""
@@ -533,8 +533,8 @@ class Builder:
         return self._call(function.result, function.address, values)
 
     def _call(self, result: str, address: Value, values: Sequence[Value]) -> Value:
-        given = ", ".join([f"{v.type} {v}" for v in values])
-        text = f"call {result} {address}({given})"
+        arguments = ", ".join([f"{v.type} {v}" for v in values])
+        text = f"call {result} {address}({arguments})"
         if result == "void":
             self.line(text)
             return VOID
@@ -542,8 +542,8 @@ class Builder:
 
     def assembly(self, result: str, text: str, constraints: str, *values: Value) -> Value:
         """Inline assembly, which may do more than its value shows, for all lanes of a warp together."""
-        given = ", ".join([repr(v) for v in values])
-        call = f'asm sideeffect "{text}", "{constraints}"({given}) convergent nounwind'
+        arguments = ", ".join([repr(v) for v in values])
+        call = f'asm sideeffect "{text}", "{constraints}"({arguments}) convergent nounwind'
         return self.fresh(result, f"call {result} {call}")
 
     def intrinsic(self, name: str, type: str, *args: Value | Number) -> Value:
@@ -554,8 +554,8 @@ class Builder:
             self.declared.add(symbol)
             types = ", ".join([v.type for v in values])
             self.declare(symbol, f"declare {type} @{symbol}({types})")
-        given = ", ".join([f"{v.type} {v}" for v in values])
-        return self.op(type, f"call {type} @{symbol}({given})")
+        arguments = ", ".join([f"{v.type} {v}" for v in values])
+        return self.op(type, f"call {type} @{symbol}({arguments})")
 
     # Lanes
 
@@ -573,8 +573,8 @@ class Builder:
     def insert(self, into: Value, value: Value, lane: Value | Number) -> Value:
         _as(element_of(into.type), value)
         number = lane if isinstance(lane, Value) else constant("i64", lane)
-        given = f"{into.type} {into}, {value.type} {value}"
-        return self.op(into.type, f"insertelement {given}, {number.type} {number}")
+        operands = f"{into.type} {into}, {value.type} {value}"
+        return self.op(into.type, f"insertelement {operands}, {number.type} {number}")
 
     def packed(self, values: Sequence[Value]) -> Value:
         """A vector that has these values in its lanes."""
@@ -612,8 +612,8 @@ class Builder:
     ) -> Value:
         """What is at `base`, moved; aligned as its type is by nature, or to `align` bytes."""
         address = self.offset(base, offset, unit)
-        known = f", align {align}" if align else ""
-        return self.fresh(type, f"load {type}, {address.type} {address}{known}")
+        aligned = f", align {align}" if align else ""
+        return self.fresh(type, f"load {type}, {address.type} {address}{aligned}")
 
     def store(
         self,
@@ -624,29 +624,29 @@ class Builder:
         align: int = 0,
     ) -> None:
         to = self.offset(base, offset, unit)
-        known = f", align {align}" if align else ""
-        self.line(f"store {value.type} {value}, {to.type} {to}{known}")
+        aligned = f", align {align}" if align else ""
+        self.line(f"store {value.type} {value}, {to.type} {to}{aligned}")
 
     def load_masked(self, address: Value, mask: Value, rest: Value, align: int) -> Value:
         """The lanes of the mask from memory, the others from `rest`."""
         type, name = rest.type, f"llvm.masked.load.{suffix(rest.type)}.p0"
         self.declare(name, f"declare {type} @{name}(ptr, {mask.type}, {type})")
-        given = f"ptr align {align} {address}, {mask!r}, {rest!r}"
-        return self.fresh(type, f"call {type} @{name}({given})")
+        arguments = f"ptr align {align} {address}, {mask!r}, {rest!r}"
+        return self.fresh(type, f"call {type} @{name}({arguments})")
 
     def gather(self, addresses: Value, mask: Value, rest: Value, align: int) -> Value:
         """The lanes of the mask from where each lane's address says, the others from `rest`."""
         type, name = rest.type, f"llvm.masked.gather.{suffix(rest.type)}.{suffix(addresses.type)}"
         self.declare(name, f"declare {type} @{name}({addresses.type}, {mask.type}, {type})")
-        given = f"{addresses.type} align {align} {addresses}, {mask!r}, {rest!r}"
-        return self.fresh(type, f"call {type} @{name}({given})")
+        arguments = f"{addresses.type} align {align} {addresses}, {mask!r}, {rest!r}"
+        return self.fresh(type, f"call {type} @{name}({arguments})")
 
     def scatter(self, value: Value, addresses: Value, mask: Value, align: int) -> None:
         """The lanes of the mask to where each lane's address says."""
         name = f"llvm.masked.scatter.{suffix(value.type)}.{suffix(addresses.type)}"
         self.declare(name, f"declare void @{name}({value.type}, {addresses.type}, {mask.type})")
-        given = f"{value!r}, {addresses.type} align {align} {addresses}, {mask!r}"
-        self.line(f"call void @{name}({given})")
+        arguments = f"{value!r}, {addresses.type} align {align} {addresses}, {mask!r}"
+        self.line(f"call void @{name}({arguments})")
 
     def store_masked(self, value: Value, address: Value, mask: Value, align: int) -> None:
         """The lanes of the mask, where each belongs."""
@@ -673,23 +673,23 @@ class Builder:
         self._move("memmove", to, start, nbytes, 0)
 
     def _move(self, how: str, to: Value, start: Value, nbytes: Value | Number, align: int) -> None:
-        name, known = f"llvm.{how}.p0.p0.i64", f"align {align} " if align else ""
+        name, aligned = f"llvm.{how}.p0.p0.i64", f"align {align} " if align else ""
         self.declare(name, f"declare void @{name}(ptr, ptr, i64, i1)")
         n = _as("i64", nbytes)
-        self.line(f"call void @{name}(ptr {known}{to}, ptr {known}{start}, {n!r}, i1 false)")
+        self.line(f"call void @{name}(ptr {aligned}{to}, ptr {aligned}{start}, {n!r}, i1 false)")
 
     def fill(self, to: Value, byte: Value | Number, nbytes: Value | Number, align: int = 0) -> None:
         """memset."""
-        name, known = "llvm.memset.p0.i64", f"align {align} " if align else ""
+        name, aligned = "llvm.memset.p0.i64", f"align {align} " if align else ""
         self.declare(name, f"declare void @{name}(ptr, i8, i64, i1)")
         what, n = _as("i8", byte), _as("i64", nbytes)
-        self.line(f"call void @{name}(ptr {known}{to}, {what!r}, {n!r}, i1 false)")
+        self.line(f"call void @{name}(ptr {aligned}{to}, {what!r}, {n!r}, i1 false)")
 
     def prefetch(self, address: Value, level: int, *, write: bool = False) -> None:
         """Ask for one line of memory, to be in the cache of that level (1 is the nearest)."""
         self.declare("llvm.prefetch.p0", "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
-        given = f"{address!r}, i32 {int(write)}, i32 {4 - level}, i32 1"
-        self.line(f"call void @llvm.prefetch.p0({given})")
+        arguments = f"{address!r}, i32 {int(write)}, i32 {4 - level}, i32 1"
+        self.line(f"call void @llvm.prefetch.p0({arguments})")
 
     def load_atomic(self, type: str, address: Value, order: str) -> Value:
         size = bytes_of(type)

@@ -65,10 +65,10 @@ class FunctionTable:
         for k, param in enumerate(function.params):
             e.bind(param, f"%x{k}")
         result = e.emit(function.root)
-        given = ", ".join(f"{e.type(p.dtype)} %x{k}" for k, p in enumerate(function.params))
+        params = ", ".join(f"{e.type(p.dtype)} %x{k}" for k, p in enumerate(function.params))
         ty = type_text(function.root.dtype, lanes)
         b.line(f"ret {ty} {result}")
-        return f"define internal fastcc {ty} {name}({given}) nounwind {{\n{b.code.text()}\n}}"
+        return f"define internal fastcc {ty} {name}({params}) nounwind {{\n{b.code.text()}\n}}"
 
 
 class Calls:
@@ -84,11 +84,11 @@ class Calls:
         """Write a call into `b`, at the width of `wide`, which emits what stands there."""
         uniform = all(x.uniform for x in operands)
         lanes = 1 if uniform else wide.width
-        given = [
+        arguments = [
             b.typed(x.text, p.dtype, 1) if uniform else wide.spread(x, p.dtype)
             for p, x in zip(function.params, operands, strict=True)
         ]
         name = self.table.name(function, lanes)
         ty = type_text(function.root.dtype, lanes)
-        call = f"call fastcc {ty} {name}({', '.join(repr(x) for x in given)})"
+        call = f"call fastcc {ty} {name}({', '.join(repr(x) for x in arguments)})"
         return Operand(b.op(ty, call), uniform)

@@ -92,4 +92,4 @@ class NestEmitter:
 
 def _vectorises(nest: Nest) -> bool:
     """An ordered update runs its last loop in vectors only if that loop is not part of its order."""
-    return all(s.action != "update" or len(s.dims) > s.kept for s in nest.stages)
+    return all(s.action != "update" or len(s.dims) > s.outer for s in nest.stages)

@@ -373,19 +373,19 @@ class ScalarEmitter:
             if node in seen:
                 continue
             seen.add(node)
-            known = self._memo.get(node)
+            operand = self._memo.get(node)
             if node.op == "var":
-                known = self._bound.get(node.attr)
+                operand = self._bound.get(node.attr)
                 if node.attr in names:
                     return False
-            elif node.op not in _PURE and known is None:
+            elif node.op not in _PURE and operand is None:
                 if node.free <= self._bound.keys():
-                    known = self.operand(node)
+                    operand = self.operand(node)
                 elif not self._leaf_is_uniform(node):
                     return False
-            if known is None or node.op == "loop":
+            if operand is None or node.op == "loop":
                 stack += _inputs(node)
-            elif not known.uniform:
+            elif not operand.uniform:
                 return False
         return True
 

@@ -73,7 +73,7 @@ class StageEmitter:
         """The trip count of an inner loop: the last chunk of a split reduction may be shorter."""
         stage = nest.stages[0]
         chunks = stage.chunks
-        if chunks is None or self.indices.env[stage.dims[stage.kept]] != of_var(var):
+        if chunks is None or self.indices.env[stage.dims[stage.outer]] != of_var(var):
             return str(var.extent)
         start = self.indices.value(self.indices.env[stage.dims[chunks.axis]] * chunks.length)
         left = chunks.total - start

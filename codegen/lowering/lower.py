@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from ...ir.cost import KEPT, wants_memory
+from ...ir.cost import STORED, wants_memory
 from ...ir.graph import Graph, Op, Value
 from ...ir.types import BOOL, I64, TOKEN, TensorType
 from ..loop_ir.index import Index, Var, contiguous_strides, linear, of_var
@@ -218,7 +218,7 @@ class Lowering:
         self.emit(p, Stage(array, dims, expr, loc=loc, ordered=array in self.taken))
 
     def emit(self, p: Pointwise, stage: Stage) -> None:
-        if math.prod(stage.extents[: stage.kept]) == 0 or (
+        if math.prod(stage.extents[: stage.outer]) == 0 or (
             stage.action in ("store", "update", "scan") and 0 in stage.extents
         ):
             return
@@ -237,7 +237,7 @@ class Lowering:
             for value, operand in zip(op.results, op.operands, strict=True):
                 self.inlined[value] = self.inlined.get(operand, 0)
                 self.cost[value] = self.cost.get(operand, 0)
-                if self.cost[value] >= KEPT and len(self.users[value]) > 1:
+                if self.cost[value] >= STORED and len(self.users[value]) > 1:
                     self.materialise(operand)
             return
         if op.name == "lanes_while":

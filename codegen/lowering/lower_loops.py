@@ -48,10 +48,10 @@ def _scan(low: Lowering, op: Op) -> None:
     count, carries = op.attrs["consts"], op.attrs["carries"]
     (region,) = op.regions
     consts = [operand_array(low, v) for v in op.operands[:count]]
-    given = op.operands[count : count + carries]
+    initial = op.operands[count : count + carries]
     xs = [_moving(operand_array(low, v)) for v in op.operands[count + carries :]]
     homes = _homes(low, op, count, count + carries)
-    now, fresh = _slots(given, "now"), _slots(given, "next")
+    now, fresh = _slots(initial, "now"), _slots(initial, "next")
     wholes = [result_array(low, v) for v in op.results[carries:]]
     ys = [_moving(a) for a in wholes]
     slices = [m.slice if m else None for m in xs]

@@ -167,8 +167,8 @@ def reshaped(index: IndexTuple, shape: tuple[int, ...], source: tuple[int, ...])
     """The position in `source` of element `index` of its reshape to `shape`."""
     wanted = [n for n in source if n != 1]
     if wanted == [n for n in shape if n != 1]:  # only dims of size 1 come and go
-        kept = iter(i for i, n in zip(index, shape, strict=True) if n != 1)
-        return tuple(next(kept) if n != 1 else ZERO for n in source)
+        longer = iter(i for i, n in zip(index, shape, strict=True) if n != 1)
+        return tuple(next(longer) if n != 1 else ZERO for n in source)
     return delinearise(linear(index, strides_of(shape)), source)
 
 
@@ -340,10 +340,10 @@ RULES: dict[str, Callable[[Pointwise, Op, IndexTuple, Expr | None], Expr]] = {
 def _few(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -> Expr:
     """A reduction over few elements, written out."""
     (source,), axes = op.operands, op.attrs["axes"]
-    kept = [d for d in range(len(source.shape)) if d not in axes]
+    outer = [d for d in range(len(source.shape)) if d not in axes]
     values = []
     for element in product(*(range(source.shape[d]) for d in axes)):
-        at = dict(zip([*kept, *axes], [*index, *map(Index, element)], strict=True))
+        at = dict(zip([*outer, *axes], [*index, *map(Index, element)], strict=True))
         values.append(p.at(source, tuple(at[d] for d in range(len(source.shape))), mask))
     return fold(op.name, values, op.result.dtype)
 
@@ -353,23 +353,23 @@ FEW = dict.fromkeys(FOLDS, _few)  # where a lowering chose so; see `lower_reduct
 
 def scalar_graph(graph: Graph, arguments: list[Expr]) -> list[Expr]:
     """A graph of 0-d values as expressions of its arguments."""
-    known = dict(zip(graph.params, arguments, strict=True))
+    env = dict(zip(graph.params, arguments, strict=True))
     for op in graph.ops:
         if op.name == "constant":
             value = op.attrs["value"]
             results = [const(value.reshape(-1)[0].item(), value.dtype)]
         elif op.name == "lanes_while":
             count = op.attrs["consts"]
-            operands = [known[v] for v in op.operands]
+            operands = [env[v] for v in op.operands]
             results = _scalar_loop(op, operands[:count], operands[count:])
         elif op.name in ("reshape", "broadcast", "transpose", "stop_gradient", "checkpoint_name"):
-            results = [known[op.operands[0]]]
+            results = [env[op.operands[0]]]
         elif op.name == "optimization_barrier":
-            results = [known[v] for v in op.operands]
+            results = [env[v] for v in op.operands]
         else:
-            results = [EXPANSIONS[op.name](*(known[v] for v in op.operands), **op.attrs)]
-        known.update(zip(op.results, results, strict=True))
-    return [known[v] for v in graph.outputs]
+            results = [EXPANSIONS[op.name](*(env[v] for v in op.operands), **op.attrs)]
+        env.update(zip(op.results, results, strict=True))
+    return [env[v] for v in graph.outputs]
 
 
 def _scalar_loop(op: Op, consts: list[Expr], init: list[Expr]) -> list[Expr]:

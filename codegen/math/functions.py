@@ -30,14 +30,14 @@ class Function:
     def __init__(self, name: str, operands: tuple[tuple[DType, Any], ...]) -> None:
         self.name = name
         self.params: list[Expr] = []
-        given = []
+        arguments = []
         for dtype, value in operands:
             if value is None:
-                given.append(var((name, len(self.params)), dtype))
-                self.params.append(given[-1])
+                arguments.append(var((name, len(self.params)), dtype))
+                self.params.append(arguments[-1])
             else:
-                given.append(const(float.fromhex(value), dtype))
-        self.root = EXPANSIONS[name](*given)
+                arguments.append(const(float.fromhex(value), dtype))
+        self.root = EXPANSIONS[name](*arguments)
         nodes = _nodes(self.root)
         self.size = sum(1 for node in nodes if node.op not in FREE)
         self.rare = any(node.op == "loop" for node in nodes)
@@ -51,11 +51,11 @@ _function = lru_cache(maxsize=1024)(Function)
 
 def call(name: str, operands: Sequence[Expr]) -> Expr:
     """The elementwise op `name` of floats as one node where that is possible."""
-    given = tuple([(x.dtype, x.attr.hex() if x.op == "const" else None) for x in operands])
+    arguments = tuple([(x.dtype, x.attr.hex() if x.op == "const" else None) for x in operands])
     args = tuple([x for x in operands if x.op != "const"])
     if not args:
         return EXPANSIONS[name](*operands)
-    function = _function(name, given)
+    function = _function(name, arguments)
     return Expr("call", args, function.root.dtype, function)
 
 

@@ -54,7 +54,7 @@ def _lawson(
     """The coefficients after the `fixed` ones: least squares whose weights grow where it errs."""
     from mpmath import mp
 
-    known, count = len(fixed), degree + 1 - len(fixed)
+    start, count = len(fixed), degree + 1 - len(fixed)
     rest = [
         (y - mp.polyval(fixed[::-1], x)) if fixed else y for x, y in zip(grid, target, strict=True)
     ]
@@ -65,8 +65,8 @@ def _lawson(
         moments = [mp.mpf(0)] * (2 * count - 1)
         right = [mp.mpf(0)] * count
         for x, y, w, s in zip(grid, rest, weights, share, strict=True):
-            term = s * w * w * x ** (2 * known)
-            product = s * w * w * y * x**known
+            term = s * w * w * x ** (2 * start)
+            product = s * w * w * y * x**start
             for j in range(2 * count - 1):
                 moments[j] += term
                 if j < count:
@@ -77,7 +77,7 @@ def _lawson(
         solution = mp.lu_solve(mp.matrix(rows), mp.matrix(right))
         coefficients = [solution[j] for j in range(count)]
         errors = [
-            abs((mp.polyval(coefficients[::-1], x) * x**known - y) * w)
+            abs((mp.polyval(coefficients[::-1], x) * x**start - y) * w)
             for x, y, w in zip(grid, rest, weights, strict=True)
         ]
         worst = max(errors)

@@ -102,7 +102,7 @@ def _join_group(
 
 def _open(stage: Stage) -> Group:
     mapping = stage.action == "store"
-    outer = stage.shared if stage.action == "update" else stage.kept
+    outer = stage.shared if stage.action == "update" else stage.outer
     extents = stage.extents[:outer]
     group = Group(extents, [Nest([stage], outer)], mapping, "")
     if stage.action == "reduce":
@@ -157,10 +157,10 @@ def _join_map(group: Group, stage: Stage) -> bool:
 
 def _join_row(group: Group, stage: Stage) -> bool:
     """Make `stage` a part of each row, in an existing nest or one of its own."""
-    outer = len(group.extents) if not group.flexible else stage.kept
+    outer = len(group.extents) if not group.flexible else stage.outer
     if group.flexible and (stage.action != "reduce" or len(group.extents) < outer):
         return False
-    if stage.action == "reduce" and stage.kept != outer:
+    if stage.action == "reduce" and stage.outer != outer:
         return False
     if len(stage.dims) < outer or stage.extents[:outer] != group.extents[:outer]:
         return False
@@ -173,7 +173,7 @@ def _join_row(group: Group, stage: Stage) -> bool:
         if maker is None:
             continue
         depends = True
-        if maker.kept < outer or access.index[:outer] != own[:outer] or not _at_own_points(maker):
+        if maker.outer < outer or access.index[:outer] != own[:outer] or not _at_own_points(maker):
             return False
     mode = group.mode
     inner = len(stage.dims) > outer
@@ -206,7 +206,7 @@ def _join_row(group: Group, stage: Stage) -> bool:
 
 def _at_own_points(maker: Stage) -> bool:
     """Whether the stage writes every element of its array, each one at the point of its index."""
-    return maker.whole and maker.index == maker.point[: maker.kept]
+    return maker.whole and maker.index == maker.point[: maker.outer]
 
 
 def _shares_reads(group: Group, stage: Stage) -> bool:

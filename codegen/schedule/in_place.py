@@ -42,8 +42,8 @@ def updated(value: Value) -> Value | None:
         if value.index >= op.attrs.get("carries", len(op.results)):
             return None
         body, param = op.regions[-1], first + value.index
-        kept = keeps_memory(body.outputs[value.index], body.params[param])
-        return op.operands[param] if kept else None
+        stays = keeps_memory(body.outputs[value.index], body.params[param])
+        return op.operands[param] if stays else None
     if op.name == "cond":
         roots = {_root(region.outputs[value.index]) for region in op.regions}
         params = {root.index if root.op is None else -1 for root in roots}

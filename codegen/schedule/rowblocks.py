@@ -283,10 +283,10 @@ def _fits(group: _Group, spans: tuple[Spans, Spans], length: int) -> bool:
 
 
 def _add(group: _Group, spans: tuple[Spans, Spans], length: int) -> None:
-    for new, known in zip(spans, (group.reads, group.writes), strict=True):
+    for new, of_group in zip(spans, (group.reads, group.writes), strict=True):
         for array, span in new.items():
             unit = span * length if span is not None else None
-            known[array] = unit if known.get(array, unit) == unit else None
+            of_group[array] = unit if of_group.get(array, unit) == unit else None
 
 
 def _spans(step: Kernel | Matmul, total: int) -> tuple[Spans, Spans] | None:

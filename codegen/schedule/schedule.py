@@ -162,8 +162,7 @@ def inner_loops(nest: Nest, outer: int, surveys: dict[Stage, Survey]) -> Loops:
     if any(
         s.action in ("update", "scan") or s.chunks or s.op.startswith("arg") for s in nest.stages
     ):
-        kept = tuple(fresh)
-        return Loops(kept, env)
+        return Loops(tuple(fresh), env)
     loops = collapse(fresh, flats)
     return Loops(loops.vars, {v: i.substitute(loops.env) for v, i in env.items()})
 
@@ -254,7 +253,7 @@ def _in_flight(nodes: int) -> int:
 def _vector_update(kernel: Kernel) -> bool:
     """Whether the update's last loop runs over adjacent elements, so that its order is free."""
     (stage,) = kernel.stages
-    if len(stage.dims) == stage.kept:
+    if len(stage.dims) == stage.outer:
         return False
     return stage.write.flat.stride(stage.dims[-1]) in (1, -1)
 

@@ -38,7 +38,7 @@ def _environments(stage: Stage) -> list[dict[Var, Index]]:
     if stage.chunks is None:
         return [{}]
     axis, length, total = stage.chunks
-    chunk, within_chunk = stage.dims[axis], stage.dims[stage.kept]
+    chunk, within_chunk = stage.dims[axis], stage.dims[stage.outer]
     last = chunk.extent - 1
     rest = {chunk: Index(last), within_chunk: of_var(Var("rest", total - last * length))}
     return [{chunk: of_var(Var("whole", last))}, rest] if last else [rest]
@@ -48,7 +48,7 @@ def _check_once(stage: Stage) -> None:
     """Each element is written at one point, and all are if the stage says so."""
     array = stage.array
     flat = linear(stage.index, contiguous_strides(array.shape))
-    loops = stage.dims[: stage.kept] if stage.action == "reduce" else stage.dims
+    loops = stage.dims[: stage.outer] if stage.action == "reduce" else stage.dims
     points, before = 0, list[Region]()
     for env in _environments(stage) if stage.action == "scan" else [{}]:
         walked = set(loops) - env.keys() | {v for i in env.values() for v in variables(i)}

@@ -33,8 +33,8 @@ def _check_written(program: Program, have: set[Array]) -> None:
 
     def need(step: Any, arrays: Iterable[Array]) -> None:
         for array in arrays:
-            given = array.kind in ("const", "input")
-            if array not in have and not given and array.size:
+            outside = array.kind in ("const", "input")
+            if array not in have and not outside and array.size:
                 raise StepError(f"{name_of(step)} reads {array!r}, which nothing has written")
 
     for step in program.steps:

@@ -328,19 +328,19 @@ class _Forward(Blocks):
                 )
                 before = e.b.load_elements(self.dtype, m_at, self.lanes)
                 top = self._reduced(e, v, before, self._greater)
-                old, new = self._known(e, before), self._known(e, top)
+                old, new = self._variable(e, before), self._variable(e, top)
                 safe = e.emit(select(eq(new, infinity), const(0, self.dtype), new))
-                factor = e.emit(EXPANSIONS["exp"](old - self._known(e, safe)))
+                factor = e.emit(EXPANSIONS["exp"](old - self._variable(e, safe)))
                 zero = "zeroinitializer"
                 sums = self._reduced(e, v, zero, lambda e, at, s: self._exponential(e, at, s, safe))
-                total = self.load(e, l_at) * self._known(e, factor) + self._known(e, sums)
+                total = self.load(e, l_at) * self._variable(e, factor) + self._variable(e, sums)
                 e.b.store_elements(self.dtype, e.emit(total), l_at, self.lanes)
                 e.b.store_elements(self.dtype, top, m_at, self.lanes)
                 e.b.store_elements(self.dtype, factor, f_at, self.lanes)
 
         return self.lanewise("ptr %p, ptr %top, ptr %total, ptr %factor, i64 %n", body)
 
-    def _known(self, e: ScalarEmitter, text: str) -> Expr:
+    def _variable(self, e: ScalarEmitter, text: str) -> Expr:
         e.bind(text, text, uniform=False)
         return var(text, self.dtype)
 
@@ -371,7 +371,7 @@ class _Forward(Blocks):
         return e.b.select(more, value, top)
 
     def _exponential(self, e: ScalarEmitter, at: str, total: str, top: str) -> str:
-        value = self.load(e, at) - self._known(e, top)
+        value = self.load(e, at) - self._variable(e, top)
         text = e.emit(EXPANSIONS["exp"](value))
         e.b.store_elements(self.dtype, text, at, self.lanes)
         return total + text

@@ -93,17 +93,17 @@ class AttentionEmitter:
             rows.append(Panel(self, view, tile.height, step.rows, n, length, at))
             at += rows[-1].nbytes
         self.weights_at, at = at, at + self._weight_bytes
-        first, known = at, {}
+        first, panels = at, {}
         for view, n in step.passing:
             length = tile.length(step, view, n)
             panel = Panel(self, view, tile.columns, step.columns, n, length, at)
-            known[id(view)] = panel
+            panels[id(view)] = panel
             at += panel.nbytes
         self.score_panels = [
-            (left, known[id(m)]) for left, (_, m, _) in zip(rows, step.pairs, strict=True)
+            (left, panels[id(m)]) for left, (_, m, _) in zip(rows, step.pairs, strict=True)
         ]
-        self.sum_panels = [known[id(m)] for m, _ in step.sums]
-        self.column_panels = list(known.values())
+        self.sum_panels = [panels[id(m)] for m, _ in step.sums]
+        self.column_panels = list(panels.values())
         self.stage_bytes = -(-(self._lay_out_vectors(at) - first) // 16) * 16
         return first + tile.stages * self.stage_bytes
 
@@ -135,7 +135,7 @@ class AttentionEmitter:
         """lse and share, where they belong to what passes by."""
         step, tile = self.step, self.tile
         if step.kind == "keys":
-            for vector in step.given[1:]:
+            for vector in step.backward_inputs[1:]:
                 panel = Panel(self, vector, tile.columns, step.columns, 1, 1, at, crosswise=True)
                 self.vectors.append(panel)
                 at += -(-panel.nbytes // 16) * 16
@@ -318,7 +318,7 @@ def _small(step: AttentionStep, tile: AttentionTile) -> bool:
     """Whether positions fit 32 bits, also those beyond the ends."""
     rows = max(step.queries, step.keys) + max(tile.height, tile.columns)
     columns = max(step.depth, step.width, step.keys) + max(tile.width, tile.columns)
-    views = [step.q, step.k, step.v, *step.given, *step.results]
+    views = [step.q, step.k, step.v, *step.backward_inputs, *step.results]
     views += [step.bias] if step.bias else []
     ends = []
     for view in views:

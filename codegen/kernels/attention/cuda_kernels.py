@@ -117,7 +117,7 @@ class BackwardEmitter(BlockEmitter):
 
     def start(self) -> list[Value]:
         if self.step.kind == "queries":
-            _, lse, share = self.step.given
+            _, lse, share = self.step.backward_inputs
             last = self.step.rows - 1
             rows = self.rows
             if self.step.rows % self.tile.height:

@@ -137,15 +137,15 @@ def attention_grad(low: Lowering, op: Op) -> None:
             low.emit(low.point(), Stage(array, dims, const(0, r.dtype), loc=op.loc))
         return
     step = _step(low, op, "queries", (q, k, v, ct), bias)
-    given = (
+    backward_inputs = (
         matrices(low, ct, step.element),
         vectors(low, lse),
         rows_of(row_products(low, y, ct, op)),
     )
     dq, dk, dv = (result(low, r, step.element) for r in op.results)
-    low.items.append(replace(step, given=given, results=(dq,)))
+    low.items.append(replace(step, backward_inputs=backward_inputs, results=(dq,)))
     whole = replace(step, keys=k.shape[-2], causal=op.attrs["causal"])
-    low.items.append(replace(whole, kind="keys", given=given, results=(dk, dv)))
+    low.items.append(replace(whole, kind="keys", backward_inputs=backward_inputs, results=(dk, dv)))
 
 
 def _step(

@@ -53,7 +53,7 @@ class AttentionStep(Tiled):
     k: Matrices
     v: Matrices
     bias: Matrices | None
-    given: tuple[Matrices, ...]  # ct, lse, share
+    backward_inputs: tuple[Matrices, ...]  # ct, lse, share
     results: tuple[Matrices, ...]
     batch: tuple[int, ...]
     queries: int
@@ -67,7 +67,13 @@ class AttentionStep(Tiled):
 
     @property
     def reads(self) -> list[Array]:
-        views = (self.q, self.k, self.v, *((self.bias,) if self.bias else ()), *self.given)
+        views = (
+            self.q,
+            self.k,
+            self.v,
+            *((self.bias,) if self.bias else ()),
+            *self.backward_inputs,
+        )
         return list(dict.fromkeys(v.array for v in views))
 
     @property
@@ -96,7 +102,7 @@ class AttentionStep(Tiled):
         derivatives the cotangents of the probabilities."""
         products = [(self.q, self.k, self.depth)]
         if self.kind != "forward":
-            products.append((self.given[0], self.v, self.width))
+            products.append((self.backward_inputs[0], self.v, self.width))
         return [(k, q, n) for q, k, n in products] if self.kind == "keys" else products
 
     @property
@@ -107,7 +113,7 @@ class AttentionStep(Tiled):
                 return [(self.v, self.width)]
             case "queries":
                 return [(self.k, self.depth)]
-        return [(self.q, self.depth), (self.given[0], self.width)]
+        return [(self.q, self.depth), (self.backward_inputs[0], self.width)]
 
     @property
     def passing(self) -> list[tuple[Matrices, int]]:

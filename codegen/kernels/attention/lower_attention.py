@@ -150,11 +150,11 @@ def _result(low: Lowering, value: Value) -> View:
 
 def row_products(low: Lowering, y: Value, ct: Value, op: Op) -> Array:
     """The sum of y times its cotangent over each row."""
-    *kept, last = variables(y.shape)
+    *rows, last = variables(y.shape)
     array = Array(y.shape[:-1], y.dtype, name="share")
     p = low.point()
-    position: tuple[Index, ...] = tuple(map(of_var, (*kept, last)))
+    position: tuple[Index, ...] = tuple(map(of_var, (*rows, last)))
     value = p.at(y, position) * p.at(ct, position)
-    dims: tuple[Var, ...] = (*kept, last)
-    low.emit(p, Stage(array, dims, value, "reduce", "sum", len(kept), ops=["dot"], loc=op.loc))
+    dims: tuple[Var, ...] = (*rows, last)
+    low.emit(p, Stage(array, dims, value, "reduce", "sum", len(rows), ops=["dot"], loc=op.loc))
     return array

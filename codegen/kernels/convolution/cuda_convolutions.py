@@ -290,9 +290,9 @@ class _Products:
         part = Var("part", partial.shape[0])
         p = self.low.point()
         value = p.load(partial, (of_var(part), *indices(results)), None)
-        loops, kept = (*results, part), len(results)
-        stage = Stage(self.target, loops, value, "reduce", "sum", kept, index=index, ops=["sum"])
-        stage.loc, stage.whole = self.op.loc, math.prod(stage.extents[:kept]) == self.target.size
+        loops, rank = (*results, part), len(results)
+        stage = Stage(self.target, loops, value, "reduce", "sum", rank, index=index, ops=["sum"])
+        stage.loc, stage.whole = self.op.loc, math.prod(stage.extents[:rank]) == self.target.size
         self.low.emit(p, stage)
 
 
@@ -380,12 +380,12 @@ def _by_parts(low: Lowering, op: Op, dims: list[Window]) -> None:
     cut, *summed = _fastest_last((*taps, c), [*steps, strides[-1]])
     y = variables(op.result.shape)
     moved = [d.stride * s for d, s in zip(dims, strides[2:-1], strict=True)]
-    kept = (cut, *_fastest_last(y, [*strides[:2], *moved, 0]))
+    outer = (cut, *_fastest_last(y, [*strides[:2], *moved, 0]))
     p = low.point()
     pixel = _met(p, x, dims, (*indices(y[:-1]), of_var(c)), indices(taps))
     tap = p.at(w, (of_var(y[0]), *indices(taps), of_var(c), of_var(y[-1])))
     partial = Array((cut.extent, *op.result.shape), x.dtype, name="partial")
-    stage = Stage(partial, (*kept, *summed), pixel * tap, "reduce", "sum", len(kept))
+    stage = Stage(partial, (*outer, *summed), pixel * tap, "reduce", "sum", len(outer))
     stage.index, stage.loc, stage.ops = indices((cut, *y)), op.loc, ["conv"]
     low.emit(p, stage)
     array = low.arrays[op.result] = low.array_for(op.result)

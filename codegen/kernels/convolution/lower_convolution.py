@@ -222,8 +222,16 @@ def _as_reduction(low: Lowering, op: Op, array: Array) -> None:
     term: Expr = value * p.at(w, (of_var(g), *indices(taps), of_var(c), of_var(o)))
     if element.between is not None:
         term = select(element.between, term, zero)
-    kept = (g, n, *positions, o)
+    outer = (g, n, *positions, o)
     stage = Stage(
-        array, (*kept, *taps, c), term, "reduce", "sum", len(kept), loc=op.loc, ops=["conv"], cost=1
+        array,
+        (*outer, *taps, c),
+        term,
+        "reduce",
+        "sum",
+        len(outer),
+        loc=op.loc,
+        ops=["conv"],
+        cost=1,
     )
     low.emit(p, stage)

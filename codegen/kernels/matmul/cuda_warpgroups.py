@@ -280,8 +280,8 @@ class WarpgroupEmitter(ResultEmitter):
             *sums, stage, parity, before = (c.text for c in carried)
             self._wait_for(self.full, stage, parity)
             sums = self._wait_until(1, self._multiply(stage, sums))
-            known = before >= 0
-            with self.b.when(known & self.first_lane):
+            started = before >= 0
+            with self.b.when(started & self.first_lane):
                 self._release(before)
             new = [*sums, *self._next(stage, parity), stage]
             return [c._replace(text=t) for c, t in zip(carried, new, strict=True)]
@@ -313,7 +313,7 @@ class WarpgroupEmitter(ResultEmitter):
                     for number, rows in ((0, i * ROWS), (1, 0))
                 ]
                 old = sums[i * each : (i + 1) * each]
-                sums[i * each : (i + 1) * each] = self._given(product, *operands, *old)
+                sums[i * each : (i + 1) * each] = self._assembly(product, *operands, *old)
         self.b.nvvm("llvm.nvvm.wgmma.commit_group.sync.aligned")
         return sums
 
@@ -321,9 +321,9 @@ class WarpgroupEmitter(ResultEmitter):
         return descriptor + units if units else descriptor
 
     def _wait_until(self, groups: int, sums: list[Value]) -> list[Value]:
-        return self._given(wait(groups, len(sums)), *sums)
+        return self._assembly(wait(groups, len(sums)), *sums)
 
-    def _given(self, assembly: Assembly, *operands: Value) -> list[Value]:
+    def _assembly(self, assembly: Assembly, *operands: Value) -> list[Value]:
         """What assembly gives for operands."""
         text, constraints = assembly.text, assembly.constraints
         struct = self.b.assembly(assembly.result, text, constraints, *operands)
@@ -370,9 +370,9 @@ class WarpgroupEmitter(ResultEmitter):
             upper = mine.ne(0)
             for low in (k for k in range(4) if not k & bit):
                 x, y = words[low], words[low | bit]
-                given = self.b.select(upper, x, y)
+                sent = self.b.select(upper, x, y)
                 name = "llvm.nvvm.shfl.sync.bfly.f32"
-                taken = self.b.nvvm(name, -1, given, bit, 31, fresh=True)
+                taken = self.b.nvvm(name, -1, sent, bit, 31, fresh=True)
                 words[low] = self.b.select(upper, taken, x)
                 words[low | bit] = self.b.select(upper, y, taken)
         return words

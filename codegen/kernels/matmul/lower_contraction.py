@@ -164,9 +164,9 @@ def _packed_panels(low: Lowering, side: Operand, panel: int) -> View:
     n, k = side.size(side.outer), side.size(side.inner)
     count = panels(n, panel)
     key = value, side.batch, side.inner, side.outer, panel
-    known = low.packed.get(key)
-    if known is not None:
-        return known
+    packed = low.packed.get(key)
+    if packed is not None:
+        return packed
     shape = (side.size(side.batch), count, k, panel)
     array = Array(shape, value.dtype, name="panels")
     b, q, p_, j = variables((shape[0], k, count, panel))
@@ -228,12 +228,12 @@ def _reduce_products(low: Lowering, op: Op, array: Array) -> None:
         dims = variables(array.shape)
         low.emit(low.point(), Stage(array, dims, const(0, array.dtype), ops=["dot"], loc=op.loc))
         return
-    kept = variables(array.shape)
+    outer = variables(array.shape)
     inner = tuple(Var(f"k{d}", a.shape[d]) for d in ac)
     nb, nm = len(ab), len(am)
-    at_a: dict[int, Var] = dict(zip([*ab, *am, *ac], [*kept[: nb + nm], *inner], strict=True))
+    at_a: dict[int, Var] = dict(zip([*ab, *am, *ac], [*outer[: nb + nm], *inner], strict=True))
     at_b: dict[int, Var] = dict(
-        zip([*bb, *bc, *bn], [*kept[:nb], *inner, *kept[nb + nm :]], strict=True)
+        zip([*bb, *bc, *bn], [*outer[:nb], *inner, *outer[nb + nm :]], strict=True)
     )
     for operand, repeated in ((a, bool(bn)), (b, bool(am))):
         if repeated and operand not in low.arrays and low.cost.get(operand, 0) > 0:
@@ -243,21 +243,21 @@ def _reduce_products(low: Lowering, op: Op, array: Array) -> None:
         p = low.point()
         x = p.at(a, tuple(of_var(at_a[d]) for d in range(len(a.shape))))
         y = p.at(b, tuple(of_var(at_b[d]) for d in range(len(b.shape))))
-        dims = (*kept, *inner)
-        low.emit(p, Stage(array, dims, x * y, "reduce", "sum", len(kept), loc=op.loc, ops=["dot"]))
+        dims = (*outer, *inner)
+        low.emit(p, Stage(array, dims, x * y, "reduce", "sum", len(outer), loc=op.loc, ops=["dot"]))
         return
     # By chunks of the first dim: all cores work, and chunks are blocks of rows (see `rowblocks`).
     total = inner[0].extent
     c, r = Var("c", -(-total // length)), Var("r", length)
     whole = of_var(c) * length + of_var(r)
-    at = {v: of_var(v) for v in (*kept, *inner)} | {inner[0]: whole}
+    at = {v: of_var(v) for v in (*outer, *inner)} | {inner[0]: whole}
     p = low.point()
     x = p.at(a, tuple(at[at_a[d]] for d in range(len(a.shape))))
     y = p.at(b, tuple(at[at_b[d]] for d in range(len(b.shape))))
     partial = Array((c.extent, *array.shape), array.dtype, name="partial")
-    dims = (c, *kept, r, *inner[1:])
+    dims = (c, *outer, r, *inner[1:])
     stage = Stage(
-        partial, dims, x * y, "reduce", "sum", len(kept) + 1, loc=op.loc, ops=["dot"], partial=1
+        partial, dims, x * y, "reduce", "sum", len(outer) + 1, loc=op.loc, ops=["dot"], partial=1
     )
     if total % length:
         stage.chunks = Chunks(0, length, total)

@@ -148,12 +148,12 @@ def _update(
     p = low.point()
     expr = p.at(update, where)
     at = gathered(p, op, base, index, where, None)
-    kept = len(index[0].shape)
-    stage = Stage(array, dims, expr, "update", op.attrs["combine"], kept, at, ops=["scatter"])
+    rank = len(index[0].shape)
+    stage = Stage(array, dims, expr, "update", op.attrs["combine"], rank, at, ops=["scatter"])
     stage.loc, stage.whole, stage.ordered = op.loc, False, True
     if table is not None:
         stage.index = (of_var(table), *at)
-        stage.kept, stage.shared = kept + 1, 1
+        stage.outer, stage.shared = rank + 1, 1
     low.emit(p, stage)
 
 

@@ -24,7 +24,7 @@ from .cpu_row_parts import (
     sort_row,
 )
 
-_ROW = Fields(keys="ptr", to="ptr", n="i64", length="i64", kept="i64", shift="i64")
+_ROW = Fields(keys="ptr", to="ptr", n="i64", length="i64", prefix_mask="i64", shift="i64")
 
 
 def argsort_functions(name: str, sort: Quicksort, n: int) -> tuple[Function, ...]:
@@ -45,7 +45,7 @@ def argsort_functions(name: str, sort: Quicksort, n: int) -> tuple[Function, ...
 class _Prefix(NamedTuple):
     """Bits that count, how far they are moved down, and whether none is lost by that."""
 
-    kept: Value
+    mask: Value
     shift: Value
     exact: Value
 
@@ -55,14 +55,14 @@ def _prefix(f: Function, varying: Value, bits: int) -> _Prefix:
     zeros = f.intrinsic("ctlz", "i64", varying, False)
     same = varying.eq(0)
     ones = f.literal("i64", -1) >> f.select(same, 0, zeros)
-    kept = f.select(same, 0, ones)
+    prefix_mask = f.select(same, 0, ones)
     over = 64 - zeros - (64 - bits)
     exact = over <= 0
-    return _Prefix(kept, f.select(exact, 0, over), exact)
+    return _Prefix(prefix_mask, f.select(exact, 0, over), exact)
 
 
-def _number(key: Value, index: Value, kept: Value, shift: Value, bits: int) -> Value:
-    return (key & kept) >> shift << bits | index
+def _number(key: Value, index: Value, prefix_mask: Value, shift: Value, bits: int) -> Value:
+    return (key & prefix_mask) >> shift << bits | index
 
 
 def _vary(name: str) -> Function:
@@ -85,7 +85,7 @@ def _pack(name: str, bits: int) -> Function:
     row = _ROW.load(f)
     with each_block(f, row.n, row.length) as (_, start, stop), f.each(stop, start) as index:
         key = f.load("i64", row.keys, index, "i64")
-        f.store(_number(key, index, row.kept, row.shift, bits), row.to, index, "i64")
+        f.store(_number(key, index, row.prefix_mask, row.shift, bits), row.to, index, "i64")
     f.ret()
     return f
 
@@ -120,12 +120,12 @@ def _refine(f: Function, scan: Function, quick: Function, bits: int) -> None:
     prepare = f.later("prepare")
     f.branch(varying.eq(0), out, prepare)
     f.at(prepare)
-    kept, shift, exact = _prefix(f, varying, bits)
+    prefix_mask, shift, exact = _prefix(f, varying, bits)
     with f.loop(j=f.lo) as each:
         at = f.offset(f.target, each.j, "i64")
         index = f.load("i64", at) & mask
         key = f.load("i64", f.keys, index, "i64")
-        f.store(_number(key, index, kept, shift, bits), at)
+        f.store(_number(key, index, prefix_mask, shift, bits), at)
         after = each.j + 1
         each.repeat(after < f.hi, after)
     here, spare = f.offset(f.target, f.lo, "i64"), f.offset(f.scratch, f.lo, "i64")
@@ -145,10 +145,10 @@ def _row(
     pairs = f.alloca(f"[{2 * MOST_BLOCKS} x i64]", align=8)
     context = _ROW.allocate(f)
     blocks, length = cut_row(f, f.n)
-    context.store(keys=f.keys, to=pairs, n=f.n, length=length, kept=0, shift=0)
+    context.store(keys=f.keys, to=pairs, n=f.n, length=length, prefix_mask=0, shift=0)
     run_parts(f, vary, context, blocks)
-    kept, shift, exact = _prefix(f, gather_bits(f, pairs, blocks), bits)
-    context.store(to=f.scratch, kept=kept, shift=shift)
+    prefix_mask, shift, exact = _prefix(f, gather_bits(f, pairs, blocks), bits)
+    context.store(to=f.scratch, prefix_mask=prefix_mask, shift=shift)
     run_parts(f, pack, context, blocks)
     f.run(sort, f.scratch, f.target, f.scratch, f.counts, f.n)
     out, rest = f.later("out"), f.later("scan")

@@ -48,10 +48,10 @@ class Context:
 
     def store(self, **values: Value | Number) -> None:
         for name, value in values.items():
-            given = (
+            number = (
                 self.f.literal(self.types[name], value) if not isinstance(value, Value) else value
             )
-            self.f.store(given, self.addresses[name])
+            self.f.store(number, self.addresses[name])
 
 
 def part(name: str) -> Function:

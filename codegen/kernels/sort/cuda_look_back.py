@@ -18,7 +18,7 @@ from ...schedule.sort_blocks import U32
 from .cuda_elements import Element, ElementEmitter
 
 SHOWN = 1 << 30  # added to a tile's own count,
-KNOWN = 1 << 31  # or to the count up to its end
+COMPLETE = 1 << 31  # or to the count up to its end
 COUNT = SHOWN - 1
 
 
@@ -39,12 +39,12 @@ class LookBackEmitter(ElementEmitter):
         """Do something with how many elements come before those that the word `here` of the table
         counts, which are `total`. In the `first` tile of a row there are `start`."""
         with self.b.when(first):
-            self._show(here, KNOWN, start + total)
+            self._show(here, COMPLETE, start + total)
             then(start)
         with self.b.when(~first):
             self._show(here, SHOWN, total)
             before = self._look_back(here)
-            self._show(here, KNOWN, before + total)
+            self._show(here, COMPLETE, before + total)
             then(before)
 
     def _show(self, here: Value, state: int, count: Value) -> None:
@@ -67,8 +67,8 @@ class LookBackEmitter(ElementEmitter):
             shown = word.ne(0)
             step = self.b.select(shown, self.b.literal(ty, self.kinds), 0)
             before = at - step
-            known = word < 0
-        self.b.fork(known, done, (), look, (before, total))
+            complete = word < 0
+        self.b.fork(complete, done, (), look, (before, total))
         self.b.at(done)
         return total
 

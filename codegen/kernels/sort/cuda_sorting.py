@@ -181,9 +181,9 @@ class SortEmitter(ElementEmitter):
         at = local & plan.width - 1
         row = local >> plan.width.bit_length() - 1
         row = first + self.b.widened(row)
-        short, known = at < plan.n, row < plan.rows
+        short, inside = at < plan.n, row < plan.rows
         position = self.times(row, plan.n) + self.b.widened(at)
-        return short & known, position
+        return short & inside, position
 
     def _position_in_row(self, row: Value, start: Value, local: Value) -> tuple[Value, Value]:
         plan = self.layout

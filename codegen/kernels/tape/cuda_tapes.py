@@ -187,9 +187,9 @@ class TapeEmitter:
         self.b.at(again)
         with self.b.scope():
             last = self._get(8)
-            given, free = self.b.later("given"), self.b.later("free")
-            self.b.branch(self._is_some(last), given, done)
-            self.b.at(given)
+            taken, free = self.b.later("given"), self.b.later("free")
+            self.b.branch(self._is_some(last), taken, done)
+            self.b.at(taken)
             self.b.branch(self._is_some(self._word_at(last, 16)), free, done)
             self.b.at(free)
             self._set(0, last - start)
@@ -226,8 +226,8 @@ class TapeEmitter:
         mine = self.b.offset(self.b.pointers[self.values[number]], at, ty)
         with self.b.when(some):
             base = self._at(here, self._offset(number))
-            kept = self.b.offset(base, at, ty)
-            source, target = (mine, kept) if store else (kept, mine)
+            record = self.b.offset(base, at, ty)
+            source, target = (mine, record) if store else (record, mine)
             self.b.store(self.b.load(ty, source, align=width), target, align=width)
         if not store:
             with self.b.when(~some):
