@@ -130,7 +130,7 @@ def _reduced(x: Expr, y: Expr) -> Expr:
     """r = |x| - q |y| for an integer q, with -|y| < r < |y| where y is not 0.
 
     One step takes off a quotient of one precision's bits, exactly: x - q y is a multiple of ulp(y), or
-    of ulp(q) ulp(y), and small. Quotients beyond that repeat the step in a loop that seldom runs.
+    of ulp(q) ulp(y), and small. Quotients beyond that repeat the step in a loop, the slow path.
     """
     form = FORMATS[x.dtype]
     a, b = abs(x), abs(y)

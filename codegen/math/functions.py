@@ -22,7 +22,7 @@ class Function:
     """One elementwise op over given dtypes. Equal functions are the same object, while it is in use.
 
     `params` are the variables of the expansion `root`. `size` counts the nodes that are work, and
-    `rare` says that a seldom needed part is among them, which is a loop.
+    `rare` says that a slow path is among them, which is a loop.
     """
 
     __slots__ = ("name", "params", "root", "size", "rare")

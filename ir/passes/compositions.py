@@ -16,7 +16,7 @@ COMPOSITIONS: dict[str, Rule] = {**TRANSFORMS, "true_indices": compose_true_indi
 
 
 def compose(graph: Graph, chosen: Mapping[str, Rule] = COMPOSITIONS) -> Graph:
-    """`graph` with other ops in the place of those that are `chosen`.
+    """`graph` with other ops instead of those that are `chosen`.
 
     %y = fft %x inverse=False factor=1.0 : c64[8]     ->     %y = dot %x, %f ... : c64[8]
     """

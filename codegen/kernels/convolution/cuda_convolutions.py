@@ -123,7 +123,7 @@ def _lie(low: Lowering, value: Value) -> tuple[int, ...]:
 def _seen(low: Lowering, x: Value, dims: list[Window], tensor_cores: bool) -> tuple[int, ...]:
     """Strides of x in memory, which is turned over if channels should lie side by side.
 
-    Neighbours along a dim that the kernel moves over are seldom aligned, so they are copied one by one:
+    Neighbours along a dim that the kernel moves over are rarely aligned, so they are copied one by one:
     on tensor cores, for which operands hardly come fast enough, that takes too long.
     """
     strides = _lie(low, x)

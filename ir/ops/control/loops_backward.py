@@ -41,7 +41,7 @@ def make_plan(op: Op, wanted: Sequence[bool], needed: Sequence[bool]) -> Plan:
 
 
 @record
-class Kept:
+class Residuals:
     """What the forward loop leaves behind. `memory` is as the way of checkpointing has it."""
 
     plan: Plan

@@ -36,7 +36,7 @@ def _jvp_sort(b: Builder, op: Op, tangents: Sequence[Value]) -> list[Value | Non
 
 
 def _vjp_sort(b: Builder, op: Op, cotangents: Sequence[Value], wanted: Wanted) -> Grads:
-    """The sorted places go back by the inverse permutation, which sorts the permutation."""
+    """The sorted positions go back by the inverse permutation, which sorts the permutation."""
     (ct,) = cotangents
     if ct.tensor.size == 0:
         return [ct]
@@ -104,8 +104,8 @@ opaque(
         for dtype, classes in (("bool", 1), ("u8", 3))
         for shape, size in (((9,), 4), ((3, 70), 80), ((2, 0), 3), ((5,), 0))
     ),
-    doc="where a row is 1 (true), then where it is 2, ... `classes`: the first `size` places, filled up "
-    "with the length of the row",
+    doc="where a row is 1 (true), then where it is 2, ... `classes`: the first `size` indices, filled "
+    "up with the length of the row",
 )
 
 
@@ -141,7 +141,7 @@ def search(b: Builder, table: Value, keys: Value, *, right: bool = False) -> Val
     """How many elements of the sorted 1-d `table` precede each key (`right`: do not follow it).
 
     Elements of a table that all keys are compared with wait for nothing: all of a short table, some of a
-    longer one. What is left is halved until the place is found.
+    longer one. What is left is halved until the index is found.
     """
     (n,) = table.shape
     small = I32 if n < 1 << 31 else I64

@@ -92,7 +92,7 @@ def _reordered(graph: Graph, order: Sequence[int]) -> Graph:
     return new
 
 
-def _known_operands(b: Rewriter, op: Op) -> Replacement:
+def _constant_operands(b: Rewriter, op: Op) -> Replacement:
     """Operands that are constants move into the regions; one value is passed in once.
 
     Carries stay, but the same carry twice (in: one value; out: one value) is one.
@@ -221,7 +221,7 @@ LOOPS: list[Rule] = [
     on("scan", _no_iterations),
     on("scan", _one_iteration),
     on("while", _never_entered),
-    *(on(name, _known_operands) for name in (*_LOOPS, "cond")),
+    *(on(name, _constant_operands) for name in (*_LOOPS, "cond")),
     *(on(name, _still_carries) for name in _LOOPS),
     on("scan", _plain_ys),
     on("cond", _equal_branches),
