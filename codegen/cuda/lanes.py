@@ -20,7 +20,7 @@ from ..llvm.loops import LoopEmitter
 from ..llvm.scalars import ScalarEmitter
 from ..llvm.stages import StageEmitter
 from ..llvm.text import Operand, element_type
-from ..loop_ir.index import Data, Index, Var, variables
+from ..loop_ir.index import Index, Var, follows, variables
 from ..loop_ir.kernel import Access, Array, Kernel
 from ..lowering.pointwise import loop_variables
 from ..scalar import DType, Expr
@@ -96,19 +96,10 @@ class LaneMemory(AccessEmitter):
         home = self.home.get(base)
         if self.lanes == 1 or home is None:
             return False
-        if any(isinstance(a, Data) and self._follows(a) for a in flat.terms):
+        if follows(flat, self.along, self.indices.env):
             return False
         array, alignment = home
         return is_wide(flat, self.along, self.lanes, array, alignment)
-
-    def _follows(self, atom: Data) -> bool:
-        """Whether an index that the program computed may differ between lanes."""
-        return any(
-            self.along in variables(self.indices.env[v])
-            if v in self.indices.env
-            else v is self.along
-            for v in atom.vars
-        )
 
     def read(self, dtype: DType, base: Any, flat: Index, guard: Operand | None) -> Operand:
         flat = flat.substitute(self.indices.env)

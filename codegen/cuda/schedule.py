@@ -18,12 +18,13 @@ from collections.abc import Iterator, Mapping
 
 from ...ir.record import field, record
 from ...ir.types import BOOL
-from ..loop_ir.index import Index, Var, linear, of_var, variables
+from ..loop_ir.index import Index, Var, linear, of_var
 from ..loop_ir.kernel import Array, Kernel, Nest, Stage
 from ..scalar import Expr
+from ..schedule.regions import aligned
 from ..schedule.schedule import Loops, collapse, inner_loops, mode_of, renamed
 from ..schedule.signature import Signature
-from ..schedule.survey import Survey, loads, survey
+from ..schedule.survey import Survey, crossing, loads, survey
 from .emitter import fits_32_bits
 from .neighbours import Beside, beside
 from .scan_plan import DEEPEST, FULL, ScanPlan, column_plan, row_plan, scan_stage
@@ -185,24 +186,14 @@ def _turned(kernel: Kernel, plan: Schedule, target: CudaTarget) -> tuple[Var | N
         or any(v.loops for v in plan.surveys.values())
     ):
         return nothing
-    *others, last = plan.outer.vars
-    written = {s.array for s in kernel.stages}
-    crossing: dict[Var, list[Expr]] = {}
-    for stage in kernel.stages:
-        for expr in loads(stage.value):
-            flat = linear(expr.attr.index, expr.attr.array.strides).substitute(plan.outer.env)
-            if expr.args or expr.attr.array in written or not flat.is_affine_in(last):
-                continue
-            along = [v for v in others if flat.coeff(v) == 1 and flat.is_affine_in(v)]
-            if abs(flat.coeff(last)) > 1 and along:
-                crossing.setdefault(along[-1], []).append(expr)
-    crossing = {v: exprs for v, exprs in crossing.items() if v.extent >= SIDE // 4}
-    if not crossing or last.extent < SIDE // 4:
+    by_loop = crossing(kernel.stages, plan.outer.vars, plan.outer.env, lambda e, _: not e.args)
+    by_loop = {v: exprs for v, exprs in by_loop.items() if v.extent >= SIDE // 4}
+    if not by_loop or plan.outer.vars[-1].extent < SIDE // 4:
         return nothing
-    cross = max(crossing, key=lambda v: len(crossing[v]))
+    cross = max(by_loop, key=lambda v: len(by_loop[v]))
     turned: list[Expr] = []
     room = target.shared_bytes
-    for expr in crossing[cross]:
+    for expr in by_loop[cross]:
         room -= SIDE * (SIDE + 1) * expr.dtype.itemsize
         if room >= 0:
             turned.append(expr)
@@ -384,7 +375,7 @@ def _gains(
     """Whether most accesses to neighbours are made of aligned groups of `lanes`, none too large."""
     score = 0
     for array, flat, along in flats:
-        if flat.coeff(along) == 1 and flat.is_affine_in(along):
+        if flat.stride(along) == 1:
             if lanes * array.dtype.itemsize > ACCESS:
                 return False
             score += 1 if is_wide(flat, along, lanes, array, alignments[array]) else -1
@@ -406,9 +397,5 @@ def _flats(
 
 def is_wide(flat: Index, along: Var, lanes: int, array: Array, alignment: int) -> bool:
     """Whether `lanes` neighbours along a loop, from a multiple of `lanes` on, are one aligned access."""
-    if flat.coeff(along) != 1 or alignment % min(lanes * array.dtype.itemsize, ACCESS):
-        return False
-    rest = [(atom, coeff) for atom, coeff in flat.terms.items() if atom is not along]
-    if flat.const % lanes or any(coeff % lanes for _, coeff in rest):
-        return False
-    return all(along not in variables(Index(0, {atom: 1})) for atom, _ in rest)
+    nbytes = min(lanes * array.dtype.itemsize, ACCESS)
+    return alignment % nbytes == 0 and aligned(flat, along, lanes)

@@ -14,10 +14,10 @@ from ..cuda.target import CudaTarget
 from ..cuda.tuning import Chooser, Fixed
 from ..kernels.matmul.cuda_epilogues import taker
 from ..kernels.matmul.cuda_library import BIASED, WAY, LibraryProduct, is_for_library
-from ..kernels.matmul.cuda_products import Product, dims_of, equal, rows_and_columns
+from ..kernels.matmul.cuda_products import Product, dims_of, rows_and_columns
 from ..kernels.matmul.cuda_tiles import tiles_for
 from ..kernels.matmul.cuda_warpgroups import warpgroup_tiles
-from ..loop_ir.index import Index, contiguous_strides, linear, of_var
+from ..loop_ir.index import Index, contiguous_strides, linear, of_var, same
 from ..loop_ir.kernel import Array, Kernel
 from ..loop_ir.steps import Matmul
 from ..math.small_floats import narrow
@@ -104,9 +104,9 @@ def _biased(kernel: Kernel, product: Matmul) -> LibraryProduct | None:
     flat = linear(other.index, other.array.strides)
     start = flat.const
     across = walked(range(first_column, len(shape)))
-    if start < 0 or not equal(flat - start, across):
+    if start < 0 or not same(flat - start, across):
         return None
-    if not equal(linear(stage.index, stage.array.strides), walked(range(len(shape)))):
+    if not same(linear(stage.index, stage.array.strides), walked(range(len(shape)))):
         return None
     return LibraryProduct(product, other.array, start, stage.array, loc=product.loc)
 
@@ -120,7 +120,7 @@ def _narrowed(kernel: Kernel, product: Matmul) -> LibraryProduct | None:
     order, shape = walk
     steps = contiguous_strides(shape)
     whole = sum((of_var(stage.dims[d]) * s for d, s in zip(order, steps, strict=True)), Index())
-    if not equal(linear(stage.index, stage.array.strides), whole):
+    if not same(linear(stage.index, stage.array.strides), whole):
         return None
     if not _alike(stage.value, narrow(reads[0], DTYPE_NAMES[product.element])):
         return None

@@ -175,6 +175,11 @@ class Index:
     def coeff(self, var: Atom) -> int:
         return self.terms.get(var, 0)
 
+    @property
+    def affine(self) -> bool:
+        """Whether it is a sum of loop variables: no division is left, nothing is read from memory."""
+        return all(type(atom) is Var for atom in self.terms)
+
     def is_affine_in(self, var: Var) -> bool:
         """Whether `var` occurs only as `coeff * var`, never under a division or in data."""
         return self.stride(var) is not None
@@ -250,6 +255,32 @@ def depends_on(atom: Atom, var: Var) -> bool:
     if isinstance(atom, Div):
         return any(depends_on(a, var) for a in atom.index.terms)
     return var in atom.vars
+
+
+def data_of(index: Index) -> list[Data]:
+    """What an index reads from memory, under divisions too."""
+    data: list[Data] = []
+    for atom in index.terms:
+        if isinstance(atom, Data):
+            data.append(atom)
+        elif isinstance(atom, Div):
+            data += data_of(atom.index)
+    return data
+
+
+def follows(index: Index, loop: Var, env: Mapping[Var, Index]) -> bool:
+    """Whether what an index reads from memory may change along a loop.
+
+    `env`: what the loops that the data were computed with have become. (`substitute` leaves data alone.)
+    """
+    made_with = {v for data in data_of(index) for v in data.vars}
+    return any(loop in variables(env[v]) if v in env else v is loop for v in made_with)
+
+
+def same(index: Index, other: Index) -> bool:
+    """Whether two indices have the same value at each point, loops of one iteration aside."""
+    ones = {v: ZERO for v in variables(index) | variables(other) if v.extent == 1}
+    return index.substitute(ones) == other.substitute(ones)
 
 
 def variables(index: Index) -> set[Var]:

@@ -47,9 +47,7 @@ def region(index: Index) -> Region:
     for atom, coeff in index.terms.items():
         first, last = Index(0, {atom: 1}).range()
         steps.append((abs(coeff), last - first + 1))
-    return Region(
-        index.range()[0], _joined(steps), all(isinstance(atom, Var) for atom in index.terms)
-    )
+    return Region(index.range()[0], _joined(steps), index.affine)
 
 
 def apart(a: Region, b: Region) -> bool:
@@ -82,6 +80,14 @@ def one_to_one(index: Index, loops: Iterable[Var]) -> bool:
         if not stride or _sums_to(_reach(back) // 2 - stride, [(stride, count - 1), *back]):
             return False
     return True
+
+
+def aligned(index: Index, loop: Var, count: int) -> bool:
+    """Whether iterations n*count .. n*count + count - 1 of a loop are elements side by side, for each n,
+    of which the first is a multiple of `count`; what the index reads from memory may not follow the loop
+    (`follows`)."""
+    rest = [coeff for atom, coeff in index.terms.items() if atom is not loop]
+    return index.stride(loop) == 1 and not any(n % count for n in (index.const, *rest))
 
 
 def in_rows(index: Index, rows: Sequence[Var], first: int, last: int) -> list[Region]:

@@ -26,7 +26,7 @@ from ..scalar import Expr
 from ..target import Target
 from .cache_lines import align, fetch_ahead
 from .fusion import vector_mode
-from .survey import Survey, invariants, loads, survey
+from .survey import Survey, crossing, invariants, loads, survey
 
 WIDEST = 64  # lanes: more, of single bytes, gain little, and a gather has code for each
 PAGE_BYTES = 1 << 12  # a tile narrower than a page is hard on the prefetcher
@@ -329,30 +329,20 @@ def _turn(kernel: Kernel, plan: Schedule, target: Target) -> None:
     """Find loads that are contiguous along another loop than the last, and tile both loops."""
     if plan.mode != "outer" or any(n.extents for n in kernel.nests) or plan.width == 1:
         return
-    *others, last = plan.outer.vars
-    crossing: dict[Var, list[Expr]] = {}
-    sizes = [s.array.dtype.itemsize for s in kernel.stages]
-    written = {s.array for s in kernel.stages}
-    for stage in kernel.stages:
-        for expr in loads(stage.value):
-            access: Access = expr.attr
-            sizes.append(access.array.dtype.itemsize)
-            flat = access.flat.substitute(plan.outer.env)
-            stride = flat.stride(last)
-            if access.array in written or stride is None:
-                continue
-            along = [v for v in others if flat.stride(v) == 1 and _guarded_apart(expr, v, plan)]
-            if abs(stride) > 1 and along:
-                crossing.setdefault(along[-1], []).append(expr)
-    side = min(target.lanes(max(sizes)), 16)
-    crossing = {v: f for v, f in crossing.items() if v.extent >= side}
-    if not crossing or last.extent < side or side < 4:
+    last = plan.outer.vars[-1]
+    arrays = [a.array for s in kernel.stages for a in (s.write, *(e.attr for e in loads(s.value)))]
+    side = min(target.lanes(max(a.dtype.itemsize for a in arrays)), 16)
+    by_loop = crossing(
+        kernel.stages, plan.outer.vars, plan.outer.env, lambda e, v: _guarded_apart(e, v, plan)
+    )
+    by_loop = {v: exprs for v, exprs in by_loop.items() if v.extent >= side}
+    if not by_loop or last.extent < side or side < 4:
         return
-    cross = max(crossing, key=lambda v: len(crossing[v]))
+    cross = max(by_loop, key=lambda v: len(by_loop[v]))
     again = cross.extent % side or last.extent % side  # squares at the ends overlap
     if again and not kernel.idempotent:
         return
-    plan.width, plan.cross, plan.turned = side, cross, crossing[cross]
+    plan.width, plan.cross, plan.turned = side, cross, by_loop[cross]
     plan.cross_tile = plan.tile = limits().squares
     while plan.tile > 32 and plan.range < 16:
         plan.cross_tile = plan.tile = plan.tile // 2

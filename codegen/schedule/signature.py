@@ -17,7 +17,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from ...ir.record import fields
-from ..loop_ir.index import Data, Div, Index, Mod, Var
+from ..loop_ir.index import Div, Index, Mod, Var, data_of
 from ..loop_ir.kernel import Access, Array, Bound, Demand, Kernel, Stage
 from ..scalar import Expr, LoopBody, Unique
 
@@ -185,18 +185,7 @@ def _operands(node: Expr) -> list[Expr]:
         nodes += (*body.params, body.test, *body.new)
     elif node.op == "load":
         for index in node.attr.index:
-            nodes += _computed(index)
+            nodes += (data.expr for data in data_of(index))
     elif node.op == "index":
-        nodes += _computed(node.attr)
+        nodes += (data.expr for data in data_of(node.attr))
     return nodes
-
-
-def _computed(index: Index) -> list[Expr]:
-    """The expressions among an index's atoms."""
-    exprs: list[Expr] = []
-    for atom in index.terms:
-        if isinstance(atom, Data):
-            exprs.append(atom.expr)
-        elif isinstance(atom, Div):
-            exprs += _computed(atom.index)
-    return exprs

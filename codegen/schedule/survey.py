@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from ..loop_ir.index import Data, Div, Index, Var, of_var, variables
+from ..loop_ir.index import Index, Var, data_of, of_var, variables
 from ..loop_ir.kernel import Access, Stage
 from ..math.functions import Function
 from ..scalar import FREE, Expr, LoopBody
@@ -67,11 +67,7 @@ def survey(stage: Stage) -> Survey:
         if size < 0:
             size = sum(1 for n in seen if n.op not in FREE) + sum(f.size - 1 for f in calls)
         while inside:
-            for atom in inside.pop().terms:
-                if isinstance(atom, Data):
-                    later.append(atom.expr)
-                elif isinstance(atom, Div):
-                    inside.append(atom.index)
+            later += (data.expr for data in data_of(inside.pop()))
         pending, later = later, []
     return Survey(indices, size, loops, checks, calls, results)
 
@@ -107,7 +103,7 @@ def accesses(expr: Expr) -> list[Access]:
         for load in loads(pending.pop()):
             access: Access = load.attr
             accesses.append(access)
-            pending += (a.expr for i in access.index for a in i.terms if isinstance(a, Data))
+            pending += (data.expr for i in access.index for data in data_of(i))
     return accesses
 
 
@@ -124,6 +120,32 @@ def loads(expr: Expr) -> list[Expr]:
             if node.op == "load":
                 nodes.append(node)
     return nodes
+
+
+def crossing(
+    stages: Iterable[Stage],
+    loops: Sequence[Var],
+    env: Mapping[Var, Index],
+    fits: Callable[[Expr, Var], bool],
+) -> dict[Var, list[Expr]]:
+    """Loads that are contiguous along another loop than the last, which goes further: by that loop.
+
+    `env`: the stages' loops in terms of `loops`. Arrays that the stages write are left out, and what
+    does not fit along the loop.
+    """
+    *others, last = loops
+    written = {s.array for s in stages}
+    by_loop: dict[Var, list[Expr]] = {}
+    for stage in stages:
+        for load in loads(stage.value):
+            flat = load.attr.flat.substitute(env)
+            stride = flat.stride(last)
+            if load.attr.array in written or stride is None or abs(stride) <= 1:
+                continue
+            along = [v for v in others if flat.stride(v) == 1 and fits(load, v)]
+            if along:
+                by_loop.setdefault(along[-1], []).append(load)
+    return by_loop
 
 
 def indices_of(expr: Expr) -> list[Index]:

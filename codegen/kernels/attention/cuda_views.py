@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ....ir.graph import Value
 from ....ir.types import F32, F64, dtype_name
-from ...loop_ir.index import Index, Var, contiguous_strides, linear
+from ...loop_ir.index import Index, contiguous_strides, linear
 from ...loop_ir.kernel import Array
 from ...lowering.lower import Lowering, indices, variables
 from ...lowering.pointwise import reshaped
@@ -83,7 +83,7 @@ def _narrowed(
             case "reshape":
                 position = reshaped(position, value.shape, op.result.shape)
             case "narrow" if dtype_name(op.attrs["dtype"]) == element:
-                affine = all(isinstance(atom, Var) for i in position for atom in i.terms)
+                affine = all(i.affine for i in position)
                 return (op.result if affine else None), position
             case _:
                 break

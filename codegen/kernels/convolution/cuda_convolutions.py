@@ -115,7 +115,7 @@ def _lie(low: Lowering, value: Value) -> tuple[int, ...]:
     p.at(value, indices(dims))
     largest = max(p.reads, key=lambda a: a.array.size, default=None)
     flat = linear(largest.index, largest.array.strides) if largest else Index()
-    if largest is None or any(not isinstance(atom, Var) for atom in flat.terms):
+    if largest is None or not flat.affine:
         return contiguous_strides(value.shape)
     return tuple(flat.coeff(v) for v in dims)
 

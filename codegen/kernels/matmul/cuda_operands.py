@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ...cuda.emitter import Word
 from ...llvm.builder import Value
 from ...llvm.instructions import SCALAR_TYPES, constant
-from ...loop_ir.index import Index, Var, variables
+from ...loop_ir.index import Index, Var, depends_on, variables
 from ...schedule.survey import indices_of
 from .cuda_sources import Source, lie
 from .cuda_tiles import CHUNK
@@ -153,8 +153,8 @@ class OperandTile:
         part = part._replace(at=at)
         flat = s.flat.substitute(at)
         few = self.units <= FEW * self.e.tile.threads
-        early = few or all(isinstance(a, Var) for a in flat.terms)  # else registers would run out
-        moving = {a: c for a, c in flat.terms.items() if not early or self._moves(Index(0, {a: 1}))}
+        early = few or flat.affine  # else registers would run out
+        moving = {a: c for a, c in flat.terms.items() if not early or depends_on(a, self.step)}
         fixed = {a: c for a, c in flat.terms.items() if a not in moving}
         home = e.b.pointers[s.array]
         part = part._replace(
@@ -178,7 +178,7 @@ class OperandTile:
     def _text_of_fixed(self, index: Index) -> None:
         """Compute before the first tile what does not change in a sum."""
         for atom, coeff in index.terms.items():
-            if not self._moves(Index(0, {atom: 1})):
+            if not depends_on(atom, self.step):
                 self.e.indices.value(Index(0, {atom: coeff}))
 
     def _moves(self, index: Index) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ....ir.record import field, record
-from ...loop_ir.index import Index, contiguous_strides, linear, of_var, variables
+from ...loop_ir.index import Index, contiguous_strides, linear, of_var, same
 from ...loop_ir.kernel import Array, Kernel, Stage
 from ...loop_ir.steps import Matmul, Tiled
 
@@ -90,15 +90,9 @@ def dims_of(kernel: Kernel, product: Matmul) -> tuple[list[int], tuple[int, ...]
             want = zip(order, contiguous_strides(shape), strict=True)
             walked = [of_var(stage.dims[d]) * step for d, step in want if stage.dims[d].extent > 1]
             rest = sum(walked, Index()) if math.prod(shape) == product.c.size else None
-            if rest is None or not equal(flat, rest):
+            if rest is None or not same(flat, rest):
                 return None
     return None if order is None else (order, tuple(kernel.extents[d] for d in order))
-
-
-def equal(flat: Index, other: Index) -> bool:
-    """Whether two positions are the same, loops of one iteration aside."""
-    ones = {v: Index() for v in variables(flat) if v.extent == 1}
-    return flat.substitute(ones) == other
 
 
 def rows_and_columns(shape: tuple[int, ...], rows: int) -> int | None:

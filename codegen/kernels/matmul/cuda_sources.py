@@ -18,7 +18,7 @@ from typing import NamedTuple
 from ....ir.record import record
 from ...cuda.lanes import same_for_all
 from ...cuda.schedule import is_wide
-from ...loop_ir.index import Data, Index, Var, linear, of_var, variables
+from ...loop_ir.index import Index, Var, data_of, depends_on, follows, linear, of_var, variables
 from ...loop_ir.kernel import Access, Array, Stage
 from ...scalar import DType, Expr
 from ...schedule.survey import loads
@@ -62,7 +62,7 @@ def computed(stage: Stage) -> Source:
         access: Access = value.attr
         guards = guards or list(value.args)  # a load's own guard holds where those around it do
         flat = linear(access.index, access.array.strides)
-        if not any(isinstance(a, Data) for a in flat.terms):
+        if not data_of(flat):
             guard = functools.reduce(operator.and_, guards) if guards else None
             return Source(batch, row, k, value.dtype, access.array, flat, guard)
     return Source(batch, row, k, stage.array.dtype, value=stage.value)
@@ -116,7 +116,7 @@ def _together(
     _, lane, env = split(along, width)
 
     def wide(array: Array, flat: Index) -> bool:
-        if any(isinstance(a, Data) and along in a.vars for a in flat.terms):
+        if follows(flat, lane, env):
             return False
         return is_wide(flat.substitute(env), lane, width, array, alignments[array])
 
@@ -154,9 +154,5 @@ def _nearness(source: Source, along: Var) -> int:
 
 def _step(flat: Index, along: Var) -> int:
     """The least distance between elements that are read along a loop."""
-    strides = [
-        abs(coeff)
-        for atom, coeff in flat.terms.items()
-        if atom is along or along in variables(Index(0, {atom: 1}))
-    ]
+    strides = [abs(coeff) for atom, coeff in flat.terms.items() if depends_on(atom, along)]
     return min(strides, default=0)
