@@ -1,4 +1,4 @@
-"""The derivative of attention as an LLVM function (see `attention`).
+"""The derivative of attention as an LLVM function (see `cpu_forward`).
 
 For each block of queries and of keys the scores are computed again, then their slopes; both stand in
 scratch blocks from which the three products read.

@@ -1,4 +1,4 @@
-"""Attention as kernels that keep no matrix of scores: what they share (see `attention_plan`).
+"""Attention as kernels that keep no matrix of scores: what they share (see `cuda_plan`).
 
     rows to shared memory; the first block of columns too
     for each block of columns that some row sees:

@@ -1,4 +1,4 @@
-"""Lowering of attention and its derivative to the kernels of `attention_kernels`.
+"""Lowering of attention and its derivative to the kernels of `cuda_kernels`.
 
 before: y, lse = attention(q, k, v)
 after:  one kernel; where few queries meet many keys, one for parts of the keys and what joins these

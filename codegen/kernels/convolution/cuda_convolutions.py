@@ -5,10 +5,10 @@
     pixels[g, (n, *p), (*t, c)] = x[g, n, *(p * stride + t * dilation - low), c], zero beyond the edges
 
 The matrix of pixels is in no memory: its elements are addresses in x, found on the way to shared memory
-(`sources`). The same holds for both gradients, which are convolutions as well: of a kernel, sums are
-long and results few, so sums are cut into parts. A dilated x is met by some taps at some positions only:
-each such *phase* (`conv_plan`) is a product of its own. Rows, and positions of the sum, are in the order
-in which elements lie in memory.
+(`matmul.cuda_sources`). The same holds for both gradients, which are convolutions as well: of a kernel,
+sums are long and results few, so sums are cut into parts. A dilated x is met by some taps at some
+positions only: each such *phase* (`conv_plan`) is a product of its own. Rows, and positions of the sum,
+are in the order in which elements lie in memory.
 
 Few features with few taps, as of depthwise convolutions, are no product: the sum is written out. Nor
 are few features and positions with many taps, as of the gradient of a depthwise kernel.

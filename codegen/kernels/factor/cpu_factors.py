@@ -7,7 +7,7 @@
 
 Rows lie side by side in memory and `ld` elements apart; extents are arguments, so that one text serves
 all sizes. Each function halves its columns until a leaf of `LANES` columns is left, whose rows are
-vectors; all other work is products of matrices (`block_products`).
+vectors; all other work is products of matrices (`cpu_blocks`).
 
 S. Toledo, Locality of reference in LU decomposition with partial pivoting (1997); F. Gustavson,
 Recursion leads to automatic variable blocking (1997).

@@ -18,7 +18,7 @@ from ...scalar import compare, const, ne, select
 from ...schedule.tiled import Factorisation
 from ..matmul.cpu_tiles import LINE
 
-SPARE_ROWS = 8  # below each matrix: micro-kernels read on there (`llvm.block_products`)
+SPARE_ROWS = 8  # below each matrix: micro-kernels read on there (`cpu_blocks`)
 NARROW = 32  # columns up to which rows may lie any power of two apart
 LEAF = 8  # columns up to which no micro-kernel is needed
 

@@ -7,10 +7,10 @@
         each warp: its rows and columns from the oldest stage, multiplied into registers
 
 Copies are asynchronous where the GPU and the operands' alignment allow; other operands, and those that
-are computed on the way (`sources`), pass through registers: they are read before the multiplication and
-written after it, or read after it if there are many. Any strides will do. Rows and columns beyond the
-ends are zeros, and are not stored. An element is one chain of multiply-adds in the order of k. Steps
-that do something with each element of the result (`epilogues`) are done before it is stored.
+are computed on the way (`cuda_sources`), pass through registers: they are read before the multiplication
+and written after it, or read after it if there are many. Any strides will do. Rows and columns beyond
+the ends are zeros, and are not stored. An element is one chain of multiply-adds in the order of k. Steps
+that do something with each element of the result (`cuda_epilogues`) are done before it is stored.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Lowering of products of matrices for a GPU: operands as they lie, or computed on the way, or packed.
 
 before: c = tanh(a[:, ::-1] + 1) @ b
-after:  one product, whose left operand is that expression of row and position in the sum (`sources`),
+after:  one product, whose left operand is that expression of row and position (`cuda_sources`),
         if it is not computed too often: each tile of the result computes its own rows of it
 """
 

@@ -1,7 +1,7 @@
 """What comes of a product of matrices: where its tiles are, and what is done with their elements.
 
 Emitters say how a tile is multiplied (`cuda_emitter`, `cuda_warpgroups`); sums in registers are stored
-here, or what the steps that follow element by element make of them (`epilogues`).
+here, or what the steps that follow element by element make of them (`cuda_epilogues`).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
     set                     the last update of a slot is found first:  last[i[k]] max= k
     floats, few updates     the first update of a slot takes those that follow
     floats, few slots       every slot takes its own from all:  x[p] += sum of u[k] where i[k] == p
-    floats                  updates are sorted by slot (`sorted_scatter`)
+    floats                  updates are sorted by slot (`cuda_sorted`)
 
 A slot is what the scattered axes of the base have at one index. Results are the same from run to run.
 Where `CudaTarget.deterministic` is off, sums of floats go by atomics too. What is not updated is not

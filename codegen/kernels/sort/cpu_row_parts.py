@@ -1,4 +1,4 @@
-"""What the functions of `sorting` share: rows cut into parts, which threads take from each other.
+"""What the functions of `cpu_sorting` share: rows cut into parts, which threads take from each other.
 
 ROW = Fields(keys="ptr", n="i64")           what the starter of a parallel loop hands to its parts
 context = ROW.allocate(f)                   in the starter: memory for it
