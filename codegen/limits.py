@@ -136,7 +136,7 @@ _current: ContextVar[Limits] = ContextVar("limits", default=DEFAULT)
 
 
 def limits() -> Limits:
-    """The limits that hold here."""
+    """The limits that hold here: the default ones, or those of a `limited` block around the call."""
     return _current.get()
 
 

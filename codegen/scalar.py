@@ -263,7 +263,7 @@ def unary(op: str, a: Expr) -> Expr:
 
 
 def convert(a: Expr, dtype: DType) -> Expr:
-    """The value in another dtype."""
+    """The value in another dtype; itself where it has that one already."""
     return a if a.dtype == dtype else Expr("convert", (a,), dtype)
 
 

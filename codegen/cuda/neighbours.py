@@ -72,7 +72,7 @@ def _moves(read: Sequence[Expr], var: Var, plan: Schedule) -> bool:
 
 
 def offsets(chosen: Beside) -> Iterator[tuple[int, ...]]:
-    """The neighbours of a thread."""
+    """Where a thread's points are: for each, how far from its first one along each loop of `chosen`."""
     return product(*(range(times) for _, times in chosen))
 
 

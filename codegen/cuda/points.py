@@ -21,7 +21,7 @@ from .neighbours import Beside, at_neighbour, group_of, offsets
 
 
 class PointEmitter(LaneEmitter):
-    """Emits one kernel."""
+    """Emits a kernel in which a thread computes a few neighbouring points, all of each."""
 
     def body(self) -> None:
         """The body of the kernel: this thread's points, if it has any."""

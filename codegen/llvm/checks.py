@@ -14,7 +14,7 @@ from .text import Operand, TextEmitter
 
 
 class Status(Protocol):
-    """Where failed checks are noted."""
+    """Where failed checks are noted: the status block, whose first error is reported."""
 
     def report(
         self, bad: Value, index: Value, lanes: int, size: int, site: int, dtype: DType = I64

@@ -9,7 +9,7 @@ Word = Value | Number  # an i64: a value, a number, or the text of either
 
 
 def constant_of(word: Word) -> int | None:
-    """The value of a constant operand."""
+    """The number that an operand is, if it is a literal; None if it is the name of a value."""
     text = str(word)
     return int(text) if text.lstrip("-").isdigit() else None
 

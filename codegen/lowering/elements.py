@@ -22,12 +22,12 @@ _BYTE = np.dtype(np.uint8)
 
 
 def at(position: Sequence[int]) -> IndexTuple:
-    """A fixed position as an index."""
+    """A position of plain integers, as indices."""
     return tuple(Index(k) for k in position)
 
 
 def variables(like: Elements) -> Elements:
-    """One fresh variable per element."""
+    """A fresh scalar variable for each element, in the shape and with the dtypes of `like`."""
     elements = np.empty(like.shape, object)
     for position in np.ndindex(*like.shape):
         elements[position] = var(Unique("value"), like[position].dtype)

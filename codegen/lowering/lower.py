@@ -328,7 +328,7 @@ class Lowering:
 
 
 def variables(shape: tuple[int, ...]) -> tuple[Var, ...]:
-    """One variable for each dim."""
+    """A fresh loop variable for each dim of a shape."""
     return tuple(Var(f"i{d}", n) for d, n in enumerate(shape))
 
 

@@ -41,7 +41,7 @@ def absolute(x: Expr) -> Expr:
 
 
 def sign(x: Expr) -> Expr:
-    """-1, 0 or 1; NaN stays."""
+    """-1, 0 or 1 in the dtype of x, 0 of both zeros; NaN stays."""
     zero, one = const(0, x.dtype), const(1, x.dtype)
     positive = select(x > 0, one, zero)
     if x.dtype.kind == "u":
@@ -51,7 +51,7 @@ def sign(x: Expr) -> Expr:
 
 
 def maximum(x: Expr, y: Expr) -> Expr:
-    """NaN if either is."""
+    """The larger one, or NaN if one of them is."""
     top = binary("max", x, y)
     return select(is_nan(y), y, top) if x.dtype.kind == "f" else top
 
@@ -63,7 +63,7 @@ def minimum(x: Expr, y: Expr) -> Expr:
 
 
 def fmax(x: Expr, y: Expr) -> Expr:
-    """The other one if one is NaN."""
+    """The larger one; the other one if one is NaN."""
     top = binary("max", x, y)
     return select(is_nan(x), y, top) if x.dtype.kind == "f" else top
 

@@ -137,7 +137,7 @@ def sinh(x: Expr) -> Expr:
 
 
 def cosh(x: Expr) -> Expr:
-    """h + 1/(4h), h = e**|x| / 2."""
+    """h + 1/(4h) with h = e**|x| / 2, which overflows no sooner than the result."""
     high, low = half_exp(abs(x))
     y = high + (low + 0.25 / high)
     return select(high < INF, y, high)

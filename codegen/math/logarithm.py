@@ -66,7 +66,7 @@ def log_parts(x: Expr) -> Logarithm:
 
 
 def natural(parts: Logarithm, correction: Expr | None = None) -> Expr:
-    """k ln 2 + f + y + correction."""
+    """The natural logarithm k ln 2 + f + y + correction, ln 2 in two parts."""
     k, f, y = parts
     high, low = pick(f, LN2_32, LN2_64)
     y = fma(k, low, y if correction is None else y + correction)

@@ -185,7 +185,7 @@ def _tile(
 
 
 def phases(axes: Sequence[Axis]) -> list[tuple[Phase, ...]]:
-    """The phases of all dims, combined."""
+    """Every combination of a phase of each dim: the plain convolutions that make a dilated one."""
     return list(product(*(a.phases for a in axes)))
 
 

@@ -37,7 +37,7 @@ class Region(NamedTuple):
 
 
 def interval(low: int, count: int) -> Region:
-    """`count` neighbours."""
+    """low .. low + count - 1."""
     return Region(low, _joined([(1, count)]))
 
 

@@ -187,6 +187,6 @@ def attention_emitter(
     definitions: MutableMapping[str, str],
     alignments: Mapping[Array, int],
 ) -> BlockEmitter:
-    """What emits a kernel of attention."""
+    """The emitter of the forward or of a backward kernel; `alignments` are in bytes."""
     form = ForwardEmitter if step.kind == "forward" else BackwardEmitter
     return form(step, tile, target, definitions, alignments)

@@ -192,7 +192,7 @@ def _own(low: Lowering, value: Value) -> Array:
 
 
 def attention_steps(builder: ProgramBuilder, step: AttentionStep) -> list[device.Step]:
-    """The launch of one kernel."""
+    """The launch of one kernel, with the tile that was chosen or measured to be fastest."""
     sizes = (math.prod(step.batch), step.queries, step.keys, step.depth, step.width)
     what = f"{step.kind} {step.element}[{','.join(map(str, sizes))}]"
     what += f"{' causal' * step.causal}{' bias' * (step.bias is not None)} {step.parts}"

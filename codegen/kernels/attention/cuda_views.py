@@ -34,7 +34,7 @@ def matrices(low: Lowering, value: Value, element: str) -> Matrices:
 
 
 def vectors(low: Lowering, value: Value) -> Matrices:
-    """The same for one element per row."""
+    """Where vectors [*batch, rows] lie, as matrices whose columns are all the same element."""
     array, (*batch, row), offset = _window(low, value, "")
     return Matrices(array, tuple(batch), row, 0, offset)
 

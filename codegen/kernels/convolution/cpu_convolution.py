@@ -35,7 +35,7 @@ def convolution(
 
 
 def argument(e: TextEmitter, position: int) -> str:
-    """A pointer of the context block."""
+    """The pointer at a position, counted in pointers, of the context block `%ctx`."""
     at = e.offset(Value("ptr", "%ctx"), position, "ptr")
     return e.op("ptr", f"load ptr, ptr {at}, align 8")
 

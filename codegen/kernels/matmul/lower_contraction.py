@@ -144,7 +144,7 @@ def _scattered(a: View, nbytes: int, n: int) -> bool:
 
 
 def packed_rows(low: Lowering, side: Operand) -> View:
-    """A copy of an operand in C order."""
+    """A copy of an operand as matrices [*batch, *outer, *inner] in C order."""
     value = side.value
     order = [*side.batch, *side.outer, *side.inner]
     shape = tuple(value.shape[d] for d in order)

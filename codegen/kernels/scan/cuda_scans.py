@@ -168,7 +168,7 @@ class ScanEmitter(LaneEmitter):
 
 
 class RowScanEmitter(ScanEmitter):
-    """A team of threads along each row."""
+    """Scans along rows: a team of threads walks each row, tile by tile."""
 
     def stand(self) -> None:
         self.team.stand_at_own_row(self.layout.outer.vars, self.layout.threads)

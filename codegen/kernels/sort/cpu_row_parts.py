@@ -39,7 +39,7 @@ class Fields:
 
 
 class Context:
-    """The fields in memory."""
+    """Fields in memory on the stack, which the caller of a parallel loop fills in."""
 
     def __init__(
         self, f: Function, memory: Value, types: dict[str, str], addresses: dict[str, Value]
@@ -62,7 +62,7 @@ def part(name: str) -> Function:
 def run_parts(
     f: Function, each: Function, context: Context, n: Value | Number, grain: int = 1
 ) -> None:
-    """Let threads do parts 0..n."""
+    """Let threads do the parts 0 <= i < n of a loop, `grain` at a time, by the function `each`."""
     f.call("void", "jitney_parallel_for", each.address, context.memory, n, grain)
 
 
@@ -106,7 +106,7 @@ def gather_bits(f: Function, pairs: Value, blocks: Value) -> Value:
 
 
 def put_pair(f: Function, pairs: Value, number: Value, first: Value, second: Value) -> None:
-    """Two words of a block."""
+    """Store two words (i64) of block `number`, which are side by side in `pairs`."""
     address = f.offset(pairs, number * 2, "i64")
     f.store(first, address)
     f.store(second, address, 1, "i64")

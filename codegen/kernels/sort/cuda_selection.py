@@ -32,7 +32,7 @@ OWN = BINS // THREADS  # values of a digit that one thread adds up
 
 
 def tally_blocks(step: Select, target: CudaTarget) -> int:
-    """Blocks that tally one row."""
+    """How many blocks tally a row: as many as it fills, and as the GPU runs of all rows."""
     enough = max(8 * target.sms // step.rows, 1)
     return min(-(-step.n // (THREADS * MANY)), enough)
 

@@ -36,7 +36,7 @@ PEAK = 24  # where the state says how much was wanted
 
 
 def record_bytes(values: Sequence[Array]) -> int:
-    """Bytes of a record on the heap."""
+    """Bytes of a record on the heap: its header, and its values, each rounded up to 16."""
     return RECORD_BYTES + sum(_rounded(a.nbytes) for a in values)
 
 
