@@ -30,6 +30,7 @@ class ColumnEmitter(PointEmitter):
     """Emits one kernel whose schedule has a `depth`."""
 
     def body(self) -> None:
+        """The kernel: a thread folds every `depth`-th row of a column; members meet in shared memory."""
         plan = self.layout
         self.memory.holds_back, self.in_loop = True, False
         self.depth = plan.depth
@@ -71,6 +72,7 @@ class ColumnEmitter(PointEmitter):
         return starts
 
     def walk(self, loops: Sequence[Var], nest: Nest, values: Values, body: Body) -> Values:
+        """A nest's loops, of the first of which this member does every `depth`-th iteration."""
         var, rest = loops[0], loops[1:]
         self.in_loop = True
 
@@ -84,6 +86,7 @@ class ColumnEmitter(PointEmitter):
         return ends
 
     def finished(self, fold: Reduction, ends: Sequence[Carried], looped: bool) -> Operand:
+        """The fold of all members' ends, by warps that take the members of several columns."""
         if not looped:
             return super().finished(fold, ends, looped)
         depth, warp = self.depth, Warp(self.b, self.exprs)

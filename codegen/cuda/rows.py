@@ -29,6 +29,7 @@ class RowEmitter(LaneEmitter):
     """Emits one kernel under a schedule of the form "rows"."""
 
     def body(self) -> None:
+        """The kernel, nest by nest: each row by its team, which waits before it reads what it wrote."""
         plan = self.layout
         assert plan.row is not None
         self.held, self.unrolled = plan.row.held, plan.row.unrolled

@@ -23,6 +23,7 @@ class TransposeEmitter(LaneEmitter):
     """Emits one kernel whose schedule has loads to turn over."""
 
     def body(self) -> None:
+        """The kernel: a block turns squares of loads in shared memory, then computes the points."""
         plan = self.layout
         assert plan.cross is not None
         self.indices.env.update(plan.outer.env)

@@ -160,6 +160,7 @@ class ProgramBuilder:
         return self.function(hint, text, Entry((threads, 1, 1), b.dynamic_bytes))
 
     def kernel(self, step: Kernel) -> list[device.Step]:
+        """The launch of a kernel; kernels with equal signatures and alignments share a text."""
         own = signature(step)
         alignments = self.aligned(own)
         key = own.key, tuple(alignments.values())
@@ -238,6 +239,7 @@ class ProgramBuilder:
         return self.product(Product(step))
 
     def product(self, step: Product) -> list[device.Step]:
+        """The launch of a product, with the tile that is expected, or was measured, to be fastest."""
         from ..kernels.matmul.cuda_tiles import tiles_for
 
         dot = step.matmul
@@ -278,6 +280,7 @@ class ProgramBuilder:
         return Launch(name, (tile.blocks(step.matmul), 1, 1), tuple(arguments))
 
     def multiplied_by_warpgroups(self, step: Product, tile: WarpgroupTile) -> Launch:
+        """The launch of a product by warpgroups; its operands must be such as boxes bring."""
         from ..kernels.matmul.cuda_boxes import boxed
         from ..kernels.matmul.cuda_warpgroups import WarpgroupEmitter
 
@@ -382,6 +385,7 @@ class ProgramBuilder:
         return [*before, device.While(test, self.ref(step.flag), body, carries)]
 
     def scan(self, step: lowered.Scan) -> list[device.Step]:
+        """A loop of known length: copies of its carries, slots for its slices, its body's steps."""
         before, carries = self._carries(step.carries)
         slices = []
         for part in (*step.xs, *step.ys):

@@ -59,6 +59,7 @@ class AccessEmitter:
         return all(self.indices.is_uniform(i) for i in access.index)
 
     def load(self, expr: Expr) -> Operand:
+        """The value of a load: from a register, from what was turned over, or from memory."""
         brought = self.brought.get(expr)
         if brought is not None:
             return brought()
@@ -71,6 +72,7 @@ class AccessEmitter:
         return self.read(access.array.dtype, base, flat, guard)
 
     def read(self, dtype: DType, base: str, flat: Index, guard: Operand | None) -> Operand:
+        """Elements of all lanes: one for all, neighbours, every second one, or gathered."""
         flat = flat.substitute(self.indices.env)
         if self.indices.is_uniform(flat):
             offset = self.indices.value(flat)

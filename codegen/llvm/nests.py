@@ -26,6 +26,7 @@ class NestEmitter:
             self.nest(nest, loops)
 
     def nest(self, nest: Nest, loops: Loops) -> None:
+        """One nest at this outer point: loops around its stages, then the ends of its reductions."""
         self.indices.env.update(loops.env)
         vector = self.b.width > 1 and (
             self.plan.mode == "outer" or (bool(loops.vars) and _vectorises(nest))

@@ -144,6 +144,7 @@ class Blocks:
 
     @contextmanager
     def only_if(self, test: str) -> Iterator[None]:
+        """What is emitted inside of the `with` runs if the i1 `test` holds."""
         e = self.e
         inside, after = e.later("then"), e.later("rest")
         e.branch(test, inside, after)

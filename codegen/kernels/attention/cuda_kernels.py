@@ -26,6 +26,7 @@ class ForwardEmitter(BlockEmitter):
         return [self.never] * rows + self.zeros(rows + self.held)
 
     def visit(self, block: Word, values: list[Value], stage: Word, hides: bool) -> list[Value]:
+        """One block of columns: new maxima, to which what is summed so far is scaled, and sums."""
         rows, n = self.products.held_rows, self.products.held_columns
         tops, totals, sums = values[:rows], values[rows : 2 * rows], values[2 * rows :]
         scores = self.products_of(0, block, stage)
@@ -78,6 +79,7 @@ class ForwardEmitter(BlockEmitter):
         return self.less(score, shift) if self.raw else self.real_op("fadd", score, shift)
 
     def finish(self, values: list[Value]) -> None:
+        """Store y = sums / totals and lse = top + log(total)."""
         rows = self.products.held_rows
         tops, totals, sums = values[:rows], values[rows : 2 * rows], values[2 * rows :]
         held = len(sums) // rows
@@ -145,6 +147,7 @@ class BackwardEmitter(BlockEmitter):
         return [self._shift(x) for x in shifts], shares
 
     def visit(self, block: Word, values: list[Value], stage: Word, hides: bool) -> list[Value]:
+        """One block of columns: weights from scores and lse, slopes from these, and both summed."""
         rows, n = self.products.held_rows, self.products.held_columns
         scores = self.products_of(0, block, stage)
         if self.step.kind == "keys":

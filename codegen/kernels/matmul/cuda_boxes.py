@@ -67,6 +67,7 @@ class Boxed:
         return self.nbytes // len(self.boxes)
 
     def map(self, ref: Callable[[Array, int], Ref]) -> TensorMap:
+        """What the copy engine must know of the operand and of a box; `ref` gives addresses."""
         rows, depths, matrices = self.whole
         batch, row, k = (s * self.item for s in self.strides)
         sizes: tuple[int, ...] = (depths, rows)

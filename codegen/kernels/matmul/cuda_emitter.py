@@ -104,6 +104,7 @@ class ProductEmitter(ResultEmitter):
     # The body.
 
     def body(self) -> None:
+        """The kernel: find the block's tile and the warp's piece, multiply, store."""
         tile = self.tile
         self.stand_at_tile(self.b.block_number())
         thread = self.b.thread()

@@ -108,6 +108,7 @@ class WarpgroupEmitter(ResultEmitter):
     # The body.
 
     def body(self) -> None:
+        """The kernel: one warpgroup brings operands to the ring, the others multiply them."""
         thread = self.b.thread()
         self._allocate_ring()
         with self.b.when(thread.eq(0)):

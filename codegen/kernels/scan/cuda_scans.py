@@ -32,6 +32,7 @@ class ScanEmitter(LaneEmitter):
     scan: ScanPlan
 
     def body(self) -> None:
+        """The kernel: a team finds its row or column, and walks it tile by tile."""
         plan = self.layout
         assert plan.scan is not None, "the schedule of a scan"
         self.scan, self.memory.holds_back = plan.scan, True
@@ -194,6 +195,7 @@ class RowScanEmitter(ScanEmitter):
         return self.inner.extent // self.layout.lanes
 
     def tile(self, number: Word, carry: list[Value], limit: Word) -> list[Value]:
+        """One tile: lanes scan a warp's piece, then warps each other's totals; what is carried on."""
         scan = self.scan
         before = number * (self.team.size * scan.items)
         start = before + self.start
@@ -322,6 +324,7 @@ class ColumnScanEmitter(ScanEmitter):
         return self.layout.lanes
 
     def tile(self, number: Word, carry: list[Value], limit: Word) -> list[Value]:
+        """One tile: threads scan their rows, members each other's totals; what is carried on."""
         scan, lanes = self.scan, self.memory.lanes
         before = number * (self.team.size * scan.items)
         start = before + self.start

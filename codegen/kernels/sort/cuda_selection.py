@@ -175,6 +175,7 @@ class SelectEmitter(LookBackEmitter):
     # Taking.
 
     def collect(self) -> None:
+        """The kernel that gathers: tiles in turns, elements sorted by where they are to the ends."""
         step = self.step
         mine = self.b.shared(U32, 1)
         self.b.attributes["nvvm.minctasm"] = str(RESIDENTS)
