@@ -7,7 +7,6 @@ once per element. Pointers have an address space: `ptr addrspace(1) %p0`.
 from __future__ import annotations
 
 from collections.abc import Iterable, MutableMapping, Sequence
-from typing import Any
 
 from ...ir.types import I64
 from ..llvm.builder import VOID, Number, Value, constant, typed_text
@@ -19,7 +18,7 @@ from .program import MAP_ALIGNMENT, MAP_BYTES
 from .target import CudaTarget
 
 GLOBAL, SHARED = "ptr addrspace(1)", "ptr addrspace(3)"  # types of pointers
-Word = Any  # a Value, or a number that is known already
+Word = Value | Number  # of 32 or 64 bits, or a number that is known already
 STATIC_BYTES = 48 << 10  # of shared memory that a kernel may have without asking
 
 
@@ -82,6 +81,10 @@ class ThreadBuilder(TextEmitter):
         self.scalars.append(f"{type} align {align} %{name}" if align else f"{type} %{name}")
         return Value(type, f"%{name}", self)
 
+    def tensor_map(self, number: int) -> Value:
+        """One of the parameters that describe how arrays lie."""
+        return Value("ptr", f"%map{number}", self)
+
     def nvvm(self, name: str, *operands: Value | Number, fresh: bool = False) -> Value:
         """The value of one of `intrinsics.INTRINSICS`; `fresh`: it may differ from call to call."""
         row = INTRINSICS[name]
@@ -104,13 +107,13 @@ class ThreadBuilder(TextEmitter):
         number = self.nvvm(f"llvm.nvvm.read.ptx.sreg.ctaid.{axis}")
         return self.widened(number)
 
-    def widened(self, number: Any) -> Any:
+    def widened(self, number: Word) -> Word:
         """A 32-bit number, not negative, as an index."""
         if isinstance(number, int) or number.type == self.index_type:
             return number
         return number.zext("i64")
 
-    def narrowed(self, index: Any) -> Any:
+    def narrowed(self, index: Word) -> Word:
         """An index that is small, in 32 bits."""
         return index if isinstance(index, int) or index.type == "i32" else index.trunc("i32")
 
@@ -171,6 +174,11 @@ class DeviceStatus:
             if dtype != I64:
                 index = index.sext("i64")
             self.b.note(site, (index, size))
+
+
+def is_zero(word: Word) -> bool:
+    """Whether a number is known already, and is 0."""
+    return not isinstance(word, Value) and word == 0
 
 
 def fits_32_bits(extents: Iterable[int]) -> bool:

@@ -25,10 +25,11 @@ from ..kernels.sort.cuda_select_plan import Select
 from ..kernels.sort.cuda_steps import select_steps, sort_steps
 from ..kernels.tape.cuda_tapes import THREADS as TAPE_THREADS
 from ..kernels.tape.cuda_tapes import TapeEmitter
+from ..llvm.builder import Value
 from ..loop_ir import steps as lowered
 from ..loop_ir.kernel import Array, Kernel
 from ..module import KernelReport
-from ..program.entry import symbol
+from ..program.entry import readable
 from ..schedule.schedule import bytes_moved
 from ..schedule.signature import Signature, signature
 from .emitters import emitter_for, ops_of
@@ -200,7 +201,7 @@ class ProgramBuilder:
         alignments = self.aligned(own)
         e = emitter_for(plan)(step, own, plan, self.target, self.definitions, alignments)
         e.body()
-        name = self.emitted(e.b, symbol(ops_of(step)), plan.threads, list(alignments.values()))
+        name = self.emitted(e.b, readable(ops_of(step)), plan.threads, list(alignments.values()))
         return self._launch(name, own, plan, e.b.reports), e.b.reports
 
     def _launch(self, name: str, own: Signature, plan: Schedule, reports: bool) -> Launch:
@@ -273,7 +274,7 @@ class ProgramBuilder:
         alignments = {a: self.alignment(a) for a in arrays}
         e = ProductEmitter(step, tile, self.target, self.definitions, alignments)
         e.body()
-        name = self.emitted(e.b, symbol(step.ops), tile.threads, list(alignments.values()))
+        name = self.emitted(e.b, readable(step.ops), tile.threads, list(alignments.values()))
         arguments = [*map(self.ref, arrays), *([Ref("status")] if e.b.reports else [])]
         return Launch(name, (tile.blocks(step.matmul), 1, 1), tuple(arguments))
 
@@ -287,7 +288,7 @@ class ProgramBuilder:
         e = WarpgroupEmitter(step, tile, sides, self.target, self.definitions, alignments)
         e.body()
         name = self.emitted(
-            e.b, symbol(step.ops), tile.threads, [alignments[a] for a in e.b.arrays]
+            e.b, readable(step.ops), tile.threads, [alignments[a] for a in e.b.arrays]
         )
         arguments: list[device.Argument] = [*e.maps(self.ref), *map(self.ref, e.b.arrays)]
         arguments += [Ref("status")] if e.b.reports else []
@@ -296,7 +297,9 @@ class ProgramBuilder:
     def scalar_code(self, step: lowered.ScalarCode) -> list[device.Step]:
         e = ScalarThreadEmitter(step, self.target, self.definitions)
         e.body()
-        step.name = self.emitted(e.b, symbol(step.ops), 1, [self.alignment(a) for a in e.b.arrays])
+        step.name = self.emitted(
+            e.b, readable(step.ops), 1, [self.alignment(a) for a in e.b.arrays]
+        )
         self.note(KernelReport(step.name, tuple(step.ops), note="scalar code"))
         arguments = [*map(self.ref, e.b.arrays), *([Ref("status")] if e.b.reports else [])]
         return [Launch(step.name, (1, 1, 1), tuple(arguments))]
@@ -319,7 +322,7 @@ class ProgramBuilder:
         name = self.emitted(b, "check", 1, [self.alignment(a) for a in arrays])
         return [Launch(name, (1, 1, 1), (*map(self.ref, arrays), Ref("status")))]
 
-    def _word(self, b: ThreadBuilder, array: Array) -> str:
+    def _word(self, b: ThreadBuilder, array: Array) -> Value:
         """A 0-d value's bytes in an int64."""
         bits = array.dtype.itemsize * 8
         value = b.load(f"i{bits}", b.pointers[array], align=array.dtype.itemsize)

@@ -11,7 +11,10 @@ A `Value` knows its LLVM type; an operator on it writes an instruction where its
 raises `TypeError` where types do not fit: a text that LLVM would refuse is an error at the line that
 wrote it. Integers have no sign in LLVM: `//`, `%` and `>>` are those of unsigned numbers, `<` and its
 kind those of signed ones, `a.ult(b)` and its kind of unsigned ones. A plain int is a constant of the
-type that the other operand has, in every lane of a vector.
+type that the other operand has, in every lane of a vector; True and False are conditions.
+
+`a == b` asks now whether two are the same value, `a.eq(b)` writes a comparison; a `Value` is neither
+true nor false. Where there may be no condition, None says so, and nothing else does.
 
 A block's parameters become phis, and every jump gives their values. No LLVM pass runs over this code:
 what is to be inlined is a Python function that writes instructions, and a call that is written is a
@@ -20,14 +23,12 @@ call.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, lru_cache
 from itertools import count
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from .modules import Function
+from typing import NoReturn, Protocol
 
 from .types import bits_of as bits_of
 from .types import bools as bools
@@ -39,30 +40,45 @@ from .types import lanes_of as lanes_of
 from .types import suffix as suffix
 from .types import vector as vector
 
-Number = int | str  # a constant that takes its type from its neighbour: a number, or its text
+Number = int  # a constant that takes its type from its neighbour
 
 
-class Value(str):
+class Value:
     """An LLVM value: the text that stands for it (`%t3`, `@name`, `7`), its type, and the builder that
-    writes what uses it."""
+    writes what uses it. Its `repr` is the operand with its type, as it stands in calls."""
 
-    __slots__ = ("builder", "type")
+    __slots__ = ("builder", "text", "type")
 
-    type: str
-    builder: Builder | None
-
-    def __new__(cls, type: str, text: str, builder: Builder | None = None) -> Value:
-        value = str.__new__(cls, text)
-        value.type = type
-        value.builder = builder
-        return value
+    def __init__(self, type: str, text: str, builder: Builder | None = None) -> None:
+        self.type = type
+        self.text = text
+        self.builder = builder
 
     def __repr__(self) -> str:
-        return f"{self.type} {self}"
+        return f"{self.type} {self.text}"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Value):
+            raise TypeError(f"{self!r} == {other!r}: `eq` compares when the code runs")
+        return self.text == other.text and self.type == other.type
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError(
+            f"{self!r} is known when the code runs: `is None` tells whether it is there"
+        )
 
     @property
     def is_constant(self) -> bool:
-        return self[0] not in "%@"
+        return self.text[0] not in "%@"
+
+    @property
+    def number(self) -> int | None:
+        """The integer that it is, if it is a constant one, the same in all lanes."""
+        digits = self.text.lstrip("-")
+        return int(self.text) if digits.isdigit() else None
 
     def _two(self, name: str, other: Value | Number) -> Value:
         return _writer(self, other).binary(name, self, other)
@@ -79,7 +95,7 @@ class Value(str):
     def __sub__(self, other: Value | Number) -> Value:
         return self._two(self._float_or("sub"), other)
 
-    def __mul__(self, other: Value | Number) -> Value:  # type: ignore[override]
+    def __mul__(self, other: Value | Number) -> Value:
         return self._two(self._float_or("mul"), other)
 
     def __floordiv__(self, other: Value | Number) -> Value:
@@ -109,7 +125,7 @@ class Value(str):
     def __rsub__(self, other: Number) -> Value:
         return self._turned("sub", other)
 
-    def __rmul__(self, other: Number) -> Value:  # type: ignore[override]
+    def __rmul__(self, other: Number) -> Value:
         return self._turned("mul", other)
 
     def __rand__(self, other: Number) -> Value:
@@ -133,16 +149,16 @@ class Value(str):
     def _compared(self, how: str, other: Value | Number) -> Value:
         return _writer(self, other).compare(how, self, other)
 
-    def __lt__(self, other: Value | Number) -> Value:  # type: ignore[override, misc]
+    def __lt__(self, other: Value | Number) -> Value:
         return self._compared("slt", other)
 
-    def __le__(self, other: Value | Number) -> Value:  # type: ignore[override, misc]
+    def __le__(self, other: Value | Number) -> Value:
         return self._compared("sle", other)
 
-    def __gt__(self, other: Value | Number) -> Value:  # type: ignore[override, misc]
+    def __gt__(self, other: Value | Number) -> Value:
         return self._compared("sgt", other)
 
-    def __ge__(self, other: Value | Number) -> Value:  # type: ignore[override, misc]
+    def __ge__(self, other: Value | Number) -> Value:
         return self._compared("sge", other)
 
     def ult(self, other: Value | Number) -> Value:
@@ -177,27 +193,51 @@ class Value(str):
         return self.to("trunc", type)
 
 
-_new_text = str.__new__
+Condition = Value | bool  # where there may be none, None says so
+
 NULL = Value("ptr", "null")
 VOID = Value("void", "")
 
 
-def constant(type: str, value: Number | bool) -> Value:
-    """A number, in all lanes of a vector, or its text; an address can only be null."""
+def symbol(name: str) -> Value:
+    """The address of what has this name in a module."""
+    plain = name.replace(".", "_").replace("$", "_").isidentifier()
+    return Value("ptr", f"@{name}" if plain else f'@"{name}"')
+
+
+def poison(type: str) -> Value:
+    """A value that nobody looks at."""
+    return Value(type, "poison")
+
+
+def zeros(type: str) -> Value:
+    """Zero, or null, in each part of a type that has several."""
+    return Value(type, "zeroinitializer")
+
+
+def constant(type: str, value: Number) -> Value:
+    """A number, in all lanes of a vector; an address can only be null."""
     return Value(type, _constant_text(type, value))
 
 
-@cache
-def _constant_text(type: str, value: Number | bool) -> str:
-    if isinstance(value, str):
-        return value
+@lru_cache(maxsize=None, typed=True)
+def _constant_text(type: str, value: Number) -> str:
+    if not isinstance(value, int):
+        raise TypeError(f"{value!r} is no constant of type {type}")
     if type[0] == "<":
         return f"splat ({element_of(type)} {_constant_text(element_of(type), value)})"
     if type == "i1":
+        if value not in (-1, 0, 1):
+            raise TypeError(f"{value} is no condition")
         return "true" if value else "false"
+    if value.__class__ is bool:
+        raise TypeError(f"{value} where {type} is wanted: a condition is an i1")
     if type.startswith("ptr"):
+        if value:
+            raise TypeError(f"{value} is no address")
         return "null"
-    return str(int(value))
+    bits_of(type)
+    return str(value)
 
 
 def vector_constant(element: str, values: Iterable[Number]) -> Value:
@@ -209,7 +249,7 @@ def vector_constant(element: str, values: Iterable[Number]) -> Value:
 @cache
 def _lanes(element: str, numbers: tuple[Number, ...]) -> str:
     """The text of a vector of constants."""
-    return f"<{', '.join([f'{element} {constant(element, k)}' for k in numbers])}>"
+    return f"<{', '.join([f'{element} {_constant_text(element, k)}' for k in numbers])}>"
 
 
 def _writer(*operands: Value | Number) -> Builder:
@@ -230,11 +270,17 @@ def _as(type: str, value: Value | Number) -> Value:
 
 def _text_as(type: str, value: Value | Number) -> str:
     """The text of `_as`."""
-    if value.__class__ is not Value:
+    if not isinstance(value, Value):
         return _constant_text(type, value)
     if value.type != type:
         raise TypeError(f"{value!r} where {type} is wanted")
-    return value
+    return value.text
+
+
+def as_condition(condition: Value | Number, lanes: int = 1) -> Value:
+    """A condition of so many lanes. TypeError of whatever is none, so that nothing is taken for the
+    lack of one: that is None, and whoever may be given it asks for it."""
+    return _as(vector(lanes, "i1"), condition)
 
 
 def typed_text(type: str, value: Value | Number) -> str:
@@ -259,7 +305,7 @@ class Block:
 
     def text(self) -> str:
         phis = [
-            f"  {param} = phi {param.type} "
+            f"  {param.text} = phi {param.type} "
             + ", ".join([f"[ {values[k]}, %{label} ]" for label, values in self.incoming])
             for k, param in enumerate(self.params)
         ]
@@ -302,12 +348,30 @@ def _intrinsic(name: str, type: str) -> str:
     return f"llvm.{name}.{suffix(type)}"
 
 
+class Callee(Protocol):
+    """A function of the module that a builder writes into."""
+
+    @property
+    def result(self) -> str:
+        """The type of what it gives."""
+
+    @property
+    def types(self) -> Sequence[str]:
+        """The types of what it takes."""
+
+    @property
+    def address(self) -> Value:
+        """Where it is."""
+
+
 class Code:
-    """The blocks of one function, which several builders may write, and its counter of names."""
+    """The blocks of one function, which several builders may write, its parameters, and its counter
+    of names."""
 
     def __init__(self) -> None:
         self.numbers = count()
-        self.start: list[str] = []  # what stands before all else: memory on the stack
+        self.params: dict[str, Value] = {}
+        self.start = Block("start", [])  # stands before all else: memory on the stack
         self.blocks: list[Block] = []
         self.here = Block("entry", [])
         self.place(self.here)
@@ -319,26 +383,63 @@ class Code:
     def text(self) -> str:
         first, *others = self.blocks
         texts = [block.text() for block in others]
-        return "\n".join(["entry:", *self.start, *first.lines, *texts])
+        return "\n".join(["entry:", *self.start.lines, *first.lines, *texts])
 
 
-class Builder:
-    """Writes instructions into blocks. `at(block)` says into which."""
+class Builder(ABC):
+    """Writes instructions into blocks. `at(block)` says into which. Values that get no name of their own
+    have numbers after `prefix`."""
+
+    prefix = "v"
 
     def __init__(self, code: Code | None = None) -> None:
         self.code = code or Code()
         self.declared: set[str] = set()  # intrinsics
 
+    @abstractmethod
     def declare(self, name: str, declaration: str) -> None:
         """Note what a function is that is called, and may be defined elsewhere."""
-        raise NotImplementedError
 
     @property
     def current(self) -> Block:
         """The block that is being written."""
         return self.code.here
 
+    # The function
+
+    def takes(self, **params: str) -> list[Value]:
+        """The parameters of the function: names and types."""
+        self.code.params = {name: Value(type, f"%{name}", self) for name, type in params.items()}
+        return [*self.code.params.values()]
+
+    @property
+    def types(self) -> list[str]:
+        """The types of the function's parameters."""
+        return [p.type for p in self.code.params.values()]
+
+    def unnamed(self, *, noalias: Collection[str] = (), attributes: str = "nounwind") -> str:
+        """The function's text from the parameter list on: equal functions have equal texts. Nothing
+        else leads to what is behind the `noalias` parameters."""
+        params = ", ".join(
+            f"{p.type} {'noalias ' if name in noalias else ''}{p.text}"
+            for name, p in self.code.params.items()
+        )
+        return f"({params}) {attributes} {{\n{self.code.text()}\n}}\n"
+
     # Blocks
+
+    @contextmanager
+    def at_start(self, first: bool = False) -> Iterator[None]:
+        """What is written inside stands before all else in the function; `first`: also before what was
+        written so earlier."""
+        start, before = self.code.start, self.code.here
+        if first:
+            later, start.lines = start.lines, []
+        self.code.here = start
+        yield
+        self.code.here = before
+        if first:
+            start.lines += later
 
     def block(self, hint: str, **params: str) -> Block:
         """A new block, which stands in the text here."""
@@ -384,11 +485,11 @@ class Builder:
         hint: str = "",
     ) -> None:
         """A conditional jump to blocks with parameters."""
-        condition = _as("i1", condition)
+        test = _text_as("i1", condition)
         then.enter(self.current.label, given)
         otherwise.enter(self.current.label, given_otherwise)
         labels = f"label %{then.label}, label %{otherwise.label}"
-        self.line(f"br i1 {condition}, {labels}{hint}")
+        self.line(f"br i1 {test}, {labels}{hint}")
 
     def require(self, condition: Value, otherwise: Block) -> None:
         """Go on here if `condition` holds, mostly; else in `otherwise`."""
@@ -400,7 +501,7 @@ class Builder:
         for block in (default, *cases.values()):
             block.enter(self.current.label, ())
         table = " ".join(f"{value.type} {k}, label %{b.label}" for k, b in cases.items())
-        self.line(f"switch {value.type} {value}, label %{default.label} [ {table} ]")
+        self.line(f"switch {value!r}, label %{default.label} [ {table} ]")
 
     @contextmanager
     def loop(self, **carried: Value | Number) -> Iterator[Loop]:
@@ -440,7 +541,7 @@ class Builder:
         self.at(end)
 
     def ret(self, value: Value | None = None) -> None:
-        self.line("ret void" if value is None else f"ret {value.type} {value}")
+        self.line("ret void" if value is None else f"ret {value!r}")
 
     def unreachable(self) -> None:
         self.line("unreachable")
@@ -455,34 +556,32 @@ class Builder:
         """An instruction whose value depends on its operands only. It need not be written twice."""
         return self.fresh(type, text)
 
-    def fresh(self, type: str, text: str) -> Value:
-        """An instruction that has a value of this type."""
+    def fresh(self, type: str, text: str, name: str = "") -> Value:
+        """An instruction that has a value of this type, which may get a name of its own."""
         code = self.code
-        name = f"%v{next(code.numbers)}"
-        code.here.lines.append(f"  {name} = {text}")
-        value = _new_text(Value, name)
-        value.type, value.builder = type, self
+        value = Value(type, f"%{name or f'{self.prefix}{next(code.numbers)}'}", self)
+        code.here.lines.append(f"  {value.text} = {text}")
         return value
 
     def literal(self, type: str, value: Number) -> Value:
         """A constant that operators can begin with."""
-        return Value(type, constant(type, value), self)
+        return Value(type, _constant_text(type, value), self)
 
     def binary(self, name: str, a: Value, b: Value | Number) -> Value:
         type = a.type
         if type[0] == "p":
             raise TypeError(f"{name} of an address: {a!r}")
-        return self.op(type, f"{name} {type} {a}, {_text_as(type, b)}")
+        return self.op(type, f"{name} {type} {a.text}, {_text_as(type, b)}")
 
     def stepped(self, counter: Value, by: Value | Number, known: str = "nsw") -> Value:
         """A loop's counter in the next trip: it is `known` not to overflow."""
         type = counter.type
-        return self.fresh(type, f"add {known} {type} {counter}, {_as(type, by)}")
+        return self.fresh(type, f"add {known} {type} {counter.text}, {_text_as(type, by)}")
 
     def compare(self, how: str, a: Value, b: Value | Number) -> Value:
         """Of integers and addresses."""
         type = a.type
-        return self.op(bools(type), f"icmp {how} {type} {a}, {_text_as(type, b)}")
+        return self.op(bools(type), f"icmp {how} {type} {a.text}, {_text_as(type, b)}")
 
     def hidden(self, constant: Value) -> Value:
         """The constant as a value of which LLVM knows nothing, so that it folds nothing with it.
@@ -491,21 +590,23 @@ class Builder:
         zero in x and y, it takes the quotient for zero whatever `c` is. It is 0 / 0 (LLVM 22, x86)."""
         return self.op(constant.type, f'call {constant.type} asm "", "=r,0"({constant!r})')
 
-    def select(self, condition: Value, a: Value | Number, b: Value | Number) -> Value:
+    def select(self, condition: Value | bool, a: Value | Number, b: Value | Number) -> Value:
+        if not isinstance(condition, Value):
+            condition = as_condition(condition)
         if condition.type != "i1" and condition.type != bools(_type_of(a, b)):
             raise TypeError(f"{condition!r} chooses between {a!r} and {b!r}")
         type = _type_of(a, b)
         picked = f"{type} {_text_as(type, a)}, {type} {_text_as(type, b)}"
-        return self.op(type, f"select {condition.type} {condition}, {picked}")
+        return self.op(type, f"select {condition!r}, {picked}")
 
     def compare_floats(self, how: str, a: Value, b: Value | Number) -> Value:
         """`oeq`, `olt`, ... are false where one is NaN, `ueq`, `une`, ... true; `uno`: one is."""
         type = a.type
-        return self.op(bools(type), f"fcmp {how} {type} {a}, {_text_as(type, b)}")
+        return self.op(bools(type), f"fcmp {how} {type} {a.text}, {_text_as(type, b)}")
 
     def negated(self, a: Value) -> Value:
         """Of floats."""
-        return self.op(a.type, f"fneg {a.type} {a}")
+        return self.op(a.type, f"fneg {a!r}")
 
     def least(self, a: Value, b: Value | Number) -> Value:
         """Of signed numbers."""
@@ -517,68 +618,76 @@ class Builder:
 
     def convert(self, how: str, value: Value, type: str) -> Value:
         """zext, sext, trunc, ptrtoint, inttoptr, bitcast, ..."""
-        return self.op(type, f"{how} {value.type} {value} to {type}")
+        return self.op(type, f"{how} {value.type} {value.text} to {type}")
 
     def call(self, result: str, name: str | Value, *args: Value | Number) -> Value:
-        """Call a function by its name, which declares it, or by its address."""
+        """Call a function by its name, which declares it, or by its address. Numbers are i64."""
         values = [_as(a.type if isinstance(a, Value) else "i64", a) for a in args]
         if not isinstance(name, Value):
-            self.declare(name, f"declare {result} @{name}({', '.join(v.type for v in values)})")
-            name = Value("ptr", f"@{name}")
-        return self._call(result, name, values)
+            address = symbol(name)
+            types = ", ".join([v.type for v in values])
+            self.declare(name, f"declare {result} {address.text}({types})")
+        else:
+            address = name
+        return self._call(result, address, values)
 
-    def run(self, function: Function, *args: Value | Number) -> Value:
+    def run(self, function: Callee, *args: Value | Number) -> Value:
         """Call a function of the same module."""
-        values = [_as(p.type, a) for p, a in zip(function.args, args, strict=True)]
+        values = [_as(t, a) for t, a in zip(function.types, args, strict=True)]
         return self._call(function.result, function.address, values)
 
     def _call(self, result: str, address: Value, values: Sequence[Value]) -> Value:
-        given = ", ".join([f"{v.type} {v}" for v in values])
-        text = f"call {result} {address}({given})"
+        text = f"call {result} {address.text}({_given(values)})"
         if result == "void":
             self.line(text)
             return VOID
         return self.fresh(result, text)
 
+    def evaluate(self, result: str, function: Value, *args: Value) -> Value:
+        """Call a `fastcc` function whose result depends on its arguments only."""
+        return self.op(result, f"call fastcc {result} {function.text}({_given(args)})")
+
     def assembly(self, result: str, text: str, constraints: str, *values: Value) -> Value:
         """Inline assembly, which may do more than its value shows, for all lanes of a warp together."""
-        given = ", ".join([repr(v) for v in values])
-        call = f'asm sideeffect "{text}", "{constraints}"({given}) convergent nounwind'
+        call = f'asm sideeffect "{text}", "{constraints}"({_given(values)}) convergent nounwind'
         return self.fresh(result, f"call {result} {call}")
 
     def intrinsic(self, name: str, type: str, *args: Value | Number) -> Value:
         """`llvm.NAME`, overloaded on `type`, which its result has, and arguments that are ints."""
         values = [a if isinstance(a, Value) else _as_typed(type, a) for a in args]
-        symbol = _intrinsic(name, type)
-        if symbol not in self.declared:
-            self.declared.add(symbol)
+        full = _intrinsic(name, type)
+        if full not in self.declared:
+            self.declared.add(full)
             types = ", ".join([v.type for v in values])
-            self.declare(symbol, f"declare {type} @{symbol}({types})")
-        given = ", ".join([f"{v.type} {v}" for v in values])
-        return self.op(type, f"call {type} @{symbol}({given})")
+            self.declare(full, f"declare {type} @{full}({types})")
+        return self.op(type, f"call {type} @{full}({_given(values)})")
+
+    def ldexp(self, a: Value, n: Value) -> Value:
+        """a * 2**n, of floats and integers in as many lanes."""
+        full = f"llvm.ldexp.{suffix(a.type)}.{suffix(n.type)}"
+        self.declare(full, f"declare {a.type} @{full}({a.type}, {n.type})")
+        return self.op(a.type, f"call {a.type} @{full}({_given((a, n))})")
 
     # Lanes
 
     def splat(self, value: Value, lanes: int) -> Value:
         """A vector that has `value` in all lanes."""
         type = vector(lanes, value.type)
-        first = self.insert(Value(type, "poison"), value, 0)
-        return self.shuffle(first, Value(type, "poison"), [0] * lanes)
+        first = self.insert(poison(type), value, 0)
+        return self.shuffle(first, poison(type), [0] * lanes)
 
     def extract(self, value: Value, lane: Value | Number) -> Value:
         place = lane if isinstance(lane, Value) else constant("i64", lane)
-        text = f"extractelement {value.type} {value}, {place.type} {place}"
-        return self.op(element_of(value.type), text)
+        return self.op(element_of(value.type), f"extractelement {value!r}, {place!r}")
 
     def insert(self, into: Value, value: Value, lane: Value | Number) -> Value:
         _as(element_of(into.type), value)
         place = lane if isinstance(lane, Value) else constant("i64", lane)
-        given = f"{into.type} {into}, {value.type} {value}"
-        return self.op(into.type, f"insertelement {given}, {place.type} {place}")
+        return self.op(into.type, f"insertelement {into!r}, {value!r}, {place!r}")
 
     def packed(self, values: Sequence[Value]) -> Value:
         """A vector that has these values in its lanes."""
-        found = Value(vector(len(values), values[0].type), "poison", self)
+        found = poison(vector(len(values), values[0].type))
         for k, value in enumerate(values):
             found = self.insert(found, value, k)
         return found
@@ -587,25 +696,47 @@ class Builder:
         """The lanes of a and then of b with these numbers."""
         _as(a.type, b)
         order = vector_constant("i32", lanes)
-        text = f"shufflevector {a.type} {a}, {b.type} {b}, {order.type} {order}"
+        text = f"shufflevector {a!r}, {b!r}, {order!r}"
         return self.op(vector(lanes_of(order.type), element_of(a.type)), text)
 
     # Memory
 
-    def alloca(self, type: str, n: Value | Number = 1, align: int = 16) -> Value:
-        amount = _as("i64", n)
-        return self.fresh("ptr", f"alloca {type}, i64 {amount}, align {align}")
+    def alloca(
+        self, type: str, n: Value | Number | None = None, align: int = 16, name: str = ""
+    ) -> Value:
+        """Memory on the stack for a value of this type, or for n of them."""
+        amount = "" if n is None else f", i64 {_text_as('i64', n)}"
+        return self.fresh("ptr", f"alloca {type}{amount}, align {align}", name)
+
+    def stack(self, type: str, align: int = 64, name: str = "") -> Value:
+        """Memory on the stack for as long as the function runs, wherever this stands."""
+        with self.at_start():
+            return self.alloca(type, align=align, name=name)
+
+    def word_at(self, value: Number, name: str = "") -> Value:
+        """Memory on the stack for an i64, with this value to begin with."""
+        place = self.alloca("i64", align=8, name=name)
+        self.store(constant("i64", value), place, align=8)
+        return place
+
+    def pointer_at(self, block: Value, position: int, name: str, slot: str = "a") -> Value:
+        """The pointer at a position of a block of pointers: a value that has this name."""
+        found = self.place(block, position, "ptr", f"{name}{slot}")
+        return self.fresh("ptr", f"load ptr, {found!r}, align 8", name)
+
+    def place(self, base: Value, n: Number, unit: str, name: str) -> Value:
+        """`base` moved by n times the size of `unit`: a value that has this name."""
+        return self.fresh(base.type, f"getelementptr {unit}, {base!r}, i64 {n}", name)
 
     def offset(self, base: Value, n: Value | Number, unit: str = "i8") -> Value:
         """`base` moved by n bytes (or n times the size of `unit`)."""
-        if n.__class__ is Value:
+        if isinstance(n, Value):
             lanes = lanes_of(n.type)
             type = base.type if lanes == 1 else vector(lanes, base.type)
-            place = f"{n.type} {n}"
-            return self.op(type, f"getelementptr {unit}, {base.type} {base}, {place}")
+            return self.op(type, f"getelementptr {unit}, {base!r}, {n.type} {n.text}")
         if n == 0:
             return base
-        return self.op(base.type, f"getelementptr {unit}, {base.type} {base}, i64 {n}")
+        return self.op(base.type, f"getelementptr {unit}, {base!r}, i64 {n}")
 
     def load(
         self, type: str, base: Value, offset: Value | Number = 0, unit: str = "i8", align: int = 0
@@ -613,7 +744,7 @@ class Builder:
         """What is at `base`, moved; aligned as its type is by nature, or to `align` bytes."""
         place = self.offset(base, offset, unit)
         known = f", align {align}" if align else ""
-        return self.fresh(type, f"load {type}, {place.type} {place}{known}")
+        return self.fresh(type, f"load {type}, {place!r}{known}")
 
     def store(
         self,
@@ -625,27 +756,42 @@ class Builder:
     ) -> None:
         to = self.offset(base, offset, unit)
         known = f", align {align}" if align else ""
-        self.line(f"store {value.type} {value}, {to.type} {to}{known}")
+        self.line(f"store {value!r}, {to!r}{known}")
+
+    def load_once(self, type: str, place: Value, align: int) -> Value:
+        """What is at a place where it stays the same: it need not be read twice."""
+        return self.op(type, f"load {type}, {place!r}, align {align}")
+
+    def load_volatile(self, type: str, place: Value) -> Value:
+        """What another thread may have written."""
+        return self.fresh(type, f"load volatile {type}, {place!r}, align {bytes_of(type)}")
+
+    def store_volatile(self, value: Value, place: Value) -> None:
+        """For another thread to read."""
+        self.line(f"store volatile {value!r}, {place!r}, align {bytes_of(value.type)}")
 
     def load_masked(self, place: Value, mask: Value, rest: Value, align: int) -> Value:
         """The lanes of the mask from memory, the others from `rest`."""
         type, name = rest.type, f"llvm.masked.load.{suffix(rest.type)}.p0"
         self.declare(name, f"declare {type} @{name}(ptr, {mask.type}, {type})")
-        given = f"ptr align {align} {place}, {mask!r}, {rest!r}"
+        _as(bools(type), mask)
+        given = f"ptr align {align} {place.text}, {mask!r}, {rest!r}"
         return self.fresh(type, f"call {type} @{name}({given})")
 
     def gather(self, places: Value, mask: Value, rest: Value, align: int) -> Value:
         """The lanes of the mask from where each lane's address says, the others from `rest`."""
         type, name = rest.type, f"llvm.masked.gather.{suffix(rest.type)}.{suffix(places.type)}"
         self.declare(name, f"declare {type} @{name}({places.type}, {mask.type}, {type})")
-        given = f"{places.type} align {align} {places}, {mask!r}, {rest!r}"
+        _as(bools(type), mask)
+        given = f"{places.type} align {align} {places.text}, {mask!r}, {rest!r}"
         return self.fresh(type, f"call {type} @{name}({given})")
 
     def scatter(self, value: Value, places: Value, mask: Value, align: int) -> None:
         """The lanes of the mask to where each lane's address says."""
+        _as(bools(value.type), mask)
         name = f"llvm.masked.scatter.{suffix(value.type)}.{suffix(places.type)}"
         self.declare(name, f"declare void @{name}({value.type}, {places.type}, {mask.type})")
-        given = f"{value!r}, {places.type} align {align} {places}, {mask!r}"
+        given = f"{value!r}, {places.type} align {align} {places.text}, {mask!r}"
         self.line(f"call void @{name}({given})")
 
     def store_masked(self, value: Value, place: Value, mask: Value, align: int) -> None:
@@ -660,7 +806,7 @@ class Builder:
         _as(bools(value.type), mask)
         name = f"llvm.masked.{name}"
         self.declare(name, f"declare void @{name}({value.type}, ptr, {mask.type})")
-        self.line(f"call void @{name}({value!r}, ptr align {align} {place}, {mask!r})")
+        self.line(f"call void @{name}({value!r}, ptr align {align} {place.text}, {mask!r})")
 
     def copy(self, to: Value, start: Value, nbytes: Value | Number, align: int = 0) -> None:
         """memcpy."""
@@ -674,14 +820,16 @@ class Builder:
         name, known = f"llvm.{how}.p0.p0.i64", f"align {align} " if align else ""
         self.declare(name, f"declare void @{name}(ptr, ptr, i64, i1)")
         n = _as("i64", nbytes)
-        self.line(f"call void @{name}(ptr {known}{to}, ptr {known}{start}, {n!r}, i1 false)")
+        given = f"ptr {known}{_text_as('ptr', to)}, ptr {known}{_text_as('ptr', start)}"
+        self.line(f"call void @{name}({given}, {n!r}, i1 false)")
 
     def fill(self, to: Value, byte: Value | Number, nbytes: Value | Number, align: int = 0) -> None:
         """memset."""
         name, known = "llvm.memset.p0.i64", f"align {align} " if align else ""
         self.declare(name, f"declare void @{name}(ptr, i8, i64, i1)")
         what, n = _as("i8", byte), _as("i64", nbytes)
-        self.line(f"call void @{name}(ptr {known}{to}, {what!r}, {n!r}, i1 false)")
+        given = f"ptr {known}{_text_as('ptr', to)}, {what!r}, {n!r}, i1 false"
+        self.line(f"call void @{name}({given})")
 
     def prefetch(self, place: Value, level: int, *, write: bool = False) -> None:
         """Ask for one line of memory, to be in the cache of that level (1 is the nearest)."""
@@ -711,6 +859,11 @@ class Builder:
     def field(self, several: Value, number: int) -> Value:
         """One value of several that an instruction has given."""
         return self.op(fields_of(several.type)[number], f"extractvalue {several!r}, {number}")
+
+
+def _given(values: Iterable[Value]) -> str:
+    """Operands as they stand in a call."""
+    return ", ".join([f"{v.type} {v.text}" for v in values])
 
 
 def _type_of(a: Value | Number, b: Value | Number) -> str:

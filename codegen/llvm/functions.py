@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, MutableMapping, MutableSet, Sequence
 
 from ..math.functions import Function
+from .builder import symbol
 from .instructions import type_text
 from .scalars import ScalarEmitter
 from .text import Operand, TargetLike, TextEmitter
@@ -49,10 +50,10 @@ class FunctionTable:
         return frozenset(found)
 
     def name(self, function: Function, lanes: int) -> str:
-        """The symbol of the function at this width, which is emitted when it is first asked for."""
+        """The name of the function at this width, which is emitted when it is first asked for."""
         name = self._names.get((function, lanes))
         if name is None:
-            name = f"@{function.name}.{lanes}.{len(self._names)}"
+            name = f"{function.name}.{lanes}.{len(self._names)}"
             self._names[function, lanes] = name
             self.texts.append(self._emit(function, lanes, name))
         return name
@@ -62,13 +63,12 @@ class FunctionTable:
             self.target, lanes, declarations=self.declarations, definitions=self.definitions
         )
         e = ScalarEmitter(b)
-        for k, param in enumerate(function.params):
-            e.bind(param, f"%x{k}")
+        params = b.takes(**{f"x{k}": e.type(p.dtype) for k, p in enumerate(function.params)})
+        for param, value in zip(function.params, params, strict=True):
+            e.bind(param, value)
         result = e.emit(function.root)
-        given = ", ".join(f"{e.type(p.dtype)} %x{k}" for k, p in enumerate(function.params))
-        ty = type_text(function.root.dtype, lanes)
-        b.line(f"ret {ty} {result}")
-        return f"define internal fastcc {ty} {name}({given}) nounwind {{\n{b.code.text()}\n}}"
+        b.ret(result)
+        return f"define internal fastcc {result.type} @{name}{b.unnamed()}".rstrip()
 
 
 class Calls:
@@ -85,10 +85,9 @@ class Calls:
         uniform = all(x.uniform for x in operands)
         lanes = 1 if uniform else wide.width
         given = [
-            b.known(x.text, p.dtype, 1) if uniform else wide.spread(x, p.dtype)
+            x.value if uniform else wide.spread(x, p.dtype)
             for p, x in zip(function.params, operands, strict=True)
         ]
         name = self.table.name(function, lanes)
-        ty = type_text(function.root.dtype, lanes)
-        call = f"call fastcc {ty} {name}({', '.join(repr(x) for x in given)})"
-        return Operand(b.op(ty, call), uniform)
+        type = type_text(function.root.dtype, lanes)
+        return Operand(b.evaluate(type, symbol(name), *given), uniform)

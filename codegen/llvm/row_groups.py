@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..loop_ir.index import Var
-from .builder import Value
+from .builder import Number, Value
 from .loops import Values
 
 if TYPE_CHECKING:
@@ -30,7 +30,9 @@ class RowGroupEmitter:
     def __init__(self, e: KernelEmitter, lo: Value, hi: Value) -> None:
         self.e = e
         self.lo, self.hi = lo, hi
-        self.places: list[dict[Var, Value]] = []  # where the outer loops stand, for each row
+        self.places: list[
+            dict[Var, Value | Number]
+        ] = []  # where the outer loops stand, for each row
 
     def emit(self) -> None:
         e, together = self.e, self.e.plan.rows

@@ -6,7 +6,7 @@ That holds for integers, and for the least and largest of floats: where NaN is a
 
 from __future__ import annotations
 
-from ...cuda.emitter import GLOBAL, ThreadBuilder, Word
+from ...cuda.emitter import GLOBAL, ThreadBuilder
 from ...llvm.builder import Value
 from ...llvm.instructions import SCALAR_TYPES
 from ...scalar import DType
@@ -14,10 +14,10 @@ from ...scalar import DType
 _NAN_BITS = {16: 0x7E00, 32: 0x7FC00000, 64: 0x7FF8000000000000}
 
 
-def combine(b: ThreadBuilder, op: str, dtype: DType, place: Value, value: Word) -> None:
+def combine(b: ThreadBuilder, op: str, dtype: DType, place: Value, value: Value) -> None:
     """Set, add to, multiply, min or max the element at a place, in global or shared memory."""
     if op == "set":
-        b.store_elements(dtype, value, place, 1)
+        b.store_elements(dtype, value, place)
     elif op == "add":
         _atomic(b, "fadd" if dtype.kind == "f" else "add", place, value)
     elif op == "multiply":
@@ -28,7 +28,7 @@ def combine(b: ThreadBuilder, op: str, dtype: DType, place: Value, value: Word) 
         _atomic(b, op if dtype.kind == "i" else f"u{op}", place, value)
 
 
-def _scope(place: Value) -> Word:
+def _scope(place: Value) -> str:
     return f'syncscope("{"device" if place.type == GLOBAL else "block"}")'
 
 
