@@ -277,9 +277,11 @@ def _text_as(type: str, value: Value | Number) -> str:
     return value.text
 
 
-def as_condition(condition: Value | Number, lanes: int = 1) -> Value:
+def as_condition(condition: Condition, lanes: int = 1) -> Value:
     """A condition of so many lanes. TypeError of whatever is none, so that nothing is taken for the
     lack of one: that is None, and whoever may be given it asks for it."""
+    if condition.__class__ not in (Value, bool):
+        raise TypeError(f"{condition!r} where a condition is wanted")
     return _as(vector(lanes, "i1"), condition)
 
 
@@ -470,14 +472,14 @@ class Builder(ABC):
         self.line(f"br label %{block.label}")
 
     def branch(
-        self, condition: Value | Number, then: Block, otherwise: Block, likely: bool | None = None
+        self, condition: Condition, then: Block, otherwise: Block, likely: bool | None = None
     ) -> None:
         """A conditional jump to blocks without parameters; the first is taken mostly if `likely`."""
         self.fork(condition, then, (), otherwise, (), ", !prof !0" if likely else "")
 
     def fork(
         self,
-        condition: Value | Number,
+        condition: Condition,
         then: Block,
         given: Sequence[Value | Number],
         otherwise: Block,
@@ -485,7 +487,7 @@ class Builder(ABC):
         hint: str = "",
     ) -> None:
         """A conditional jump to blocks with parameters."""
-        test = _text_as("i1", condition)
+        test = as_condition(condition).text
         then.enter(self.current.label, given)
         otherwise.enter(self.current.label, given_otherwise)
         labels = f"label %{then.label}, label %{otherwise.label}"
@@ -531,7 +533,7 @@ class Builder(ABC):
         self.at(end)
 
     @contextmanager
-    def when(self, condition: Value | Number, likely: bool = False) -> Iterator[None]:
+    def when(self, condition: Condition, likely: bool = False) -> Iterator[None]:
         """`with f.when(c):` writes what happens only if `c` holds."""
         body, end = self.block("when"), self.block("end")
         self.branch(condition, body, end, likely)
@@ -590,7 +592,7 @@ class Builder(ABC):
         zero in x and y, it takes the quotient for zero whatever `c` is. It is 0 / 0 (LLVM 22, x86)."""
         return self.op(constant.type, f'call {constant.type} asm "", "=r,0"({constant!r})')
 
-    def select(self, condition: Value | bool, a: Value | Number, b: Value | Number) -> Value:
+    def select(self, condition: Condition, a: Value | Number, b: Value | Number) -> Value:
         if not isinstance(condition, Value):
             condition = as_condition(condition)
         if condition.type != "i1" and condition.type != bools(_type_of(a, b)):

@@ -100,7 +100,7 @@ class TextEmitter(Builder):
 
     @contextmanager
     def when(
-        self, condition: Value | Number, likely: bool = False, hint: str = "then"
+        self, condition: Condition, likely: bool = False, hint: str = "then"
     ) -> Iterator[None]:
         """`with b.when(c):` the code inside runs where `c` holds; its values stay inside."""
         body, end = self.later(hint), self.later("next")

@@ -179,9 +179,9 @@ def _pointers(e: EntryEmitter, row: Value, pointers: Value, bases: Value) -> Non
     base = _word(f, entry)
     given = base < 0
     block = f.select(given, f.args[0], bases)
-    number = f.select(given, ~base, base)
+    place = f.offset(block, f.select(given, ~base, base), "ptr")
     offset = _word(f, f.offset(entry, 1, "i64"))
-    pointer = f.load("ptr", f.offset(block, number, "ptr"), align=8)
+    pointer = f.load("ptr", place, align=8)
     f.store(f.offset(pointer, offset), f.offset(e.ctx, k, "ptr"), align=8)
     following = k + 1
     f.fork(following < pointers, each, (following,), run)

@@ -132,7 +132,7 @@ class TapeEmitter:
         return self.b.load_elements(I64, self.b.pointers[self.handle], 1)
 
     def _set_handle(self, word: Value) -> None:
-        self.b.store_elements(I64, word, self.b.pointers[self.handle], 1)
+        self.b.store_elements(I64, word, self.b.pointers[self.handle])
 
     def _heap_start(self) -> Value:
         return self.heap.to("ptrtoint", "i64") + STATE_BYTES
