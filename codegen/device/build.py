@@ -10,7 +10,7 @@ from ...ir.types import BOOL
 from ..cuda import program as device
 from ..cuda.emitter import ThreadBuilder
 from ..cuda.intrinsics import INTRINSICS
-from ..cuda.program import Entry, Launch, Ref
+from ..cuda.program import KernelShape, Launch, Ref
 from ..cuda.scalar_code import ScalarThreadEmitter
 from ..cuda.schedule import Schedule, schedule
 from ..cuda.target import CudaTarget
@@ -53,7 +53,7 @@ class ProgramBuilder:
         self.chooser = chooser or Chooser()
         self.trial = trial  # a builder of programs of one step, by which its ways are timed
         self.alignments = alignments  # of the inputs
-        self.kernels: dict[str, Entry] = {}
+        self.kernels: dict[str, KernelShape] = {}
         self.texts: dict[str, tuple[str, str]] = {}  # without a name -> name, and with it
         self.known: dict[Hashable, tuple[str, Schedule, bool]] = {}
         self.definitions: dict[str, str] = {}
@@ -145,7 +145,7 @@ class ProgramBuilder:
             return next(iter(ways.values()))
         return self.chooser.choose(family, what, ways, trial)
 
-    def function(self, hint: str, text: str, entry: Entry) -> str:
+    def function(self, hint: str, text: str, entry: KernelShape) -> str:
         """The name of a kernel whose text has NAME in its place: equal ones are one."""
         known = self.texts.get(text)
         if known is None:
@@ -158,7 +158,7 @@ class ProgramBuilder:
         """The name of the kernel that `b` has written."""
         self.declarations |= set(b.declarations)
         text = b.definition("NAME", threads, alignments)
-        return self.function(hint, text, Entry((threads, 1, 1), b.dynamic_bytes))
+        return self.function(hint, text, KernelShape((threads, 1, 1), b.dynamic_bytes))
 
     def kernel(self, step: Kernel) -> list[device.Step]:
         own = signature(step)

@@ -314,7 +314,7 @@ class Block:
         return "\n".join([f"{self.label}:", *phis, *self.lines])
 
 
-class Loop:
+class OpenLoop:
     """A loop that is being written (`Builder.loop`). What it carries are its attributes."""
 
     def __init__(self, builder: Builder, head: Block, names: Iterable[str]) -> None:
@@ -506,7 +506,7 @@ class Builder(ABC):
         self.line(f"switch {value!r}, label %{default.label} [ {table} ]")
 
     @contextmanager
-    def loop(self, **carried: Value | Number) -> Iterator[Loop]:
+    def loop(self, **carried: Value | Number) -> Iterator[OpenLoop]:
         """`with f.loop(i=0) as loop:` writes a loop that carries `loop.i`. Ints are of type i64.
 
         The body says when it ends (`going`, or `repeat` at the end of a trip) and what the next trip
@@ -516,7 +516,7 @@ class Builder(ABC):
         head = self.later("loop", **{n: v.type for n, v in first.items()})
         self.jump(head, *first.values())
         self.at(head)
-        loop = Loop(self, head, first)
+        loop = OpenLoop(self, head, first)
         yield loop
         self.at(loop._end)
 

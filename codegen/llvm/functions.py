@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, MutableMapping, MutableSet, Sequence
 
-from ..math.functions import Function
+from ..math.functions import Elementwise
 from .builder import symbol
 from .instructions import type_text
 from .scalars import ScalarEmitter
@@ -35,10 +35,10 @@ class FunctionTable:
         self.declarations = declarations
         self.definitions = definitions
         self.texts: list[str] = []
-        self._names: dict[tuple[Function, int], str] = {}
-        self._written: Counter[Function] = Counter()
+        self._names: dict[tuple[Elementwise, int], str] = {}
+        self._written: Counter[Elementwise] = Counter()
 
-    def called(self, uses: Iterable[Function]) -> frozenset[Function]:
+    def called(self, uses: Iterable[Elementwise]) -> frozenset[Elementwise]:
         """Which of a kernel's functions it should call; the others count as written out in it."""
         found = set()
         for function, count in Counter(uses).items():
@@ -49,7 +49,7 @@ class FunctionTable:
                 self._written[function] += length
         return frozenset(found)
 
-    def name(self, function: Function, lanes: int) -> str:
+    def name(self, function: Elementwise, lanes: int) -> str:
         """The name of the function at this width, which is emitted when it is first asked for."""
         name = self._names.get((function, lanes))
         if name is None:
@@ -58,7 +58,7 @@ class FunctionTable:
             self.texts.append(self._emit(function, lanes, name))
         return name
 
-    def _emit(self, function: Function, lanes: int, name: str) -> str:
+    def _emit(self, function: Elementwise, lanes: int, name: str) -> str:
         b = TextEmitter(
             self.target, lanes, declarations=self.declarations, definitions=self.definitions
         )
@@ -74,12 +74,12 @@ class FunctionTable:
 class Calls:
     """The functions that one kernel calls."""
 
-    def __init__(self, table: FunctionTable, called: frozenset[Function]) -> None:
+    def __init__(self, table: FunctionTable, called: frozenset[Elementwise]) -> None:
         self.table = table
         self.called = called
 
     def call(
-        self, function: Function, operands: Sequence[Operand], b: TextEmitter, wide: TextEmitter
+        self, function: Elementwise, operands: Sequence[Operand], b: TextEmitter, wide: TextEmitter
     ) -> Operand:
         """Write a call into `b`, at the width of `wide`, which emits what stands there."""
         uniform = all(x.uniform for x in operands)

@@ -19,7 +19,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ...ir.types import BOOL, F16, F32, bits_dtype
-from ..math.functions import Function
+from ..math.functions import Elementwise
 from ..math.small_floats import half_bits, half_value
 from ..scalar import DType, Expr, LoopBody, var
 from .builder import VOID, Block, Value, as_condition
@@ -176,7 +176,7 @@ class ScalarEmitter:
             raise TypeError(f"this emitter gives no value to {node!r}")
         return self.leaves.emit(node)
 
-    def call_function(self, function: Function, operands: Sequence[Operand]) -> Operand:
+    def call_function(self, function: Elementwise, operands: Sequence[Operand]) -> Operand:
         """An elementwise function of emitted operands: called, or written here."""
         if self.calls is not None and function in self.calls.called:
             return self.calls.call(function, operands, self.b, self.b)

@@ -15,7 +15,7 @@ from abc import abstractmethod
 
 from ...cuda.emitter import Word
 from ...cuda.lanes import LaneEmitter
-from ...cuda.scan_plan import ScanPlan
+from ...cuda.scan_plan import ScanTile
 from ...cuda.teams import Team
 from ...cuda.warps import WARP
 from ...llvm.builder import Condition, Value
@@ -31,7 +31,7 @@ class ScanEmitter(LaneEmitter):
 
     stage: Stage
     nest: Nest
-    scan: ScanPlan
+    scan: ScanTile
 
     def body(self) -> None:
         plan = self.layout

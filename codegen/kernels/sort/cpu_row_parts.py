@@ -25,10 +25,10 @@ class Fields:
     def __init__(self, **types: str) -> None:
         self.types = types
 
-    def allocate(self, f: Function) -> Context:
+    def allocate(self, f: Function) -> StoredFields:
         memory = f.alloca(f"[{len(self.types)} x i64]", align=8)
         places = {name: f.offset(memory, k, "i64") for k, name in enumerate(self.types)}
-        return Context(f, memory, self.types, places)
+        return StoredFields(f, memory, self.types, places)
 
     def load(self, f: Function) -> SimpleNamespace:
         """All of them, in a function made by `part`."""
@@ -36,7 +36,7 @@ class Fields:
         return SimpleNamespace(**{name: f.load(type, place) for name, type, place in places})
 
 
-class Context:
+class StoredFields:
     """The fields in memory."""
 
     def __init__(
@@ -58,7 +58,7 @@ def part(name: str) -> Function:
 
 
 def run_parts(
-    f: Function, each: Function, context: Context, n: Value | Number, grain: int = 1
+    f: Function, each: Function, context: StoredFields, n: Value | Number, grain: int = 1
 ) -> None:
     """Let threads do parts 0..n."""
     f.call("void", "jitney_parallel_for", each.address, context.memory, n, grain)

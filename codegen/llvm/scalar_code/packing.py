@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...math.functions import Function
+from ...math.functions import Elementwise
 from ...scalar import Expr
 from ..builder import poison
 from ..instructions import INSTRUCTIONS, type_text
@@ -54,7 +54,7 @@ def _emit(e: ScalarCodeEmitter, values: list[Expr], lanes: int) -> None:
     ]
     wide = e.exprs.narrower(lanes)
     if first.op == "call":
-        function: Function = first.attr
+        function: Elementwise = first.attr
         if function in e.calls.called:
             result = e.calls.call(function, operands, e.b, wide.b)
         else:

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from ...loop_ir.scalar_code import (
-    Block,
+    Body,
     Choose,
     Let,
     Repeat,
@@ -64,7 +64,7 @@ class StatementEmitter(ABC):
 
     # Statements.
 
-    def block(self, block: Block) -> None:
+    def block(self, block: Body) -> None:
         for statement in block.statements:
             self._statement(statement)
 
@@ -242,7 +242,7 @@ def _copies(size: int) -> int:
     return copies
 
 
-def _size(block: Block) -> int:
+def _size(block: Body) -> int:
     """Expressions and statements of a block; a large number if there are loops inside."""
     if any(isinstance(s, (Repeat, Choose)) for s in block.statements):
         return REPEATED
