@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, MutableMapping, Sequence
 
 from ...ir.types import I64
-from ..llvm.builder import VOID, Number, Value, constant, typed_text
+from ..llvm.builder import Number, Value, constant
 from ..llvm.text import TextEmitter, element_type
 from ..loop_ir.kernel import Array
 from ..scalar import DType
@@ -39,7 +39,7 @@ class ThreadBuilder(TextEmitter):
         self.device = target
         self.index_type = index_type
         self.arrays = list(arrays)
-        self.pointers = {a: Value(GLOBAL, f"%p{k}", self) for k, a in enumerate(self.arrays)}
+        self.pointers = {a: self.named(GLOBAL, f"p{k}") for k, a in enumerate(self.arrays)}
         self.written: set[Array] = set()  # in this kernel
         self.passed: frozenset[Array] = frozenset()  # between threads
         self.scalars: list[str] = []  # parameters that are numbers: `i32 %length`
@@ -79,22 +79,18 @@ class ThreadBuilder(TextEmitter):
     def parameter(self, type: str, name: str, align: int = 0) -> Value:
         """One more parameter of the kernel, which is no array."""
         self.scalars.append(f"{type} align {align} %{name}" if align else f"{type} %{name}")
-        return Value(type, f"%{name}", self)
+        return self.named(type, name)
 
     def tensor_map(self, number: int) -> Value:
         """One of the parameters that describe how arrays lie."""
-        return Value("ptr", f"%map{number}", self)
+        return self.named("ptr", f"map{number}")
 
     def nvvm(self, name: str, *operands: Value | Number, fresh: bool = False) -> Value:
         """The value of one of `intrinsics.INTRINSICS`; `fresh`: it may differ from call to call."""
         row = INTRINSICS[name]
         self.declarations.add(row.declaration)
-        given = zip(row.types, operands, strict=True)
-        text = f"call {row.result} @{name}({', '.join([typed_text(t, x) for t, x in given])})"
-        if row.result == "void":
-            self.line(text)
-            return VOID
-        return self.fresh(row.result, text) if fresh else self.op(row.result, text)
+        again = fresh or row.result == "void"
+        return self.run(row, *operands) if again else self.ask(row, *operands)
 
     def thread(self, axis: str = "x") -> Value:
         """The thread's number in its block, in 32 bits."""
@@ -150,7 +146,7 @@ class ThreadBuilder(TextEmitter):
     def note(self, site: int, words: Iterable[Word | int]) -> None:
         """Report an error: the first of all threads writes its words."""
         self.reports = True
-        status = Value(GLOBAL, "%status", self)
+        status = self.named(GLOBAL, "status")
         at = self.offset(status, 7, "i64")
         order = 'syncscope("device") monotonic monotonic'
         _, first = self.swap_atomic(at, constant("i64", 0), constant("i64", site), order)

@@ -159,7 +159,7 @@ def _emit(b: ThreadBuilder, tails: Sequence[LaneEmitter]) -> None:
         tail.b.declarations, tail.b.alone = b.declarations, True
         first = len(b.arrays)
         tail.b.pointers.update(
-            {a: Value(GLOBAL, f"%p{first + k}", tail.b) for k, a in enumerate(tail.b.arrays)},
+            {a: tail.b.named(GLOBAL, f"p{first + k}") for k, a in enumerate(tail.b.arrays)},
         )
         b.barrier()
         tail.body()

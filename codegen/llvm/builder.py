@@ -199,6 +199,7 @@ NULL = Value("ptr", "null")
 VOID = Value("void", "")
 
 
+@cache
 def symbol(name: str) -> Value:
     """The address of what has this name in a module."""
     plain = name.replace(".", "_").replace("$", "_").isidentifier()
@@ -283,11 +284,6 @@ def as_condition(condition: Condition, lanes: int = 1) -> Value:
     if condition.__class__ not in (Value, bool):
         raise TypeError(f"{condition!r} where a condition is wanted")
     return _as(vector(lanes, "i1"), condition)
-
-
-def typed_text(type: str, value: Value | Number) -> str:
-    """An operand of this type, as it stands in a call."""
-    return f"{type} {_text_as(type, value)}"
 
 
 class Block:
@@ -411,8 +407,12 @@ class Builder(ABC):
 
     def takes(self, **params: str) -> list[Value]:
         """The parameters of the function: names and types."""
-        self.code.params = {name: Value(type, f"%{name}", self) for name, type in params.items()}
+        self.code.params = {name: self.named(type, name) for name, type in params.items()}
         return [*self.code.params.values()]
+
+    def named(self, type: str, name: str) -> Value:
+        """What has, or is going to have, this name in the function."""
+        return Value(type, f"%{name}", self)
 
     @property
     def types(self) -> list[str]:
@@ -635,11 +635,23 @@ class Builder(ABC):
 
     def run(self, function: Callee, *args: Value | Number) -> Value:
         """Call a function of the same module."""
-        values = [_as(t, a) for t, a in zip(function.types, args, strict=True)]
-        return self._call(function.result, function.address, values)
+        return self._call(function.result, function.address, _as_taken(function, args))
 
-    def _call(self, result: str, address: Value, values: Sequence[Value]) -> Value:
-        text = f"call {result} {address.text}({_given(values)})"
+    def ask(self, function: Callee, *args: Value | Number) -> Value:
+        """The same of one whose result depends on its arguments only: it need not be asked twice."""
+        text = (
+            f"call {function.result} {function.address.text}({_given(_as_taken(function, args))})"
+        )
+        return self.op(function.result, text)
+
+    def resume(self, address: Value, *args: Value) -> None:
+        """Call a `fastcc` function, as the parts of coroutines are."""
+        self._call("void", address, args, "fastcc ")
+
+    def _call(
+        self, result: str, address: Value, values: Sequence[Value], convention: str = ""
+    ) -> Value:
+        text = f"call {convention}{result} {address.text}({_given(values)})"
         if result == "void":
             self.line(text)
             return VOID
@@ -861,6 +873,11 @@ class Builder(ABC):
     def field(self, several: Value, number: int) -> Value:
         """One value of several that an instruction has given."""
         return self.op(fields_of(several.type)[number], f"extractvalue {several!r}, {number}")
+
+
+def _as_taken(function: Callee, args: Sequence[Value | Number]) -> list[Value]:
+    """Operands with the types that a function takes."""
+    return [_as(t, a) for t, a in zip(function.types, args, strict=True)]
 
 
 def _given(values: Iterable[Value]) -> str:

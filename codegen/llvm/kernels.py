@@ -47,8 +47,8 @@ class KernelEmitter:
         surveys = plan.surveys.values()
         b = self.b = TextEmitter(target, plan.width, definitions=definitions)
         self.kernel, self.plan, self.arrays = kernel, plan, signature.arrays
-        self.pointers = {a: Value("ptr", f"%p{k}", b) for k, a in enumerate(signature.arrays)}
-        self.status = Value("ptr", "%status", b)  # of a kernel that checks
+        self.pointers = {a: b.named("ptr", f"p{k}") for k, a in enumerate(signature.arrays)}
+        self.status = b.named("ptr", "status")  # of a kernel that checks
         calls = Calls(functions, functions.called(f for s in surveys for f in s.calls))
         self.exprs = exprs = ScalarEmitter(b, calls=calls)
         exprs.turn = self.turn

@@ -90,7 +90,7 @@ class EntryEmitter:
         f = self.f = Function("i32", name, args="ptr")
         f.prefix = "t"
         self.status, self.site_at, self.ctx = (
-            Value("ptr", f"%{n}", f) for n in ("status", "site_at", "ctx")
+            f.named("ptr", n) for n in ("status", "site_at", "ctx")
         )
         self.functions: dict[str, str] = {}  # text without its name -> name
         self.kernels: dict[Hashable, Done] = {}  # by signature; see `_emit`
@@ -172,7 +172,7 @@ class EntryEmitter:
     def given(self, name: str) -> Value:
         """An argument of the entry."""
         self.named.add(name)
-        return Value("ptr", f"%{name}", self.f)
+        return self.f.named("ptr", name)
 
     def is_watched(self, array: Array | None) -> bool:
         """Whether pointers to an array are made by `provenance`."""
