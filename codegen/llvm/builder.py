@@ -1,4 +1,4 @@
-"""LLVM IR written from Python: typed values with operators, blocks that take parameters, loops.
+"""LLVM IR written from Python: blocks that take parameters, loops, instructions of typed values.
 
     f = Function("i64", "sum_to", n="i64")
     with f.loop(i=0, total=0) as loop:
@@ -7,14 +7,9 @@
     f.ret(loop.total)
     print(f.text())                         # define i64 @sum_to(i64 %n) nounwind { ...
 
-A `Value` knows its LLVM type; an operator on it writes an instruction where its builder stands, and
-raises `TypeError` where types do not fit: a text that LLVM would refuse is an error at the line that
-wrote it. Integers have no sign in LLVM: `//`, `%` and `>>` are those of unsigned numbers, `<` and its
-kind those of signed ones, `a.ult(b)` and its kind of unsigned ones. A plain int is a constant of the
-type that the other operand has, in every lane of a vector; True and False are conditions.
-
-`a == b` asks now whether two are the same value, `a.eq(b)` writes a comparison; a `Value` is neither
-true nor false. Where there may be no condition, None says so, and nothing else does.
+What is written has typed values (`values`) as operands: a text that LLVM would refuse is an error at the
+line that wrote it. Where an instruction takes a condition or none, None says that there is none, and
+nothing else does.
 
 A block's parameters become phis, and every jump gives their values. No LLVM pass runs over this code:
 what is to be inlined is a Python function that writes instructions, and a call that is written is a
@@ -26,9 +21,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache, lru_cache
+from functools import cache
 from itertools import count
-from typing import NoReturn, Protocol
+from typing import Protocol
 
 from .types import bits_of as bits_of
 from .types import bools as bools
@@ -39,251 +34,18 @@ from .types import is_float as is_float
 from .types import lanes_of as lanes_of
 from .types import suffix as suffix
 from .types import vector as vector
-
-Number = int  # a constant that takes its type from its neighbour
-
-
-class Value:
-    """An LLVM value: the text that stands for it (`%t3`, `@name`, `7`), its type, and the builder that
-    writes what uses it. Its `repr` is the operand with its type, as it stands in calls."""
-
-    __slots__ = ("builder", "text", "type")
-
-    def __init__(self, type: str, text: str, builder: Builder | None = None) -> None:
-        self.type = type
-        self.text = text
-        self.builder = builder
-
-    def __repr__(self) -> str:
-        return f"{self.type} {self.text}"
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Value):
-            raise TypeError(f"{self!r} == {other!r}: `eq` compares when the code runs")
-        return self.text == other.text and self.type == other.type
-
-    def __hash__(self) -> int:
-        return hash(self.text)
-
-    def __bool__(self) -> NoReturn:
-        raise TypeError(
-            f"{self!r} is known when the code runs: `is None` tells whether it is there"
-        )
-
-    @property
-    def is_constant(self) -> bool:
-        return self.text[0] not in "%@"
-
-    @property
-    def number(self) -> int | None:
-        """The integer that it is, if it is a constant one, the same in all lanes."""
-        digits = self.text.lstrip("-")
-        return int(self.text) if digits.isdigit() else None
-
-    def _two(self, name: str, other: Value | Number) -> Value:
-        return _writer(self, other).binary(name, self, other)
-
-    def _turned(self, name: str, other: Number) -> Value:
-        return _writer(self).binary(name, constant(self.type, other), self)
-
-    def _float_or(self, name: str) -> str:
-        return f"f{name}" if is_float(self.type) else name
-
-    def __add__(self, other: Value | Number) -> Value:
-        return self._two(self._float_or("add"), other)
-
-    def __sub__(self, other: Value | Number) -> Value:
-        return self._two(self._float_or("sub"), other)
-
-    def __mul__(self, other: Value | Number) -> Value:
-        return self._two(self._float_or("mul"), other)
-
-    def __floordiv__(self, other: Value | Number) -> Value:
-        return self._two("udiv", other)
-
-    def __mod__(self, other: Value | Number) -> Value:
-        return self._two("urem", other)
-
-    def __and__(self, other: Value | Number) -> Value:
-        return self._two("and", other)
-
-    def __or__(self, other: Value | Number) -> Value:
-        return self._two("or", other)
-
-    def __xor__(self, other: Value | Number) -> Value:
-        return self._two("xor", other)
-
-    def __lshift__(self, other: Value | Number) -> Value:
-        return self._two("shl", other)
-
-    def __rshift__(self, other: Value | Number) -> Value:
-        return self._two("lshr", other)
-
-    def __radd__(self, other: Number) -> Value:
-        return self._turned("add", other)
-
-    def __rsub__(self, other: Number) -> Value:
-        return self._turned("sub", other)
-
-    def __rmul__(self, other: Number) -> Value:
-        return self._turned("mul", other)
-
-    def __rand__(self, other: Number) -> Value:
-        return self._turned("and", other)
-
-    def __ror__(self, other: Number) -> Value:
-        return self._turned("or", other)
-
-    def __rxor__(self, other: Number) -> Value:
-        return self._turned("xor", other)
-
-    def __rlshift__(self, other: Number) -> Value:
-        return self._turned("shl", other)
-
-    def __rrshift__(self, other: Number) -> Value:
-        return self._turned("lshr", other)
-
-    def __invert__(self) -> Value:
-        return self ^ -1
-
-    def _compared(self, how: str, other: Value | Number) -> Value:
-        return _writer(self, other).compare(how, self, other)
-
-    def __lt__(self, other: Value | Number) -> Value:
-        return self._compared("slt", other)
-
-    def __le__(self, other: Value | Number) -> Value:
-        return self._compared("sle", other)
-
-    def __gt__(self, other: Value | Number) -> Value:
-        return self._compared("sgt", other)
-
-    def __ge__(self, other: Value | Number) -> Value:
-        return self._compared("sge", other)
-
-    def ult(self, other: Value | Number) -> Value:
-        return self._compared("ult", other)
-
-    def ule(self, other: Value | Number) -> Value:
-        return self._compared("ule", other)
-
-    def ugt(self, other: Value | Number) -> Value:
-        return self._compared("ugt", other)
-
-    def uge(self, other: Value | Number) -> Value:
-        return self._compared("uge", other)
-
-    def eq(self, other: Value | Number) -> Value:
-        return self._compared("eq", other)
-
-    def ne(self, other: Value | Number) -> Value:
-        return self._compared("ne", other)
-
-    def to(self, how: str, type: str) -> Value:
-        """Another type: ptrtoint, inttoptr, bitcast, addrspacecast, sitofp, fptosi, fpext, ..."""
-        return _writer(self).convert(how, self, type)
-
-    def zext(self, type: str) -> Value:
-        return self.to("zext", type)
-
-    def sext(self, type: str) -> Value:
-        return self.to("sext", type)
-
-    def trunc(self, type: str) -> Value:
-        return self.to("trunc", type)
-
-
-Condition = Value | bool  # where there may be none, None says so
-
-NULL = Value("ptr", "null")
-VOID = Value("void", "")
-
-
-@cache
-def symbol(name: str) -> Value:
-    """The address of what has this name in a module."""
-    plain = name.replace(".", "_").replace("$", "_").isidentifier()
-    return Value("ptr", f"@{name}" if plain else f'@"{name}"')
-
-
-def poison(type: str) -> Value:
-    """A value that nobody looks at."""
-    return Value(type, "poison")
-
-
-def zeros(type: str) -> Value:
-    """Zero, or null, in each part of a type that has several."""
-    return Value(type, "zeroinitializer")
-
-
-def constant(type: str, value: Number) -> Value:
-    """A number, in all lanes of a vector; an address can only be null."""
-    return Value(type, _constant_text(type, value))
-
-
-@lru_cache(maxsize=None, typed=True)
-def _constant_text(type: str, value: Number) -> str:
-    if not isinstance(value, int):
-        raise TypeError(f"{value!r} is no constant of type {type}")
-    if type[0] == "<":
-        return f"splat ({element_of(type)} {_constant_text(element_of(type), value)})"
-    if type == "i1":
-        if value not in (-1, 0, 1):
-            raise TypeError(f"{value} is no condition")
-        return "true" if value else "false"
-    if value.__class__ is bool:
-        raise TypeError(f"{value} where {type} is wanted: a condition is an i1")
-    if type.startswith("ptr"):
-        if value:
-            raise TypeError(f"{value} is no address")
-        return "null"
-    bits_of(type)
-    return str(value)
-
-
-def vector_constant(element: str, values: Iterable[Number]) -> Value:
-    """A constant with a number for each lane."""
-    numbers = tuple(values)
-    return Value(vector(len(numbers), element), _lanes(element, numbers))
-
-
-@cache
-def _lanes(element: str, numbers: tuple[Number, ...]) -> str:
-    """The text of a vector of constants."""
-    return f"<{', '.join([f'{element} {_constant_text(element, k)}' for k in numbers])}>"
-
-
-def _writer(*operands: Value | Number) -> Builder:
-    for operand in operands:
-        if isinstance(operand, Value) and operand.builder is not None:
-            return operand.builder
-    raise TypeError(f"an operator on constants alone: {operands}")
-
-
-def _as(type: str, value: Value | Number) -> Value:
-    """`value` as an operand of this type."""
-    if not isinstance(value, Value):
-        return constant(type, value)
-    if value.type != type:
-        raise TypeError(f"{value!r} where {type} is wanted")
-    return value
-
-
-def _text_as(type: str, value: Value | Number) -> str:
-    """The text of `_as`."""
-    if not isinstance(value, Value):
-        return _constant_text(type, value)
-    if value.type != type:
-        raise TypeError(f"{value!r} where {type} is wanted")
-    return value.text
-
-
-def as_condition(condition: Condition, lanes: int = 1) -> Value:
-    """A condition of so many lanes. TypeError of whatever is none, so that nothing is taken for the
-    lack of one: that is None, and whoever may be given it asks for it."""
-    if condition.__class__ not in (Value, bool):
-        raise TypeError(f"{condition!r} where a condition is wanted")
-    return _as(vector(lanes, "i1"), condition)
+from .values import NULL as NULL
+from .values import VOID as VOID
+from .values import Condition as Condition
+from .values import Number as Number
+from .values import Value as Value
+from .values import as_condition as as_condition
+from .values import as_operand, constant_text, operand_text
+from .values import constant as constant
+from .values import poison as poison
+from .values import symbol as symbol
+from .values import vector_constant as vector_constant
+from .values import zeros as zeros
 
 
 class Block:
@@ -298,7 +60,7 @@ class Block:
 
     def enter(self, origin: str, values: Sequence[Value | Number]) -> None:
         """Note a jump from the block `origin`."""
-        given = [_text_as(p.type, v) for p, v in zip(self.params, values, strict=True)]
+        given = [operand_text(p.type, v) for p, v in zip(self.params, values, strict=True)]
         self.incoming.append((origin, given))
 
     def text(self) -> str:
@@ -567,23 +329,23 @@ class Builder(ABC):
 
     def literal(self, type: str, value: Number) -> Value:
         """A constant that operators can begin with."""
-        return Value(type, _constant_text(type, value), self)
+        return Value(type, constant_text(type, value), self)
 
     def binary(self, name: str, a: Value, b: Value | Number) -> Value:
         type = a.type
         if type[0] == "p":
             raise TypeError(f"{name} of an address: {a!r}")
-        return self.op(type, f"{name} {type} {a.text}, {_text_as(type, b)}")
+        return self.op(type, f"{name} {type} {a.text}, {operand_text(type, b)}")
 
     def stepped(self, counter: Value, by: Value | Number, known: str = "nsw") -> Value:
         """A loop's counter in the next trip: it is `known` not to overflow."""
         type = counter.type
-        return self.fresh(type, f"add {known} {type} {counter.text}, {_text_as(type, by)}")
+        return self.fresh(type, f"add {known} {type} {counter.text}, {operand_text(type, by)}")
 
     def compare(self, how: str, a: Value, b: Value | Number) -> Value:
         """Of integers and addresses."""
         type = a.type
-        return self.op(bools(type), f"icmp {how} {type} {a.text}, {_text_as(type, b)}")
+        return self.op(bools(type), f"icmp {how} {type} {a.text}, {operand_text(type, b)}")
 
     def hidden(self, constant: Value) -> Value:
         """The constant as a value of which LLVM knows nothing, so that it folds nothing with it.
@@ -598,13 +360,13 @@ class Builder(ABC):
         if condition.type != "i1" and condition.type != bools(_type_of(a, b)):
             raise TypeError(f"{condition!r} chooses between {a!r} and {b!r}")
         type = _type_of(a, b)
-        picked = f"{type} {_text_as(type, a)}, {type} {_text_as(type, b)}"
+        picked = f"{type} {operand_text(type, a)}, {type} {operand_text(type, b)}"
         return self.op(type, f"select {condition!r}, {picked}")
 
     def compare_floats(self, how: str, a: Value, b: Value | Number) -> Value:
         """`oeq`, `olt`, ... are false where one is NaN, `ueq`, `une`, ... true; `uno`: one is."""
         type = a.type
-        return self.op(bools(type), f"fcmp {how} {type} {a.text}, {_text_as(type, b)}")
+        return self.op(bools(type), f"fcmp {how} {type} {a.text}, {operand_text(type, b)}")
 
     def negated(self, a: Value) -> Value:
         """Of floats."""
@@ -624,7 +386,7 @@ class Builder(ABC):
 
     def call(self, result: str, name: str | Value, *args: Value | Number) -> Value:
         """Call a function by its name, which declares it, or by its address. Numbers are i64."""
-        values = [_as(a.type if isinstance(a, Value) else "i64", a) for a in args]
+        values = [as_operand(a.type if isinstance(a, Value) else "i64", a) for a in args]
         if not isinstance(name, Value):
             address = symbol(name)
             types = ", ".join([v.type for v in values])
@@ -695,7 +457,7 @@ class Builder(ABC):
         return self.op(element_of(value.type), f"extractelement {value!r}, {place!r}")
 
     def insert(self, into: Value, value: Value, lane: Value | Number) -> Value:
-        _as(element_of(into.type), value)
+        as_operand(element_of(into.type), value)
         place = lane if isinstance(lane, Value) else constant("i64", lane)
         return self.op(into.type, f"insertelement {into!r}, {value!r}, {place!r}")
 
@@ -708,7 +470,7 @@ class Builder(ABC):
 
     def shuffle(self, a: Value, b: Value, lanes: Iterable[int]) -> Value:
         """The lanes of a and then of b with these numbers."""
-        _as(a.type, b)
+        as_operand(a.type, b)
         order = vector_constant("i32", lanes)
         text = f"shufflevector {a!r}, {b!r}, {order!r}"
         return self.op(vector(lanes_of(order.type), element_of(a.type)), text)
@@ -719,7 +481,7 @@ class Builder(ABC):
         self, type: str, n: Value | Number | None = None, align: int = 16, name: str = ""
     ) -> Value:
         """Memory on the stack for a value of this type, or for n of them."""
-        amount = "" if n is None else f", i64 {_text_as('i64', n)}"
+        amount = "" if n is None else f", i64 {operand_text('i64', n)}"
         return self.fresh("ptr", f"alloca {type}{amount}, align {align}", name)
 
     def stack(self, type: str, align: int = 64, name: str = "") -> Value:
@@ -788,7 +550,7 @@ class Builder(ABC):
         """The lanes of the mask from memory, the others from `rest`."""
         type, name = rest.type, f"llvm.masked.load.{suffix(rest.type)}.p0"
         self.declare(name, f"declare {type} @{name}(ptr, {mask.type}, {type})")
-        _as(bools(type), mask)
+        as_operand(bools(type), mask)
         given = f"ptr align {align} {place.text}, {mask!r}, {rest!r}"
         return self.fresh(type, f"call {type} @{name}({given})")
 
@@ -796,13 +558,13 @@ class Builder(ABC):
         """The lanes of the mask from where each lane's address says, the others from `rest`."""
         type, name = rest.type, f"llvm.masked.gather.{suffix(rest.type)}.{suffix(places.type)}"
         self.declare(name, f"declare {type} @{name}({places.type}, {mask.type}, {type})")
-        _as(bools(type), mask)
+        as_operand(bools(type), mask)
         given = f"{places.type} align {align} {places.text}, {mask!r}, {rest!r}"
         return self.fresh(type, f"call {type} @{name}({given})")
 
     def scatter(self, value: Value, places: Value, mask: Value, align: int) -> None:
         """The lanes of the mask to where each lane's address says."""
-        _as(bools(value.type), mask)
+        as_operand(bools(value.type), mask)
         name = f"llvm.masked.scatter.{suffix(value.type)}.{suffix(places.type)}"
         self.declare(name, f"declare void @{name}({value.type}, {places.type}, {mask.type})")
         given = f"{value!r}, {places.type} align {align} {places.text}, {mask!r}"
@@ -817,7 +579,7 @@ class Builder(ABC):
         self._store_lanes(f"compressstore.{suffix(value.type)}", value, place, mask, align)
 
     def _store_lanes(self, name: str, value: Value, place: Value, mask: Value, align: int) -> None:
-        _as(bools(value.type), mask)
+        as_operand(bools(value.type), mask)
         name = f"llvm.masked.{name}"
         self.declare(name, f"declare void @{name}({value.type}, ptr, {mask.type})")
         self.line(f"call void @{name}({value!r}, ptr align {align} {place.text}, {mask!r})")
@@ -833,16 +595,16 @@ class Builder(ABC):
     def _move(self, how: str, to: Value, start: Value, nbytes: Value | Number, align: int) -> None:
         name, known = f"llvm.{how}.p0.p0.i64", f"align {align} " if align else ""
         self.declare(name, f"declare void @{name}(ptr, ptr, i64, i1)")
-        n = _as("i64", nbytes)
-        given = f"ptr {known}{_text_as('ptr', to)}, ptr {known}{_text_as('ptr', start)}"
+        n = as_operand("i64", nbytes)
+        given = f"ptr {known}{operand_text('ptr', to)}, ptr {known}{operand_text('ptr', start)}"
         self.line(f"call void @{name}({given}, {n!r}, i1 false)")
 
     def fill(self, to: Value, byte: Value | Number, nbytes: Value | Number, align: int = 0) -> None:
         """memset."""
         name, known = "llvm.memset.p0.i64", f"align {align} " if align else ""
         self.declare(name, f"declare void @{name}(ptr, i8, i64, i1)")
-        what, n = _as("i8", byte), _as("i64", nbytes)
-        given = f"ptr {known}{_text_as('ptr', to)}, {what!r}, {n!r}, i1 false"
+        what, n = as_operand("i8", byte), as_operand("i64", nbytes)
+        given = f"ptr {known}{operand_text('ptr', to)}, {what!r}, {n!r}, i1 false"
         self.line(f"call void @{name}({given})")
 
     def prefetch(self, place: Value, level: int, *, write: bool = False) -> None:
@@ -865,7 +627,7 @@ class Builder(ABC):
 
     def swap_atomic(self, place: Value, old: Value, new: Value, orders: str) -> tuple[Value, Value]:
         """`new` in place of `old`, if that is there: what was there, and whether it was `old`."""
-        _as(old.type, new)
+        as_operand(old.type, new)
         pair = f"{{ {old.type}, i1 }}"
         found = self.fresh(pair, f"cmpxchg {place!r}, {old!r}, {new!r} {orders}")
         return self.field(found, 0), self.field(found, 1)
@@ -877,7 +639,7 @@ class Builder(ABC):
 
 def _as_taken(function: Callee, args: Sequence[Value | Number]) -> list[Value]:
     """Operands with the types that a function takes."""
-    return [_as(t, a) for t, a in zip(function.types, args, strict=True)]
+    return [as_operand(t, a) for t, a in zip(function.types, args, strict=True)]
 
 
 def _given(values: Iterable[Value]) -> str:
