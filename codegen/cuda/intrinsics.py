@@ -14,6 +14,7 @@ import re
 from functools import cache
 
 from ...ir.record import record
+from ..llvm.builder import Value, symbol
 
 _LITERAL = re.compile(r"^(i\d+) \S+$")
 
@@ -33,6 +34,11 @@ class Intrinsic:
     @property
     def declaration(self) -> str:
         return f"declare {self.result} @{self.name}({', '.join(self.types)})"
+
+    @property
+    def address(self) -> Value:
+        """What calls name it by."""
+        return symbol(self.name)
 
     @property
     def types(self) -> tuple[str, ...]:

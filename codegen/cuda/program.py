@@ -19,8 +19,8 @@ Arena, counters and status belong to one run at a time: runs that overlap need t
 **Kernels.** For each name in `kernels`, `ir` defines `ptx_kernel void @name(...)` whose parameters are
 the arguments of the launch in order: a `Ref` is a 64-bit global address, a `Scalar` a value, a
 `TensorMap` 128 bytes that the driver makes of it (`ptr byval([128 x i8]) align 64`). Static
-shared memory is declared in the text; `Entry.shared_bytes` is the dynamic part, the size of the external
-array that the text declares (more than 48 KB must be asked for at the driver).
+shared memory is declared in the text; `KernelShape.shared_bytes` is the dynamic part, the size of the
+external array that the text declares (more than 48 KB must be asked for at the driver).
 
 **Errors.** A kernel that meets an error (an index out of bounds, a failed assertion) does not stop: it
 notes the first one in the status block and goes on with harmless values. When a run has ended, and
@@ -83,7 +83,7 @@ Argument = Ref | Scalar | TensorMap
 
 
 @record
-class Entry:
+class KernelShape:
     """How a kernel is launched: threads of a block (x, y, z), always the same for one kernel, and bytes
     of dynamic shared memory. `cluster`: blocks of a cluster (x, y, z); all ones: no clusters."""
 
@@ -123,7 +123,7 @@ class Launch:
 
 
 @record
-class Matrix:
+class BlasMatrix:
     """Matrices in memory: rows, or columns if `turned`, are contiguous and `ld` elements apart; the next
     one of a batch is `stride` elements further on. The first address is a multiple of `alignment`."""
 
@@ -141,16 +141,16 @@ class Gemm:
     `bias`, its n elements are added to each row. `tf32`: operands of float32 may be rounded.
     """
 
-    left: Matrix
-    right: Matrix
-    result: Matrix
+    left: BlasMatrix
+    right: BlasMatrix
+    result: BlasMatrix
     shape: tuple[int, int, int, int]
     bias: Ref | None = None
     bias_alignment: int = 16
     tf32: bool = False
 
     @property
-    def matrices(self) -> tuple[Matrix, Matrix, Matrix]:
+    def matrices(self) -> tuple[BlasMatrix, BlasMatrix, BlasMatrix]:
         return self.left, self.right, self.result
 
 
@@ -278,7 +278,7 @@ class DeviceProgram:
     """A compiled graph. `ir` has no `target` lines: whoever assembles it prepends them."""
 
     ir: str
-    kernels: dict[str, Entry]
+    kernels: dict[str, KernelShape]
     steps: tuple[Step, ...]
     inputs: list[Buffer]
     outputs: list[Buffer]

@@ -27,7 +27,7 @@ from ..schedule.signature import Signature
 from ..schedule.survey import Survey, crossing, loads, survey
 from .emitter import fits_32_bits
 from .neighbours import Beside, beside
-from .scan_plan import DEEPEST, FULL, ScanPlan, column_plan, row_plan, scan_stage
+from .scan_plan import DEEPEST, FULL, ScanTile, column_plan, row_plan, scan_stage
 from .target import CudaTarget
 
 ACCESS = 16  # bytes that a thread moves at a time, at the most
@@ -78,7 +78,7 @@ class Schedule:
     tables: int = 0  # in the shared memory of each block, of a kernel that scatters to few slots
     cross: Var | None = None  # some arrays are contiguous along this loop,
     turned: list[Expr] = field(default_factory=list)  # which these loads read (see `transposes`)
-    scan: ScanPlan | None = None
+    scan: ScanTile | None = None
     beside: Beside = ()  # loops along which a thread takes neighbours (see `neighbours`)
 
     @property

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from ..llvm.builder import Value
+from ..llvm.builder import Condition, Value
 from ..llvm.text import Operand
 from ..loop_ir.index import Var
 from ..scalar import DType
-from .emitter import Word
 from .lanes import LaneEmitter
 from .schedule import SIDE
 
@@ -46,7 +45,7 @@ class TransposeEmitter(LaneEmitter):
             for expr, memory in squares.items():
                 value = self.exprs.operand(expr)
                 address = self.b.in_shared(expr.dtype, memory, self._in_square(row, self.column))
-                self.b.store_elements(expr.dtype, value.text, address, 1)
+                self.b.store_elements(expr.dtype, value.value, address)
             self.exprs.forget()
         self.b.barrier()
         self.memory.brought = {
@@ -59,24 +58,21 @@ class TransposeEmitter(LaneEmitter):
             for nest in self.kernel.nests:
                 for stage in nest.stages:
                     self.stages.store_stage(stage)
-            if valid:
-                with self.b.when(valid):
-                    self.memory.flush()
-            else:
+            with self.b.where(valid):
                 self.memory.flush()
             self.memory.registers.clear()
             self.exprs.forget()
 
-    def _stand(self, first: Var, x: Value, second: Var, y: Value) -> Word:
+    def _stand(self, first: Var, x: Value, second: Var, y: Value) -> Condition | None:
         """Stand at a point of the square, or at the last there is; whether it was there, if in doubt."""
-        valid = ""
+        valid: Condition | None = None
         for var, offset in ((first, x), (second, y)):
             at = self.corner[var] + self.b.widened(offset)
             self.indices.positions[var] = at
             if var.extent % SIDE:
                 self.indices.positions[var] = self.indices.least(at, var.extent - 1)
                 here = at < var.extent
-                valid = valid & here if valid else here
+                valid = self.b.both(valid, here)
         return valid
 
     def _in_square(self, row: Value, column: Value) -> Value:

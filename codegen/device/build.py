@@ -10,7 +10,7 @@ from ...ir.types import BOOL
 from ..cuda import program as device
 from ..cuda.emitter import ThreadBuilder
 from ..cuda.intrinsics import INTRINSICS
-from ..cuda.program import Entry, Launch, Ref
+from ..cuda.program import KernelShape, Launch, Ref
 from ..cuda.scalar_code import ScalarThreadEmitter
 from ..cuda.schedule import Schedule, schedule
 from ..cuda.target import CudaTarget
@@ -25,10 +25,11 @@ from ..kernels.sort.cuda_select_plan import Select
 from ..kernels.sort.cuda_steps import select_steps, sort_steps
 from ..kernels.tape.cuda_tapes import THREADS as TAPE_THREADS
 from ..kernels.tape.cuda_tapes import TapeEmitter
+from ..llvm.builder import Value
 from ..loop_ir import steps as lowered
 from ..loop_ir.kernel import Array, Kernel
 from ..module import KernelReport
-from ..program.entry import symbol
+from ..program.entry import readable
 from ..schedule.schedule import bytes_moved
 from ..schedule.signature import Signature, signature
 from .emitters import emitter_for, ops_of
@@ -52,7 +53,7 @@ class ProgramBuilder:
         self.chooser = chooser or Chooser()
         self.trial = trial  # a builder of programs of one step, by which its ways are timed
         self.alignments = alignments  # of the inputs
-        self.kernels: dict[str, Entry] = {}
+        self.kernels: dict[str, KernelShape] = {}
         self.texts: dict[str, tuple[str, str]] = {}  # without a name -> name, and with it
         self.built: dict[Hashable, tuple[str, Schedule, bool]] = {}
         self.definitions: dict[str, str] = {}
@@ -144,7 +145,7 @@ class ProgramBuilder:
             return next(iter(ways.values()))
         return self.chooser.choose(family, what, ways, trial)
 
-    def function(self, hint: str, text: str, entry: Entry) -> str:
+    def function(self, hint: str, text: str, entry: KernelShape) -> str:
         """The name of a kernel whose text has NAME instead: equal ones are one."""
         emitted = self.texts.get(text)
         if emitted is None:
@@ -157,7 +158,7 @@ class ProgramBuilder:
         """The name of the kernel that `b` has written."""
         self.declarations |= set(b.declarations)
         text = b.definition("NAME", threads, alignments)
-        return self.function(hint, text, Entry((threads, 1, 1), b.dynamic_bytes))
+        return self.function(hint, text, KernelShape((threads, 1, 1), b.dynamic_bytes))
 
     def kernel(self, step: Kernel) -> list[device.Step]:
         """The launch of a kernel; kernels with equal signatures and alignments share a text."""
@@ -201,7 +202,7 @@ class ProgramBuilder:
         alignments = self.aligned(own)
         e = emitter_for(plan)(step, own, plan, self.target, self.definitions, alignments)
         e.body()
-        name = self.emitted(e.b, symbol(ops_of(step)), plan.threads, list(alignments.values()))
+        name = self.emitted(e.b, readable(ops_of(step)), plan.threads, list(alignments.values()))
         return self._launch(name, own, plan, e.b.reports), e.b.reports
 
     def _launch(self, name: str, own: Signature, plan: Schedule, reports: bool) -> Launch:
@@ -275,7 +276,7 @@ class ProgramBuilder:
         alignments = {a: self.alignment(a) for a in arrays}
         e = ProductEmitter(step, tile, self.target, self.definitions, alignments)
         e.body()
-        name = self.emitted(e.b, symbol(step.ops), tile.threads, list(alignments.values()))
+        name = self.emitted(e.b, readable(step.ops), tile.threads, list(alignments.values()))
         arguments = [*map(self.ref, arrays), *([Ref("status")] if e.b.reports else [])]
         return Launch(name, (tile.blocks(step.matmul), 1, 1), tuple(arguments))
 
@@ -290,7 +291,7 @@ class ProgramBuilder:
         e = WarpgroupEmitter(step, tile, sides, self.target, self.definitions, alignments)
         e.body()
         name = self.emitted(
-            e.b, symbol(step.ops), tile.threads, [alignments[a] for a in e.b.arrays]
+            e.b, readable(step.ops), tile.threads, [alignments[a] for a in e.b.arrays]
         )
         arguments: list[device.Argument] = [*e.maps(self.ref), *map(self.ref, e.b.arrays)]
         arguments += [Ref("status")] if e.b.reports else []
@@ -299,7 +300,9 @@ class ProgramBuilder:
     def scalar_code(self, step: lowered.ScalarCode) -> list[device.Step]:
         e = ScalarThreadEmitter(step, self.target, self.definitions)
         e.body()
-        step.name = self.emitted(e.b, symbol(step.ops), 1, [self.alignment(a) for a in e.b.arrays])
+        step.name = self.emitted(
+            e.b, readable(step.ops), 1, [self.alignment(a) for a in e.b.arrays]
+        )
         self.note(KernelReport(step.name, tuple(step.ops), note="scalar code"))
         arguments = [*map(self.ref, e.b.arrays), *([Ref("status")] if e.b.reports else [])]
         return [Launch(step.name, (1, 1, 1), tuple(arguments))]
@@ -322,7 +325,7 @@ class ProgramBuilder:
         name = self.emitted(b, "check", 1, [self.alignment(a) for a in arrays])
         return [Launch(name, (1, 1, 1), (*map(self.ref, arrays), Ref("status")))]
 
-    def _word(self, b: ThreadBuilder, array: Array) -> str:
+    def _word(self, b: ThreadBuilder, array: Array) -> Value:
         """A 0-d value's bytes in an int64."""
         bits = array.dtype.itemsize * 8
         value = b.load(f"i{bits}", b.pointers[array], align=array.dtype.itemsize)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Mapping
 
 from ...ir.record import replace
-from ..cuda.scan_plan import ScanPlan
+from ..cuda.scan_plan import ScanTile
 from ..cuda.schedule import MOST_THREADS, Schedule, row_lanes, row_of, scatters
 from ..cuda.target import CudaTarget
 from ..loop_ir.kernel import Array, Kernel
@@ -55,7 +55,7 @@ def _laid(plan: Schedule) -> Schedule:
 
 
 def _scans(
-    kernel: Kernel, target: CudaTarget, best: Schedule, scan: ScanPlan
+    kernel: Kernel, target: CudaTarget, best: Schedule, scan: ScanTile
 ) -> Iterator[Schedule]:
     """Blocks of more or fewer teams: how a row or a column is cut is not for choice."""
     points = best.units if scan.down else math.prod(kernel.extents)

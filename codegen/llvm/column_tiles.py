@@ -20,7 +20,7 @@ from ..scalar import DType
 from ..schedule.schedule import Loops
 from .builder import Value
 from .instructions import SCALAR_TYPES
-from .loops import Carried, Values
+from .loops import Values
 from .reductions import Reduction, reduction
 from .text import Operand
 
@@ -103,18 +103,16 @@ class TileEmitter:
 
         def load(fold: Reduction, bases: Sequence[Value]) -> Values:
             return [
-                Carried(
+                Operand(
                     e.b.load_elements(d, address(b, d), e.b.width, mask=e.b.mask),
                     e.b.width == 1,
-                    start.type,
                 )
-                for b, d, start in zip(bases, fold.dtypes, fold.initial(), strict=True)
+                for b, d in zip(bases, fold.dtypes, strict=True)
             ]
 
         def store(fold: Reduction, bases: Sequence[Value], values: Values) -> None:
             for b, d, v in zip(bases, fold.dtypes, values, strict=True):
-                text = e.b.spread(Operand(v.text, v.uniform), d)
-                e.b.store_elements(d, text, address(b, d), e.b.width, mask=e.b.mask)
+                e.b.store_elements(d, e.b.spread(v, d), address(b, d), mask=e.b.mask)
 
         def begin() -> None:
             for fold, bases in zip(folds, memory, strict=True):
@@ -158,7 +156,7 @@ class TileEmitter:
                 self._rows(nest, rest, rows)
                 return []
 
-            e.loops.loop("0", extent, 1, [], step)
+            e.loops.loop(0, extent, 1, [], step)
             return
         together = e.plan.rows
 
@@ -169,12 +167,8 @@ class TileEmitter:
 
             return step
 
-        if extent.isdigit():
-            whole = str(int(extent) - int(extent) % together)
-        else:
-            total = e.indices.as_index(extent)
-            whole = total - total % together
-        if whole != "0":
-            e.loops.loop("0", whole, together, [], some(together))
-        if whole != extent:
+        whole = extent - extent % together
+        if isinstance(whole, Value) or whole:
+            e.loops.loop(0, whole, together, [], some(together))
+        if isinstance(whole, Value) or whole != extent:
             e.loops.loop(whole, extent, 1, [], some(1))

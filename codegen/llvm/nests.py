@@ -66,7 +66,7 @@ class NestEmitter:
         """Run `body` over the inner loops, the last one in vectors where the schedule says so."""
 
         def vectors(var: Var, carried: Values, inside: Body) -> Values:
-            return self.loops.vector(var, "0", self.stages.extent(nest, var), inside, carried)
+            return self.loops.vector(var, 0, self.stages.extent(nest, var), inside, carried)
 
         wide = self.plan.mode == "inner" and self.b.width > 1 and _vectorises(nest)
         return self.stages.walk(loops, nest, values, body, vectors if wide else None)

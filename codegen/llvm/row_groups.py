@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..loop_ir.index import Var
-from .builder import Value
+from .builder import Number, Value
 from .loops import Values
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class RowGroupEmitter:
     def __init__(self, e: KernelEmitter, lo: Value, hi: Value) -> None:
         self.e = e
         self.lo, self.hi = lo, hi
-        self.positions: list[dict[Var, Value]] = []  # of the outer loops, for each row
+        self.positions: list[dict[Var, Value | Number]] = []  # of the outer loops, for each row
 
     def emit(self) -> None:
         e, together = self.e, self.e.plan.rows

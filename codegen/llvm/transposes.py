@@ -39,16 +39,16 @@ class SquareEmitter:
     def tile(self, row: Value, column: Value) -> None:
         """The tile that begins at `row` of cross and `column` of the last loop."""
         e, plan = self.e, self.e.plan
-        rows_end = e.indices.least(row + plan.cross_tile, str(self.cross.extent))
-        columns_end = e.indices.least(column + plan.tile, str(self.last.extent))
+        rows_end = e.indices.least(row + plan.cross_tile, self.cross.extent)
+        columns_end = e.indices.least(column + plan.tile, self.last.extent)
 
-        def at_columns(j: str, _: Values) -> Values:
-            first_column = e.indices.least(j, str(self.last.extent - self.side))
+        def at_columns(j: Value, _: Values) -> Values:
+            first_column = e.indices.least(j, self.last.extent - self.side)
 
             def at_rows(i: Value, _: Values) -> Values:
                 e.indices.positions[self.last] = first_column
                 e.indices.positions[self.cross] = first = e.indices.least(
-                    i, str(self.cross.extent - self.side)
+                    i, self.cross.extent - self.side
                 )
                 self._square(first)
                 return []
@@ -78,7 +78,7 @@ class SquareEmitter:
             e.nests.row()
             return []
 
-        e.loops.loop("0", str(self.side), 1, [], at_row)
+        e.loops.loop(0, self.side, 1, [], at_row)
         e.indices.lane = None
 
     def _turn(self, dtype: DType, base: Value, flat: Index, guard: Expr | None) -> Value:

@@ -5,17 +5,24 @@ from __future__ import annotations
 from .builder import Number, Value
 from .text import TextEmitter
 
-Word = Value | Number  # an i64: a value, a number, or the text of either
+Word = Value | Number  # an i64
 
 
 def constant_of(word: Word) -> int | None:
     """The number that an operand is, if it is a literal; None if it is the name of a value."""
-    text = str(word)
-    return int(text) if text.lstrip("-").isdigit() else None
+    return word.number if isinstance(word, Value) else word
 
 
 class Whole(TextEmitter):
     """An emitter for the loops around micro-kernels."""
+
+    def argument(self, context: Value, position: int) -> Value:
+        """A pointer of the context block."""
+        return self.load_once("ptr", self.offset(context, position, "ptr"), 8)
+
+    def constant_word(self, table: Value, position: int) -> Value:
+        """An i64 of a table of constants."""
+        return self.load_once("i64", self.offset(table, position, "i64"), 8)
 
     def plus(self, a: Word, b: Word) -> Value:
         return self._fold("add", a, b, neutral=0)

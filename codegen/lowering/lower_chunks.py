@@ -30,7 +30,7 @@ SHORT = 8  # a loop too short to be vectorised if there is a longer one
 
 
 @record
-class Cut:
+class Chunking:
     """How the elements of a reduction are cut into chunks.
 
     The loops `dims` are those that count chunks (`heads`), those of the results, and those of one chunk,
@@ -84,7 +84,7 @@ def reduce_by_chunks(
     _reduce_partials(low, op, op.name, partial, array)
 
 
-def _partial(low: Lowering, op: Op, p: Pointwise, cut: Cut, expr: Expr) -> Array:
+def _partial(low: Lowering, op: Op, p: Pointwise, cut: Chunking, expr: Expr) -> Array:
     """The reduction of each chunk."""
     partial = Array(cut.shape, expr.dtype, name="partial")
     stage = Stage(partial, cut.dims, expr, "reduce", op.name, cut.outer, loc=op.loc, ops=[op.name])
@@ -158,7 +158,7 @@ def _same_along(value: Value, axes: list[int]) -> bool:
     return op is not None and op.name == "broadcast" and not set(axes) & set(op.attrs["dims"])
 
 
-def _cut(low: Lowering, op: Op, outer_dims: list[int], axes: list[int]) -> Cut:
+def _cut(low: Lowering, op: Op, outer_dims: list[int], axes: list[int]) -> Chunking:
     source = op.operands[0]
     rows = tuple(Var(f"i{d}", source.shape[d]) for d in outer_dims)
     at_rows = dict(zip(outer_dims, map(of_var, rows), strict=True))
@@ -177,7 +177,7 @@ def _cut(low: Lowering, op: Op, outer_dims: list[int], axes: list[int]) -> Cut:
     step = {loops[at]: along}
     where = at_rows | {d: i.substitute(step) for d, i in env.items()}
     heads = (*loops[:at], c)
-    return Cut(
+    return Chunking(
         dims=(*heads, *rows, r, *loops[at + 1 :]),
         heads=heads,
         rows=rows,

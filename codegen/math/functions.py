@@ -1,6 +1,6 @@
 """Elementwise functions as units: `tanh` of a value is one node until a target emits it.
 
-    call("tanh", [x])                 # Expr("call", (x,), dtype, Function("tanh", ...))
+    call("tanh", [x])                 # Expr("call", (x,), dtype, Elementwise("tanh", ...))
     function.params, function.root    # its expansion over variables, made once per process
 
 An emitter writes the expansion where it stands, or, where a kernel is full of the same function, once
@@ -18,7 +18,7 @@ from ..scalar import FREE, DType, Expr, const, var
 from . import EXPANSIONS
 
 
-class Function:
+class Elementwise:
     """One elementwise op over given dtypes. Equal functions are the same object, while it is in use.
 
     `params` are the variables of the expansion `root`. `size` counts the nodes that are work, and
@@ -46,7 +46,7 @@ class Function:
         return f"{self.name}({', '.join(str(p.dtype) for p in self.params)})"
 
 
-_function = lru_cache(maxsize=1024)(Function)
+_function = lru_cache(maxsize=1024)(Elementwise)
 
 
 def call(name: str, operands: Sequence[Expr]) -> Expr:

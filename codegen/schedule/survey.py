@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ..loop_ir.index import Index, Var, data_of, of_var, variables
 from ..loop_ir.kernel import Access, Stage
-from ..math.functions import Function
+from ..math.functions import Elementwise
 from ..scalar import FREE, Expr, LoopBody
 
 
@@ -23,7 +23,7 @@ class Survey(NamedTuple):
     size: int
     loops: int
     checks: bool
-    calls: list[Function]
+    calls: list[Elementwise]
     results: dict[Expr, set[int]]
 
 
@@ -33,7 +33,7 @@ def survey(stage: Stage) -> Survey:
     if stage.chunks is not None:  # the loop over chunks says where a chunk begins: it stays apart
         indices.append(of_var(stage.dims[stage.chunks.axis]) * stage.chunks.length)
     inside: list[Index] = list(stage.index)
-    calls: list[Function] = []
+    calls: list[Elementwise] = []
     later: list[Expr] = []  # what computes indices, and bodies of loops
     seen: set[Expr] = set()
     loops, checks = 0, False

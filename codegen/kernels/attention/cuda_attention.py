@@ -23,9 +23,10 @@ from ...cuda.emitter import ThreadBuilder, Word, fits_32_bits
 from ...cuda.target import CudaTarget
 from ...llvm.builder import Value
 from ...llvm.indices import IndexEmitter
-from ...llvm.instructions import SCALAR_TYPES, number, suffix
-from ...llvm.loops import Carried, LoopEmitter, Values
+from ...llvm.instructions import SCALAR_TYPES, suffix
+from ...llvm.loops import LoopEmitter, Values
 from ...llvm.scalars import ScalarEmitter
+from ...llvm.text import Operand
 from ...loop_ir.kernel import Array
 from ...math import EXPANSIONS
 from ...scalar import var
@@ -141,15 +142,11 @@ class AttentionEmitter:
                 at += -(-panel.nbytes // 16) * 16
         return at
 
-    def shared_at(self, offset: Value, more: int = 0) -> Value:
+    def shared_at(self, offset: Word, more: int = 0) -> Value:
         """The address `offset` + `more` bytes into the block's shared memory."""
         return self.b.offset(self.b.offset(self.memory, offset), more)
 
     # Numbers.
-
-    def both(self, first: Word, second: Value) -> Value:
-        """Two conditions, the first maybe none."""
-        return first & second if first else second
 
     def lesser(self, a: Number, b: Number) -> Number:
         return min(a, b) if isinstance(a, int) and isinstance(b, int) else self.indices.least(a, b)
@@ -174,7 +171,7 @@ class AttentionEmitter:
 
     def number(self, value: float) -> Value:
         """A constant of the sums' dtype."""
-        return self.b.literal(self.real, number(value, self.step.real))
+        return self.b.scalar(value, self.step.real)
 
     def times(self, text: Value, factor: float) -> Value:
         if factor == 1.0:
@@ -200,7 +197,7 @@ class AttentionEmitter:
             return self.b.nvvm("llvm.nvvm.lg2.approx.ftz.f", text)
         return self.function("log", text)
 
-    def function(self, name: str, text: Value) -> Word:
+    def function(self, name: str, text: Value) -> Value:
         self.exprs.forget()
         self.exprs.bind("x", text)
         return self.exprs.emit(self.elementary[name])
@@ -247,20 +244,20 @@ class AttentionEmitter:
 
     def matrix(self, view: Matrices, batch: Sequence[Word]) -> Value:
         """The first element of one matrix."""
-        at = view.offset
+        at: Word = view.offset
         for index, stride in zip(batch, view.batch, strict=True):
             if stride:
                 at = at + index * stride
         return self.b.element_at(view.array.dtype, self.b.pointers[view.array], at)
 
-    def element(self, base: Word, view: Matrices, row: Value, column: Word) -> str:
+    def element(self, base: Value, view: Matrices, row: Word, column: Word) -> Value:
         """The address of an element of a matrix."""
         at = row * view.row
         if view.column:
             at = at + column * view.column
         return self.b.element_at(view.array.dtype, base, at)
 
-    def read(self, view: Matrices, address: Word) -> Value:
+    def read(self, view: Matrices, address: Value) -> Value:
         """An element as a number of the sums' dtype."""
         item = view.array.dtype.itemsize
         if item >= 4:
@@ -270,7 +267,7 @@ class AttentionEmitter:
         value = self.b.load(half, address, align=2)
         return value.to("fpext", "float")
 
-    def write(self, view: Matrices, address: Word, texts: Sequence[Value]) -> None:
+    def write(self, view: Matrices, address: Value, texts: Sequence[Value]) -> None:
         """Store neighbours: one, or as many as lie side by side, aligned."""
         item, count = view.array.dtype.itemsize, len(texts)
         if item == 2:
@@ -303,7 +300,7 @@ class AttentionEmitter:
         return [self.zero] * count
 
     def carried(self, texts: Sequence[Value]) -> Values:
-        return [Carried(text, True, self.real) for text in texts]
+        return [Operand(value, True) for value in texts]
 
     def repeat(
         self, first: Number, last: Number, values: Values, body: Callable[[Value, Values], Values]

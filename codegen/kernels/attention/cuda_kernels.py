@@ -90,7 +90,7 @@ class ForwardEmitter(BlockEmitter):
         first = self.tid & self.products.lanes - 1
         owner = first.eq(0)
         if self.tile.slices(self.step) > 1:
-            owner = owner & self.slice.eq(0)
+            owner = owner & self.indices.as_index(self.slice).eq(0)
         one = self.number(1.0)
         for r in range(rows):
             total = self.over_row("fadd", totals[r])
@@ -135,7 +135,7 @@ class BackwardEmitter(BlockEmitter):
         """What is added to exponents."""
         return self.negative(self.times(lse, LOG2_E) if self.fast else lse)
 
-    def _column_numbers(self, stage: Value) -> tuple[list[Value], list[Value]]:
+    def _column_numbers(self, stage: Word) -> tuple[list[Value], list[Value]]:
         """lse and share of the columns."""
         rows = []
         for panel in self.vectors:

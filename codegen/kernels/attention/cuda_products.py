@@ -9,6 +9,7 @@ its rows: they do.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -47,47 +48,47 @@ class Products:
 
     # Where this thread's part of a panel begins, which is the same for all blocks of columns.
 
-    def as_rows(self, panel: Panel) -> Value:
+    @abstractmethod
+    def as_rows(self, panel: Panel) -> Word:
         """Of a panel that is the left operand of scores."""
-        raise NotImplementedError
 
-    def as_columns(self, panel: Panel) -> Value:
+    @abstractmethod
+    def as_columns(self, panel: Panel) -> Word:
         """Of one that is the right operand of scores."""
-        raise NotImplementedError
 
-    def as_summed(self, panel: Panel) -> Value:
+    @abstractmethod
+    def as_summed(self, panel: Panel) -> Word:
         """Of one whose lines are summed."""
-        raise NotImplementedError
 
     # What a thread has.
 
+    @abstractmethod
     def row(self, r: int) -> Value:
         """The number of a thread's row in its block."""
-        raise NotImplementedError
 
+    @abstractmethod
     def column(self, j: int) -> Value:
         """The number of a thread's column among those of the block of columns."""
-        raise NotImplementedError
 
     def held(self, width: int) -> int:
         """How many elements of one row of a sum a thread has."""
         return width // self.lanes
 
+    @abstractmethod
     def sum_column(self, k: int) -> Value:
         """The column of a thread's k-th element of a row of a sum; `neighbours` lie side by side."""
-        raise NotImplementedError
 
+    @abstractmethod
     def scores(
         self, sums: Sequence[Value], left: Panel, at: Word, right: Panel, stage: Word
     ) -> list[Value]:
         """Products of the rows and columns in two panels, added to `sums`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def accumulate(
-        self, sums: Sequence[Value], weights: Sequence[Value], panel: Panel, stage: Value
+        self, sums: Sequence[Value], weights: Sequence[Value], panel: Panel, stage: Word
     ) -> list[Value]:
         """`sums`, and the columns in a panel times their weights."""
-        raise NotImplementedError
 
     def finish_reading(self) -> None:
         """Nobody reads the weights any more: there may be others."""
@@ -108,13 +109,13 @@ class PlainProducts(Products):
         at = self.first_row * self.weight_line
         self.row_at, self.weight_at = at, at + self._bits(0, 7, self.size)
 
-    def as_rows(self, panel: Panel) -> Value:
+    def as_rows(self, panel: Panel) -> Word:
         return panel.offset(self.first_row, 0, 0)
 
-    def as_columns(self, panel: Panel) -> Value:
+    def as_columns(self, panel: Panel) -> Word:
         return panel.offset(self._bits(0, 7), 0, 0)
 
-    def as_summed(self, panel: Panel) -> Value:
+    def as_summed(self, panel: Panel) -> Word:
         return self._bits(0, 7, self.neighbours * panel.item)
 
     def row(self, r: int) -> Value:
@@ -135,7 +136,7 @@ class PlainProducts(Products):
         item, row, column = left.item, self.as_rows(left), self.as_columns(right)
 
         def step(k: Word, carried: Values) -> Values:
-            totals = [c.text for c in carried]
+            totals = [c.value for c in carried]
             begin = self.e.b.narrowed(k) * item
             here, there = at + begin, stage + begin
             xs = [left.load(left.at(here, row, 4 * r), n) for r in range(self.held_rows)]
@@ -148,17 +149,17 @@ class PlainProducts(Products):
             return self.e.carried(totals)
 
         values = self.e.loops.loop(0, left.length, n, self.e.carried(sums), step)
-        return [c.text for c in values]
+        return [c.value for c in values]
 
     def accumulate(
-        self, sums: Sequence[Value], weights: Sequence[Value], panel: Panel, stage: Value
+        self, sums: Sequence[Value], weights: Sequence[Value], panel: Panel, stage: Word
     ) -> list[Value]:
         e, n = self.e, self.neighbours
         self._put(weights)
         held, offset = len(sums) // self.held_rows, self.as_summed(panel)
 
         def step(j: Word, carried: Values) -> Values:
-            totals = [c.text for c in carried]
+            totals = [c.value for c in carried]
             at = self.row_at + e.b.narrowed(j) * self.size
             xs = [
                 self._take(e.shared_at(at, e.weights_at + 4 * r * self.weight_line))
@@ -177,7 +178,7 @@ class PlainProducts(Products):
             return self.e.carried(totals)
 
         values = e.loops.loop(0, e.tile.columns, n, self.e.carried(sums), step)
-        return [c.text for c in values]
+        return [c.value for c in values]
 
     def finish_reading(self) -> None:
         self.e.b.nvvm("llvm.nvvm.bar.warp.sync", -1)

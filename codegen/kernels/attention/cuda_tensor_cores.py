@@ -37,18 +37,18 @@ class TensorProducts(Products):
         self.count = e.tile.rows // atom.m  # small matrices of a warp
         self.ldmatrix = atom.itemsize < 8
 
-    def as_rows(self, panel: Panel) -> Value:
+    def as_rows(self, panel: Panel) -> Word:
         size = 16 if self.ldmatrix else panel.item
         line, chunk = (self._bits(0, 15), self._bits(4, 1)) if self.ldmatrix else self._cell
         return panel.offset(self.warp_row + line, chunk, size)
 
-    def as_columns(self, panel: Panel) -> Value:
+    def as_columns(self, panel: Panel) -> Word:
         if not self.ldmatrix:
             return panel.offset(*self._cell, panel.item)
         line = self._bits(0, 7) + self._bits(4, 1, 8)
         return panel.offset(line, self._bits(3, 1), 16)
 
-    def as_summed(self, panel: Panel) -> Value:
+    def as_summed(self, panel: Panel) -> Word:
         if self.atom.itemsize == 2:
             return panel.offset(self._bits(0, 15), self._bits(4, 1), 16)
         return panel.offset(self._bits(0, 3, 2), self._bits(2, 7), panel.item)
@@ -81,15 +81,15 @@ class TensorProducts(Products):
         def some(step: Value, carried: Values) -> Values:
             begin = self.e.b.narrowed(step) * nbytes
             here, there = (begin + x for x in (at, stage))
-            texts = [c.text for c in carried]
+            texts = [c.value for c in carried]
             scores = self._scores(texts, left, here, right, there, once)
             return self.e.carried(scores)
 
         values = self.e.loops.loop(0, steps, once, self.e.carried(sums), some)
-        return [c.text for c in values]
+        return [c.value for c in values]
 
     def _scores(
-        self, sums: Sequence[Value], left: Panel, at: Value, right: Panel, stage: Value, steps: int
+        self, sums: Sequence[Value], left: Panel, at: Word, right: Panel, stage: Word, steps: int
     ) -> list[Value]:
         """The first `steps` steps of the sum."""
         totals = list(sums)
@@ -101,7 +101,7 @@ class TensorProducts(Products):
         return totals
 
     def accumulate(
-        self, sums: Sequence[Value], weights: Sequence[Value], panel: Panel, stage: Value
+        self, sums: Sequence[Value], weights: Sequence[Value], panel: Panel, stage: Word
     ) -> list[Value]:
         totals = list(sums)
         held = len(totals) // self.held_rows
@@ -126,7 +126,7 @@ class TensorProducts(Products):
 
     # Operands.
 
-    def _rows(self, panel: Panel, at: Value, i: int, step: int) -> list[Word]:
+    def _rows(self, panel: Panel, at: Word, i: int, step: int) -> list[Value]:
         """This thread's part of rows: small matrix i, step of the sum."""
         atom, offset = self.atom, self.as_rows(panel)
         if not self.ldmatrix:
@@ -138,7 +138,7 @@ class TensorProducts(Products):
         address = panel.at(at, offset, 16 * i, 32 * step)
         return [self._converted(x) for x in self._matrices(address, False)]
 
-    def _columns(self, panel: Panel, stage: Value, step: int) -> Iterator[list[Word]]:
+    def _columns(self, panel: Panel, stage: Word, step: int) -> Iterator[list[Value]]:
         """This thread's part of columns: 8 after the other, step of the sum."""
         atom, offset = self.atom, self.as_columns(panel)
         for n in range(0, self.e.tile.columns, 16 if self.ldmatrix else 8):
@@ -153,7 +153,7 @@ class TensorProducts(Products):
                     self._element(panel, stage, offset, n, first + k) for k in range(0, atom.k, 4)
                 ]
 
-    def _lines(self, panel: Panel, stage: Word, step: int, count: int) -> Iterator[list[Word]]:
+    def _lines(self, panel: Panel, stage: Word, step: int, count: int) -> Iterator[list[Value]]:
         """This thread's part of what is summed: 8 columns after the other, step of the sum over lines.
 
         Lines come in the order in which `_weights` has them.
@@ -209,6 +209,6 @@ class TensorProducts(Products):
     def _rounded(self, number: Value) -> Value:
         return self.e.b.nvvm("llvm.nvvm.f2tf32.rna", number)
 
-    def _element(self, panel: Panel, stage: Value, offset: Value, lines: int, columns: int) -> str:
+    def _element(self, panel: Panel, stage: Word, offset: Word, lines: int, columns: int) -> Value:
         (value,) = panel.load(panel.at(stage, offset, lines, columns * panel.item), 1)
         return self._rounded(value) if self.atom.element == "tf32" else value

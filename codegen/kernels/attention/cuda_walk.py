@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
-from contextlib import nullcontext
 
-from ...cuda.emitter import Word
-from ...llvm.builder import Value
-from ...llvm.loops import Carried, Values
+from ...cuda.emitter import Word, is_zero
+from ...llvm.builder import Condition, Value, constant
+from ...llvm.loops import Values
+from ...llvm.text import Operand
 from .cuda_attention import LOG2_E, AttentionEmitter, Number
 from .cuda_plan import Matrices
 
@@ -20,7 +21,7 @@ class BlockEmitter(AttentionEmitter):
         self._range()
         values = self.carried(self.start())
         values = self._pipeline(values) if self.tile.whole else self._panelled(values)
-        self.finish([c.text for c in values])
+        self.finish([c.value for c in values])
 
     # Where the block is.
 
@@ -28,10 +29,10 @@ class BlockEmitter(AttentionEmitter):
         """The block's rows, slice and part, and its indices in the batch."""
         step, tile = self.step, self.tile
         q = self.b.block_number()
-        index, down = 0, -(-step.rows // tile.height)
-        indices = []
+        down = -(-step.rows // tile.height)
+        indices: list[Word] = []
         for count in (tile.slices(step), down, step.parts, *reversed(step.batch[1:])):
-            index = q % count if count > 1 else 0
+            index: Word = q % count if count > 1 else 0
             q = q // count if count > 1 else q
             indices.append(index)
         slice_, block, self.part, *batch = indices
@@ -47,7 +48,8 @@ class BlockEmitter(AttentionEmitter):
             self.products.as_columns(right)
         for panel in self.sum_panels:
             self.products.as_summed(panel)
-        self.bias_base = self.matrix(step.bias, self.batch_indices) if step.bias else ""
+        if step.bias is not None:
+            self.bias_base = self.matrix(step.bias, self.batch_indices)
         self.rows = [
             self.first_row + self.b.widened(self.products.row(r))
             for r in range(self.products.held_rows)
@@ -97,16 +99,18 @@ class BlockEmitter(AttentionEmitter):
         """Operands are wholly in shared memory: blocks of columns in two stages."""
         for panel, _ in self.score_panels:
             panel.copy(self.first_row, 0)
-        some: Word = ""  # whether anybody sees the first block, where that is not sure
+        some: Condition | None = (
+            None  # whether anybody sees the first block, where that is not sure
+        )
         if self.step.causal and self.step.kind == "keys" and self.step.keys > self.step.queries:
             some = self.indices.as_index(self.count) > 0
-        with self.b.when(some) if some else nullcontext():
+        with self.b.where(some):
             self._bring(self._block(0), 0)
         self._commit()
-        state = [*values, Carried(0, True, "i32")]
+        state = [*values, Operand(constant("i32", 0), True)]
 
         def visit(i: Word, carried: Values, hides: bool) -> Values:
-            *texts, now = (c.text for c in carried)
+            *texts, now = (c.value for c in carried)
             self._wait()
             self.b.barrier()
             other = self.stage_bytes - now
@@ -115,14 +119,14 @@ class BlockEmitter(AttentionEmitter):
             new = self.visit(self._block(i), texts, now, hides)
             if not self.asynchronous:
                 self._bring_next(i, other)
-            return [c._replace(text=t) for c, t in zip(carried, [*new, other], strict=True)]
+            return [c._replace(value=t) for c, t in zip(carried, [*new, other], strict=True)]
 
         state = self.repeat(0, self.clear, state, lambda i, v: visit(i, v, False))
         if self.hides or self.step.parts > 1:
             state = self.repeat(self.clear, self.count, state, lambda i, v: visit(i, v, True))
         return state[:-1]
 
-    def _bring_next(self, i: Value, stage: Value) -> None:
+    def _bring_next(self, i: Word, stage: Word) -> None:
         after = i + 1
         with self.b.when(after < self.count):
             self._bring(self._block(after), stage)
@@ -146,16 +150,16 @@ class BlockEmitter(AttentionEmitter):
         """Operands pass shared memory in panels, each waited for."""
 
         def visit(i: Word, carried: Values, hides: bool) -> Values:
-            texts = [c.text for c in carried]
+            texts = [c.value for c in carried]
             new = self.visit(self._block(i), texts, 0, hides)
-            return [c._replace(text=t) for c, t in zip(carried, new, strict=True)]
+            return [c._replace(value=t) for c, t in zip(carried, new, strict=True)]
 
         values = self.repeat(0, self.clear, values, lambda i, v: visit(i, v, False))
         if self.hides or self.step.parts > 1:
             values = self.repeat(self.clear, self.count, values, lambda i, v: visit(i, v, True))
         return values
 
-    def products_of(self, k: int, block: Value, stage: Value) -> list[Value]:
+    def products_of(self, k: int, block: Word, stage: Word) -> list[Value]:
         """The k-th products of rows and columns."""
         step, products = self.step, self.products
         start = self.zeros(products.held_rows * products.held_columns)
@@ -175,17 +179,17 @@ class BlockEmitter(AttentionEmitter):
             self._commit()
             self._wait()
             self.b.barrier()
-            return self.carried(products.scores([c.text for c in carried], left, 0, right, 0))
+            return self.carried(products.scores([c.value for c in carried], left, 0, right, 0))
 
         steps = -(-step.pairs[k][2] // self.tile.width)
-        return [c.text for c in self.repeat(0, steps, self.carried(start), turn)]
+        return [c.value for c in self.repeat(0, steps, self.carried(start), turn)]
 
     def add(
-        self, k: int, sums: Sequence[Value], weights: Sequence[Value], block: Value, stage: Value
+        self, k: int, sums: Sequence[Value], weights: Sequence[Value], block: Word, stage: Word
     ) -> list[Value]:
         """The k-th sums with a block of columns, weighted, added."""
         panel = self.sum_panels[k]
-        if self.tile.whole and self.slice != 0:
+        if self.tile.whole and not is_zero(self.slice):
             at = self.b.narrowed(self.slice) * panel.item
             stage = stage + at
         if not self.tile.whole:
@@ -199,13 +203,13 @@ class BlockEmitter(AttentionEmitter):
 
     # Scores.
 
-    def shown(self, block: Value, texts: Sequence[Value], other: Value) -> list[Value]:
+    def shown(self, block: Word, texts: Sequence[Value], other: Value) -> list[Value]:
         """Scores, or `other` where a row does not see a column."""
         step = self.step
         first = block * self.tile.columns
         columns = self._columns(first)
         scores = list(texts)
-        inside: list[Word] = [""] * len(columns)
+        inside: list[Condition | None] = [None] * len(columns)
         if step.columns % self.tile.columns or step.parts > 1:
             inside = [c < self.end for c in columns]
         for r, row in enumerate(self.rows):
@@ -213,19 +217,19 @@ class BlockEmitter(AttentionEmitter):
                 seen = inside[j]
                 if step.causal:
                     query, key = (column, row) if step.kind == "keys" else (row, column)
-                    seen = self.both(seen, key <= query)
-                if seen:
+                    seen = self.b.both(seen, key <= query)
+                if seen is not None:
                     k = r * len(columns) + j
                     scores[k] = self.b.select(seen, scores[k], other)
         return scores
 
-    def _columns(self, first: Value) -> list[Word]:
+    def _columns(self, first: Word) -> list[Word]:
         return [
             first + self.b.widened(self.products.column(j))
             for j in range(self.products.held_columns)
         ]
 
-    def biases(self, block: Value) -> list[Value]:
+    def biases(self, block: Word) -> list[Value]:
         """What is added to each score, in the unit of its exponent."""
         step, bias = self.step, self.step.bias
         assert bias is not None
@@ -245,17 +249,17 @@ class BlockEmitter(AttentionEmitter):
 
     # What kernels do.
 
+    @abstractmethod
     def start(self) -> list[Value]:
         """What the walk carries, to begin with."""
-        raise NotImplementedError
 
+    @abstractmethod
     def visit(self, block: Word, values: list[Value], stage: Word, hides: bool) -> list[Value]:
         """What it carries after a block of columns."""
-        raise NotImplementedError
 
+    @abstractmethod
     def finish(self, values: list[Value]) -> None:
         """Store the results."""
-        raise NotImplementedError
 
     @property
     def held(self) -> int:
@@ -278,7 +282,7 @@ class BlockEmitter(AttentionEmitter):
             width % self.tile.width == 0 and self.tile.slices(self.step) * self.tile.width == width
         )
         for r, row in enumerate(self.rows):
-            there: Word = ""
+            there: Condition | None = None
             if self.step.rows % self.tile.height:
                 there = row < self.step.rows
             for k in range(0, held, n):
@@ -287,7 +291,7 @@ class BlockEmitter(AttentionEmitter):
                     column = self.slice + column
                     inside = there
                     if not whole:
-                        inside = self.both(there, column < width)
-                    with self.b.when(inside) if inside else nullcontext():
+                        inside = self.b.both(there, column < width)
+                    with self.b.where(inside):
                         address = self.element(base, view, row, column)
                         self.write(view, address, sums[r * held + j : r * held + j + count])

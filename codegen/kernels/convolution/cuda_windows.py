@@ -30,7 +30,7 @@ Read = Callable[[Pointwise, Sequence[Index], Expr | None], Expr]
 
 
 @record
-class Moving:
+class MovingWindow:
     """A window along one dim: element p covers p * stride + k * dilation - low for k below `taps`."""
 
     size: int
@@ -58,7 +58,7 @@ def window_reduction(low: Lowering, op: Op) -> None:
     (source,) = op.operands
     names = ("window", "strides", "low", "dilation")
     dims = [
-        Moving(*sizes)
+        MovingWindow(*sizes)
         for sizes in zip(source.shape, *(op.attrs[n] for n in names), op.result.shape, strict=True)
     ]
     if math.prod(d.taps for d in dims) > WRITTEN_OUT and not any(d.overlaps for d in dims):
@@ -83,7 +83,7 @@ class _Windows:
         self.name = op.name.removeprefix("window_")
         self.empty = identity(self.name, op.result.dtype)
 
-    def fill(self, array: Array, read: Read, dims: Sequence[Moving]) -> None:
+    def fill(self, array: Array, read: Read, dims: Sequence[MovingWindow]) -> None:
         """Fill an array with the folds of windows over what `read` gives."""
         if math.prod(d.taps for d in dims) <= WRITTEN_OUT:
             self._written_out(array, read, dims)
@@ -105,8 +105,8 @@ class _Windows:
         self,
         array: Array,
         read: Read,
-        dims: Sequence[Moving],
-        also: tuple[Read, Sequence[Moving]] | None = None,
+        dims: Sequence[MovingWindow],
+        also: tuple[Read, Sequence[MovingWindow]] | None = None,
     ) -> None:
         """A stage of one expression. `also`: further windows, of what else is read."""
         loops = variables(array.shape)
@@ -125,7 +125,7 @@ class _Windows:
         self,
         p: Pointwise,
         read: Read,
-        dims: Sequence[Moving],
+        dims: Sequence[MovingWindow],
         loops: Sequence[Var],
         taps: tuple[int, ...],
     ) -> Expr:
@@ -149,7 +149,7 @@ class _Windows:
         value = read(p, element.index, exists)
         return select(exists, value, const(self.empty, value.dtype))
 
-    def _long(self, array: Array, read: Read, dims: Sequence[Moving], axis: int) -> None:
+    def _long(self, array: Array, read: Read, dims: Sequence[MovingWindow], axis: int) -> None:
         """A window along one dim of more elements than are written out."""
         w = dims[axis]
         if not w.overlaps or w.taps > WRITTEN_OUT**2:
@@ -159,7 +159,7 @@ class _Windows:
         count, rest = divmod(w.taps, length)
         far = length * w.dilation
         starts = (w.positions - 1) * w.stride + (count - 1) * far + 1
-        fold = Moving(w.size, length, 1, w.low, w.dilation, starts)
+        fold = MovingWindow(w.size, length, 1, w.low, w.dilation, starts)
         now = [fold if d == axis else v for d, v in enumerate(dims)]
         part = Array(tuple(v.positions for v in now), array.dtype, name="part")
         self._written_out(part, read, now)
@@ -171,7 +171,7 @@ class _Windows:
         then = [folds if d == axis else v for d, v in enumerate(dims)]
         self._written_out(array, _reading(part), then, also)
 
-    def _looped(self, array: Array, read: Read, dims: Sequence[Moving], axis: int) -> None:
+    def _looped(self, array: Array, read: Read, dims: Sequence[MovingWindow], axis: int) -> None:
         """Each window by a loop."""
         loops, k = variables(array.shape), Var("k", dims[axis].taps)
         element = WindowElement()
@@ -185,9 +185,9 @@ class _Windows:
         self.low.emit(p, stage)
 
 
-def _still(size: int) -> Moving:
+def _still(size: int) -> MovingWindow:
     """What leaves a dim as it is."""
-    return Moving(size, 1, 1, 0, 1, size)
+    return MovingWindow(size, 1, 1, 0, 1, size)
 
 
 _COMBINE = {"sum": "add", "prod": "mul", "max": "maximum", "min": "minimum"}

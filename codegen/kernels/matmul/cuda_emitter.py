@@ -20,8 +20,9 @@ from typing import Protocol
 
 from ...cuda.emitter import Word
 from ...cuda.target import CudaTarget
-from ...llvm.builder import Value
-from ...llvm.loops import Carried, Values
+from ...llvm.builder import Value, constant
+from ...llvm.loops import Values
+from ...llvm.text import Operand
 from ...loop_ir.kernel import Array
 from .cuda_operands import OperandTile
 from .cuda_plain import PlainMultiplier
@@ -135,11 +136,11 @@ class ProductEmitter(ResultEmitter):
                 self._put(self._fetch(s * depth), s * self.stage_bytes)
             self._commit()
         values = self.zeros()
-        values += [Carried(s * self.stage_bytes, True, "i32") for s in (0, ahead)]
+        values += [Operand(constant("i32", s * self.stage_bytes), True) for s in (0, ahead)]
         early = sum(len(side.parts) for side in self.fetched) <= IN_REGISTERS
 
         def turn(k0: Value, carried: Values) -> Values:
-            *sums, now, free = (c.text for c in carried)
+            *sums, now, free = (c.value for c in carried)
             after = k0 + ahead * depth
             fetched = self._fetch(self._least_k(after)) if early else None
             if self.asynchronous:
@@ -152,9 +153,9 @@ class ProductEmitter(ResultEmitter):
             sums = self.multiplier.multiply(now, sums)
             self._put(fetched or self._fetch(self._least_k(after)), free)
             new = [*sums, self._next(now), self._next(free)]
-            return [c._replace(text=t) for c, t in zip(carried, new, strict=True)]
+            return [c._replace(value=t) for c, t in zip(carried, new, strict=True)]
 
-        return [c.text for c in self.loops.loop(0, self.end, depth, values, turn)[:count]]
+        return [c.value for c in self.loops.loop(0, self.end, depth, values, turn)[:count]]
 
     def _commit(self) -> None:
         if self.asynchronous:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ....ir.record import record
 from ...cuda import program as device
-from ...cuda.program import Gemm, Matrix
+from ...cuda.program import BlasMatrix, Gemm
 from ...cuda.target import CudaTarget
 from ...loop_ir.kernel import Array
 from ...loop_ir.steps import Matmul, Tiled
@@ -126,10 +126,12 @@ def library_steps(builder: ProgramBuilder, step: LibraryProduct) -> list[device.
 
 def _matrix(
     builder: ProgramBuilder, array: Array, dtype: str, offset: int, side: tuple[bool, int, int]
-) -> Matrix:
+) -> BlasMatrix:
     turned, ld, stride = side
     at = offset * array.dtype.itemsize
-    return Matrix(builder.ref(array, at), dtype, turned, ld, stride, builder.alignment(array, at))
+    return BlasMatrix(
+        builder.ref(array, at), dtype, turned, ld, stride, builder.alignment(array, at)
+    )
 
 
 def _report(step: LibraryProduct, shape: tuple[int, int, int, int]) -> KernelReport:

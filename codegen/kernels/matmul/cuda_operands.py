@@ -11,11 +11,10 @@ of every tile. What does not change from tile to tile is computed once, before t
 from __future__ import annotations
 
 import math
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...cuda.emitter import Word
-from ...llvm.builder import Value
+from ...llvm.builder import Condition, Value, zeros
 from ...llvm.instructions import SCALAR_TYPES, constant
 from ...loop_ir.index import Index, Var, depends_on, variables
 from ...schedule.survey import indices_of
@@ -71,7 +70,7 @@ class OperandTile:
 
     # This thread's part of a tile.
 
-    def stand(self, batch: Word, first: Value) -> None:
+    def stand(self, batch: Word, first: Word) -> None:
         """Find this thread's part of the copies; `first`: the tile's first row."""
         e, threads = self.e, self.e.tile.threads
         per_line = self.line_bytes // self.item // self.width
@@ -92,18 +91,18 @@ class OperandTile:
             lines, ahead = divmod(c * threads, per_line)
             ahead *= self.width
             rows, ks = (lines, ahead) if self.along_k else (ahead, lines)
-            mine = inside = ""
+            mine: Condition | None = None
             if (c + 1) * threads > self.units:
-                mine = inside = e.b.thread().ult(self.units - c * threads)
+                mine = e.b.thread().ult(self.units - c * threads)
+            inside = mine
             if self.rows % self.size:
-                there = at_row + rows
-                inside = self._both(inside, there < self.rows)
+                inside = e.b.both(inside, at_row + rows < self.rows)
             shared = self._in_stage(line, lines, chunk, ahead // self.chunk, within)
             at = self._positions(at_row, rows, ks, mine, first)
             self.parts.append(self._part(_Part(mine, inside, ks, shared, at)))
 
     def _positions(
-        self, at_row: Value, rows: int, ks: int, mine: Word, first: Value
+        self, at_row: Word, rows: int, ks: int, mine: Condition | None, first: Word
     ) -> dict[Var, Index]:
         """A part's row and position in the sum: `step` is that of the tile, `lane` runs over units.
 
@@ -113,7 +112,7 @@ class OperandTile:
         s, e, w = self.source, self.e, self.width
         row, k = Var("row", s.row.extent), Var("k", s.k.extent)
         column = e.b.widened(self.k)
-        if s.value is not None and mine:
+        if s.value is not None and mine is not None:
             if self.along_k:
                 own = self._plus(at_row, rows)
                 at_row, rows = e.b.select(mine, own, first), 0
@@ -130,17 +129,14 @@ class OperandTile:
         e.indices.positions[row], e.indices.positions[k] = self._units(at_row), column
         return {s.row: _var(row, w) + (lane + rows), s.k: _var(self.step) + (_var(k) + ks)}
 
-    def _units(self, at: Value) -> Value:
+    def _units(self, at: Word) -> Word:
         """A multiple of the width, counted in units."""
         if self.width == 1:
             return at
         return at >> self.width.bit_length() - 1
 
-    def _plus(self, at: Value, count: int) -> Value:
+    def _plus(self, at: Word, count: int) -> Word:
         return at + count if count else at
-
-    def _both(self, first: Word, second: Value) -> Value:
-        return first & second if first else second
 
     def _part(self, part: _Part) -> _Part:
         """A part with all that can be said of it before the first tile."""
@@ -173,7 +169,7 @@ class OperandTile:
                 self._text_of_fixed(index)
             return part._replace(guarded=True)
         e.exprs.forget()
-        return part._replace(inside=self._both(part.inside, e.exprs.operand(s.guard).text))
+        return part._replace(inside=e.b.both(part.inside, e.exprs.operand(s.guard).value))
 
     def _text_of_fixed(self, index: Index) -> None:
         """Compute before the first tile what does not change in a sum."""
@@ -187,36 +183,34 @@ class OperandTile:
 
     # From memory to shared memory.
 
-    def _stand_at(self, k0: Value) -> None:
+    def _stand_at(self, k0: Word) -> None:
         self.e.indices.positions[self.step] = self._units(k0) if self.along_k else k0
 
-    def _within(self, part: _Part, k0: Value) -> Word:
-        """Whether a part's columns are before the end of the sum ("": surely)."""
+    def _within(self, part: _Part, k0: Word) -> Condition | None:
+        """Whether a part's columns are before the end of the sum (None: surely)."""
         e = self.e
         if not e.uneven:
-            return ""
+            return None
         return e.indices.as_index(k0) + (e.b.widened(self.k) + part.k) < e.end
 
-    def _source(self, part: _Part, k0: Value) -> tuple[Value, Value]:
-        """Where a part of the columns from k0 on begins, and whether it is inside ("": surely)."""
+    def _source(self, part: _Part, k0: Word) -> tuple[Value, Condition | None]:
+        """Where a part of the columns from k0 on begins, and whether it is inside (None: surely)."""
         e, s = self.e, self.source
         assert s.array is not None
         self._stand_at(k0)
-        here = part.inside
-        within = self._within(part, k0)
-        if within:
-            here = self._both(here, within)
+        here = e.b.both(part.inside, self._within(part, k0))
         if part.guarded:
             assert s.guard is not None
             e.indices.env.update(part.at)
             e.exprs.forget()
-            here = self._both(here, e.exprs.operand(s.guard).text)
+            here = e.b.both(here, e.exprs.operand(s.guard).value)
         source = part.source
+        assert source is not None, "`_part` has found it"
         if part.moving.terms:
             source = e.b.element_at(s.dtype, source, e.indices.value(part.moving))
         if part.offset:
             source = e.b.element_at(s.dtype, source, part.offset)
-        if here:
+        if here is not None:
             source = e.b.select(here, source, e.b.pointers[s.array])
         return source, here
 
@@ -229,12 +223,12 @@ class OperandTile:
             source, here = self._source(part, k0)
             target = self._address(part.shared, stage)
             operands = [target, source]
-            if here:
+            if here is not None:
                 operands.append(e.b.select(here, e.b.literal("i32", nbytes), 0))
-            with e.b.when(part.mine) if part.mine else nullcontext():
-                e.b.nvvm(f"{name}.s" if here else name, *operands)
+            with e.b.where(part.mine):
+                e.b.nvvm(f"{name}.s" if here is not None else name, *operands)
 
-    def fetch(self, k0: Value) -> list[Value]:
+    def fetch(self, k0: Word) -> list[Value]:
         """This thread's elements of the columns from k0 on, in registers; zeros beyond the ends."""
         e = self.e
         values = []
@@ -244,12 +238,12 @@ class OperandTile:
             else:
                 source, here = self._source(part, k0)
                 value = e.b.load(self.unit, source, align=self.width * self.item)
-            if here:
+            if here is not None:
                 value = self.e.b.select(here, value, self.zero)
             values.append(value)
         return values
 
-    def _computed(self, part: _Part, k0: Value) -> Value:
+    def _computed(self, part: _Part, k0: Word) -> Value:
         """A unit of what is computed; beyond the end of the sum its last one."""
         e, s = self.e, self.source
         assert s.value is not None
@@ -275,21 +269,21 @@ class OperandTile:
         return self.element if self.width == 1 else f"<{self.width} x {self.element}>"
 
     @property
-    def zero(self) -> Word:
-        return constant(0, self.source.dtype, 1) if self.width == 1 else "zeroinitializer"
+    def zero(self) -> Value:
+        return constant(0, self.source.dtype, 1) if self.width == 1 else zeros(self.unit)
 
-    def put(self, values: list[Value], stage: Value) -> None:
+    def put(self, values: list[Value], stage: Word) -> None:
         """Store what `fetch` has found in a stage of shared memory."""
         e = self.e
         for part, value in zip(self.parts, values, strict=True):
             address = self._address(part.shared, stage)
-            with e.b.when(part.mine) if part.mine else nullcontext():
+            with e.b.where(part.mine):
                 e.b.store(value, address, align=self.width * self.item)
 
     # In shared memory. Rows, columns and chunks are the sum of a text and a number; numbers have no
     # bit in common with what the texts of chunks may be.
 
-    def _key(self, line: Value) -> Word:
+    def _key(self, line: Word) -> Word:
         """Lines that are read at a time have different keys, or lie in different banks."""
         if self.keys < 2:
             return 0
@@ -297,7 +291,7 @@ class OperandTile:
         text = text % self.keys
         return text * self.together if self.together > 1 else text
 
-    def _in_stage(self, line: Word, lines: int, chunk: Value, chunks: int, within: Word) -> Value:
+    def _in_stage(self, line: Word, lines: int, chunk: Word, chunks: int, within: Word) -> Word:
         """The byte at which something begins: in line + lines, chunk + chunks of it."""
         period = self.keys * self.spread
         whole = line + lines if lines % period else line
@@ -308,16 +302,16 @@ class OperandTile:
         at = at + chunk * CHUNK
         return at + (self.start + lines * self.line_bytes)
 
-    def _address(self, at: Value, stage: Value) -> Value:
+    def _address(self, at: Word, stage: Word) -> Value:
         e = self.e
         whole = at + stage
         return e.b.offset(e.buffer, whole)
 
-    def chunk_at(self, stage: Value, line: Value, lines: int, chunk: Word, chunks: int) -> Value:
+    def chunk_at(self, stage: Word, line: Word, lines: int, chunk: Word, chunks: int) -> Value:
         """The address of a whole chunk."""
         return self._address(self._in_stage(line, lines, chunk, chunks, 0), stage)
 
-    def element_at(self, stage: Value, row: Value, rows: int, k: Word, ks: int) -> Value:
+    def element_at(self, stage: Word, row: Word, rows: int, k: Word, ks: int) -> Value:
         """The address of the element in row + rows and column k + ks; the numbers are whole chunks."""
         line, lines, along, whole = (row, rows, k, ks) if self.along_k else (k, ks, row, rows)
         assert whole % self.chunk == 0, "numbers along a line are multiples of a chunk"
@@ -337,19 +331,19 @@ class OperandTile:
 
 
 class _Part(NamedTuple):
-    """A unit of a thread: whether the thread has it at all ("": surely), whether its row is inside the
+    """A unit of a thread: whether the thread has it at all (None: surely), whether its row is inside the
     operand, its column as seen from the thread's first, its offset in a stage, and its row and column.
 
     Of copies also: the part of their offset in memory that stays as it is, the part that moves from tile
     to tile, and a number; whether a guard must be asked each time.
     """
 
-    mine: Word
-    inside: Word
+    mine: Condition | None
+    inside: Condition | None
     k: int
-    shared: Value
+    shared: Word
     at: dict[Var, Index]
-    source: Word = ""
+    source: Value | None = None
     moving: Index = Index()
     offset: int = 0
     guarded: bool = False

@@ -38,7 +38,7 @@ class TensorMultiplier:
         """Whether `ldmatrix` reads an operand."""
         return side.item == 2 or (side.item == 4 and side.along_k)
 
-    def multiply(self, stage: Value, sums: list[Value]) -> list[Value]:
+    def multiply(self, stage: Word, sums: list[Value]) -> list[Value]:
         sums, atom = list(sums), self.atom
         name = f"llvm.nvvm.{atom.name}"
         for step in range(self.e.tile.depth // atom.k):
@@ -58,7 +58,7 @@ class TensorMultiplier:
         bits = bits & mask if mask < 31 >> shift else bits
         return bits * scale if scale > 1 else bits
 
-    def _sum(self, *texts: Word) -> Value:
+    def _sum(self, *texts: Word) -> Word:
         total = texts[0]
         for text in texts[1:]:
             total = total + text
@@ -66,7 +66,7 @@ class TensorMultiplier:
 
     # Operands.
 
-    def _rows(self, stage: Value, i: int, step: int) -> list[Word]:
+    def _rows(self, stage: Word, i: int, step: int) -> list[Value]:
         """This thread's part of a's rows of small matrix i."""
         side, atom = self.e.left, self.atom
         if not self._by_matrices(side):
@@ -76,7 +76,8 @@ class TensorMultiplier:
                 for r, k in offsets
             ]
         if side.along_k:
-            line, chunk = self._sum(self.e.warp_m, self._lane(0, 15)), self._lane(4, 1)
+            line: Word = self._sum(self.e.warp_m, self._lane(0, 15))
+            chunk: Word = self._lane(4, 1)
             address = side.chunk_at(stage, line, 16 * i, chunk, 2 * step)
         else:
             line = self._sum(self._lane(0, 7), self._lane(4, 1, 8))
@@ -84,7 +85,7 @@ class TensorMultiplier:
             address = side.chunk_at(stage, line, 16 * step, chunk, 2 * i)
         return [self._converted(x) for x in self._matrices(address, not side.along_k)]
 
-    def _columns(self, stage: Value, step: int) -> list[list[Word]]:
+    def _columns(self, stage: Word, step: int) -> list[list[Value]]:
         """This thread's part of b's columns, of each small matrix."""
         side, atom = self.e.right, self.atom
         if not self._by_matrices(side):
@@ -127,7 +128,7 @@ class TensorMultiplier:
     def _rounded(self, number: Value) -> Value:
         return self.e.b.nvvm("llvm.nvvm.f2tf32.rna", number)
 
-    def _element(self, side: OperandTile, stage: Value, warp: Value, row: int, k: int) -> str:
+    def _element(self, side: OperandTile, stage: Word, warp: Value, row: int, k: int) -> Value:
         first = self._sum(warp, self._lane(2, 7))
         address = side.element_at(stage, first, row, self._lane(0, 3), k)
         (value,) = side.load(address, 1)

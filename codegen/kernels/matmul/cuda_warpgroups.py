@@ -24,8 +24,9 @@ from ....ir.types import F32
 from ...cuda.emitter import Word
 from ...cuda.program import Ref, TensorMap
 from ...cuda.target import CudaTarget
-from ...llvm.builder import Value
-from ...llvm.loops import Carried, Values
+from ...llvm.builder import Value, constant
+from ...llvm.loops import Values
+from ...llvm.text import Operand
 from ...loop_ir.kernel import Array
 from ...loop_ir.steps import Matmul
 from .cuda_boxes import Boxed, boxed
@@ -168,7 +169,7 @@ class WarpgroupEmitter(ResultEmitter):
     # Rings: the stage's number and the parity of its round.
 
     def _ring(self) -> Values:
-        return [Carried(0, True, "i32"), Carried(0, True, "i32")]
+        return [Operand(constant("i32", 0), True)] * 2
 
     def _next(self, stage: Value, parity: Value) -> tuple[Value, Value]:
         after = stage + 1
@@ -202,7 +203,7 @@ class WarpgroupEmitter(ResultEmitter):
         """Begin the copies of one tile's operands."""
 
         def turn(k0: Value, carried: Values) -> Values:
-            stage, parity = (c.text for c in carried)
+            stage, parity = (c.value for c in carried)
             self._wait_for(self.empty, stage, parity ^ 1)
             full = self._mbarrier(self.full, stage)
             announce = "llvm.nvvm.mbarrier.arrive.expect.tx.scope.cta.space.cta"
@@ -215,11 +216,11 @@ class WarpgroupEmitter(ResultEmitter):
             for number, first in enumerate((self.m0, self.n0)):
                 self._copy(number, full, base, first, k)
             new = self._next(stage, parity)
-            return [c._replace(text=t) for c, t in zip(carried, new, strict=True)]
+            return [c._replace(value=t) for c, t in zip(carried, new, strict=True)]
 
         return self.loops.loop(0, self.end, self.tile.depth, ring, turn)
 
-    def _copy(self, number: int, full: Word, base: Value, first: Value, first_k: Value) -> None:
+    def _copy(self, number: int, full: Word, base: Value, first: Word, first_k: Value) -> None:
         """Copy the boxes of one operand: rows from `first` on, the sum's positions from `first_k` on."""
         side = self.sides[number]
         row, k = self.b.narrowed(first), self.b.narrowed(first_k)
@@ -233,7 +234,7 @@ class WarpgroupEmitter(ResultEmitter):
                 point.append(self.b.narrowed(self.batch))
             name = f"llvm.nvvm.cp.async.bulk.tensor.g2s.tile.{len(point)}d"
             hints = (0, 0, 0, 0, 0)
-            self.b.nvvm(name, target, full, f"%map{number}", *point, *hints)
+            self.b.nvvm(name, target, full, self.b.tensor_map(number), *point, *hints)
 
     # The consumers.
 
@@ -270,7 +271,7 @@ class WarpgroupEmitter(ResultEmitter):
         return start.zext("i64") | side.descriptor
 
     def zeros(self) -> Values:
-        return [Carried("0x0000000000000000", True, "float")] * self.accumulators
+        return [Operand(self.b.scalar(0, F32), True)] * self.accumulators
 
     def _sum(self, ring: Values) -> tuple[list[Value], Values]:
         """The sums of one tile, and where the ring is then. The products of one step are under way
@@ -278,20 +279,20 @@ class WarpgroupEmitter(ResultEmitter):
         count = self.accumulators
 
         def turn(k0: Value, carried: Values) -> Values:
-            *sums, stage, parity, before = (c.text for c in carried)
+            *sums, stage, parity, before = (c.value for c in carried)
             self._wait_for(self.full, stage, parity)
             sums = self._wait_until(1, self._multiply(stage, sums))
             started = before >= 0
             with self.b.when(started & self.first_lane):
                 self._release(before)
             new = [*sums, *self._next(stage, parity), stage]
-            return [c._replace(text=t) for c, t in zip(carried, new, strict=True)]
+            return [c._replace(value=t) for c, t in zip(carried, new, strict=True)]
 
-        values = [*self.zeros(), *ring, Carried(-1, True, "i32")]
+        values = [*self.zeros(), *ring, Operand(constant("i32", -1), True)]
         ends = self.loops.loop(0, self.end, self.tile.depth, values, turn)
-        sums = self._wait_until(0, [c.text for c in ends[:count]])
+        sums = self._wait_until(0, [c.value for c in ends[:count]])
         with self.b.when(self.first_lane):
-            self._release(ends[-1].text)
+            self._release(ends[-1].value)
         return sums, ends[count:-1]
 
     def _release(self, stage: Value) -> None:

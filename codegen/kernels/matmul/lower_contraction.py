@@ -32,7 +32,7 @@ MOST_CHUNKS = 4096
 
 
 @record
-class Operand:
+class Side:
     """One side of a contraction: a batch of matrices. `inner` are the dims that are summed over."""
 
     value: Value
@@ -45,7 +45,7 @@ class Operand:
 
 
 @record
-class View:
+class MatrixView:
     """Where a batch of matrices lies: an array, strides of batch, outer and inner, and an offset."""
 
     array: Array
@@ -61,7 +61,7 @@ def _dot(low: Lowering, op: Op) -> None:
     (ac, bc), (ab, bb) = op.attrs["contract"], op.attrs["batch"]
     am = tuple(d for d in range(len(a.shape)) if d not in ac and d not in ab)
     bn = tuple(d for d in range(len(b.shape)) if d not in bc and d not in bb)
-    left, right = Operand(a, ab, am, ac), Operand(b, bb, bn, bc)
+    left, right = Side(a, ab, am, ac), Side(b, bb, bn, bc)
     batch, m, n, k = left.size(ab), left.size(am), right.size(bn), left.size(ac)
     if min(m, n) == 1 or k < 2 or batch * m * n * k <= limits().small_product:
         dot_as_reduction(low, op)
@@ -87,10 +87,10 @@ def _matmul(
     low: Lowering,
     op: Op,
     array: Array,
-    left: Operand,
-    right: Operand,
-    a: View | None,
-    b: View | None,
+    left: Side,
+    right: Side,
+    a: MatrixView | None,
+    b: MatrixView | None,
 ) -> None:
     """Emit the product of two batches of matrices into `array`."""
     batch, k = left.size(left.batch), left.size(left.inner)
@@ -136,14 +136,14 @@ def _near(rows: int, pitch: int, width: int) -> bool:
     return rows * pitch <= limits().near_bytes and rows * width <= WAYS * room
 
 
-def _scattered(a: View, nbytes: int, n: int) -> bool:
+def _scattered(a: MatrixView, nbytes: int, n: int) -> bool:
     """Whether a row of A, of so many bytes, is scattered in memory, and read often enough to matter."""
     return (
         a.inner != 1 and nbytes * abs(a.inner) >= limits().far_bytes and n >= limits().many_columns
     )
 
 
-def packed_rows(low: Lowering, side: Operand) -> View:
+def packed_rows(low: Lowering, side: Side) -> MatrixView:
     """A copy of an operand as matrices [*batch, *outer, *inner] in C order."""
     value = side.value
     order = [*side.batch, *side.outer, *side.inner]
@@ -155,10 +155,10 @@ def packed_rows(low: Lowering, side: Operand) -> View:
     expr = p.at(value, tuple(where[d] for d in range(len(order))))
     low.emit(p, Stage(array, dims, expr, ops=["pack"], loc=value.op.loc if value.op else None))
     k = side.size(side.inner)
-    return View(array, side.size(side.outer) * k, k, 1)
+    return MatrixView(array, side.size(side.outer) * k, k, 1)
 
 
-def _packed_panels(low: Lowering, side: Operand, panel: int) -> View:
+def _packed_panels(low: Lowering, side: Side, panel: int) -> MatrixView:
     """A copy of an operand in panels of `panel` columns, the last one filled up with zeros."""
     value = side.value
     n, k = side.size(side.outer), side.size(side.inner)
@@ -187,15 +187,15 @@ def _packed_panels(low: Lowering, side: Operand, panel: int) -> View:
     at = (of_var(b), of_var(p_), of_var(q), of_var(j))
     loc = value.op.loc if value.op else None
     low.emit(p, Stage(array, (b, q, p_, j), expr, index=at, ops=["pack"], loc=loc))
-    low.packed[key] = View(array, count * k * panel, 1, panel)
+    low.packed[key] = MatrixView(array, count * k * panel, 1, panel)
     return low.packed[key]
 
 
-def _lies_transposed(view: View | None) -> bool:
+def _lies_transposed(view: MatrixView | None) -> bool:
     return view is not None and view.inner == 1 and view.outer != 1
 
 
-def view_of(low: Lowering, side: Operand) -> View | None:
+def view_of(low: Lowering, side: Side) -> MatrixView | None:
     """Where an operand lies, if each group of its dims can be walked as one."""
     strided = strided_view(low, side.value)
     if strided is None:
@@ -209,7 +209,7 @@ def view_of(low: Lowering, side: Operand) -> View | None:
     if None in merged:
         return None
     batch, outer, inner = (s or 0 for s in merged)
-    return View(array, batch, outer, inner, offset)
+    return MatrixView(array, batch, outer, inner, offset)
 
 
 def dot_as_reduction(low: Lowering, op: Op) -> None:

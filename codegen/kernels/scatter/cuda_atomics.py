@@ -6,7 +6,7 @@ That holds for integers, and for the least and largest of floats: where NaN is a
 
 from __future__ import annotations
 
-from ...cuda.emitter import GLOBAL, ThreadBuilder, Word
+from ...cuda.emitter import GLOBAL, ThreadBuilder
 from ...llvm.builder import Value
 from ...llvm.instructions import SCALAR_TYPES
 from ...scalar import DType
@@ -14,10 +14,10 @@ from ...scalar import DType
 _NAN_BITS = {16: 0x7E00, 32: 0x7FC00000, 64: 0x7FF8000000000000}
 
 
-def combine(b: ThreadBuilder, op: str, dtype: DType, address: Value, value: Word) -> None:
+def combine(b: ThreadBuilder, op: str, dtype: DType, address: Value, value: Value) -> None:
     """Set, add to, multiply, min or max the element at an address, in global or shared memory."""
     if op == "set":
-        b.store_elements(dtype, value, address, 1)
+        b.store_elements(dtype, value, address)
     elif op == "add":
         _atomic(b, "fadd" if dtype.kind == "f" else "add", address, value)
     elif op == "multiply":
@@ -28,7 +28,7 @@ def combine(b: ThreadBuilder, op: str, dtype: DType, address: Value, value: Word
         _atomic(b, op if dtype.kind == "i" else f"u{op}", address, value)
 
 
-def _scope(address: Value) -> Word:
+def _scope(address: Value) -> str:
     return f'syncscope("{"device" if address.type == GLOBAL else "block"}")'
 
 

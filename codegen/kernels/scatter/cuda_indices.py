@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ....ir.graph import Op
-from ...cuda.emitter import Word
 from ...loop_ir.index import Index, Var, delinearise
 from ...loop_ir.kernel import Access, Array, Stage
 from ...lowering.pointwise import IndexTuple, Pointwise, checked
@@ -48,7 +47,7 @@ def writes(
     dims: tuple[Var, ...],
     value: Expr,
     at: IndexTuple,
-    combine: Word = "set",
+    combine: str = "set",
     where: Expr | None = None,
 ) -> Stage:
     """A stage that updates the array at positions that it computes, all of them at once."""

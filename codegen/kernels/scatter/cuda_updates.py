@@ -39,7 +39,7 @@ class UpdateEmitter(PointEmitter):
         if stage.where is None:
             self._combine(stage)
             return
-        with self.b.when(self.exprs.operand(stage.where).text):
+        with self.b.when(self.exprs.operand(stage.where).value):
             self._combine(stage)
 
     def _combine(self, stage: Stage) -> None:
@@ -58,7 +58,7 @@ class UpdateEmitter(PointEmitter):
         combine(self.b, stage.op, dtype, self.b.element_at(dtype, base, offset), value)
 
     def _value_of(self, stage: Stage) -> Value:
-        return self.b.typed(self.exprs.operand(stage.value).text, stage.value.dtype, 1)
+        return self.exprs.operand(stage.value).value
 
     # Tables in shared memory.
 
@@ -73,12 +73,11 @@ class UpdateEmitter(PointEmitter):
         self.buffer = self.b.shared(self.entry, size * plan.tables)
         tid = self.b.thread()
         neutral = 0 if self.counting else identity(FOLDS[stage.op], self.entry)
-        empty = self.exprs.operand(const(neutral, self.entry)).text
+        empty = self.exprs.operand(const(neutral, self.entry)).value
 
         def clear(at: Value, values: Values) -> Values:
-            self.b.store_elements(
-                self.entry, empty, self.b.in_shared(self.entry, self.buffer, at), 1
-            )
+            place = self.b.in_shared(self.entry, self.buffer, at)
+            self.b.store_elements(self.entry, empty, place)
             return values
 
         def update(q: Value, values: Values) -> Values:
@@ -143,7 +142,7 @@ class UpdateEmitter(PointEmitter):
 
     def _apply(self, name: str, dtype: DType, x: Value, y: Value) -> Value:
         function, operands = EXPANSIONS[name], [Operand(x, True), Operand(y, True)]
-        return apply(self.exprs, lambda a, b: [function(a, b)], operands, [dtype, dtype])[0].text
+        return apply(self.exprs, lambda a, b: [function(a, b)], operands, [dtype, dtype])[0].value
 
     def _differs(self, text: Value, other: Value) -> Value:
         if self.entry.kind == "f":

@@ -8,7 +8,7 @@ K. Batcher, Sorting networks and their applications (1968).
 
 from __future__ import annotations
 
-from ...llvm.builder import Value, lanes_of, vector_constant
+from ...llvm.builder import Value, lanes_of, poison, vector_constant
 from ...llvm.modules import Function
 
 MOST_REGISTERS = 8
@@ -20,7 +20,7 @@ class _Network:
     def __init__(self, f: Function, keys: list[Value]) -> None:
         self.f, self.keys = f, keys
         self.count, self.lanes = len(keys), lanes_of(keys[0].type)
-        self.poison = Value(keys[0].type, "poison")
+        self.poison = poison(keys[0].type)
 
     def extremes(self, x: Value, y: Value) -> tuple[Value, Value]:
         low = self.f.intrinsic("umin", x.type, x, y)

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from ...limits import limits
-from ...llvm.builder import Value, bits_of, vector
+from ...llvm.builder import Value, bits_of, poison, vector
 from ...llvm.modules import Function
 from .cpu_network import block_function
 from .cpu_row_parts import Fields, part, run_parts, sort_row
@@ -75,7 +75,7 @@ def _median(name: str, keys: _Keys) -> Function:
 
     def turned(x: Value, by: int) -> Value:
         order = [(i + by) % keys.lanes for i in range(keys.lanes)]
-        return f.shuffle(x, Value(x.type, "poison"), order)
+        return f.shuffle(x, poison(x.type), order)
 
     last = f.n - keys.lanes
     middle = last >> 1

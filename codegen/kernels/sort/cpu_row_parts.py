@@ -25,10 +25,10 @@ class Fields:
     def __init__(self, **types: str) -> None:
         self.types = types
 
-    def allocate(self, f: Function) -> Context:
+    def allocate(self, f: Function) -> StoredFields:
         memory = f.alloca(f"[{len(self.types)} x i64]", align=8)
         addresses = {name: f.offset(memory, k, "i64") for k, name in enumerate(self.types)}
-        return Context(f, memory, self.types, addresses)
+        return StoredFields(f, memory, self.types, addresses)
 
     def load(self, f: Function) -> SimpleNamespace:
         """All of them, in a function made by `part`."""
@@ -38,7 +38,7 @@ class Fields:
         return SimpleNamespace(**{name: f.load(type, address) for name, type, address in addresses})
 
 
-class Context:
+class StoredFields:
     """Fields in memory on the stack, which the caller of a parallel loop fills in."""
 
     def __init__(
@@ -60,7 +60,7 @@ def part(name: str) -> Function:
 
 
 def run_parts(
-    f: Function, each: Function, context: Context, n: Value | Number, grain: int = 1
+    f: Function, each: Function, context: StoredFields, n: Value | Number, grain: int = 1
 ) -> None:
     """Let threads do the parts 0 <= i < n of a loop, `grain` at a time, by the function `each`."""
     f.call("void", "jitney_parallel_for", each.address, context.memory, n, grain)

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 
 from ...limits import limits
-from ...llvm.builder import Loop, Value, vector_constant
+from ...llvm.builder import OpenLoop, Value, vector_constant
 from ...llvm.modules import Function
 from ...loop_ir.steps import TrueIndices
 from ...schedule.sort_blocks import MOST_BLOCKS
@@ -36,7 +36,7 @@ _ROW = Fields(mask="ptr", target="ptr", starts="ptr", length="i64", **{"class": 
 @contextmanager
 def _words(
     f: Function, row: SimpleNamespace, start: Value, stop: Value, **carried: Value | int
-) -> Iterator[tuple[Loop, Value]]:
+) -> Iterator[tuple[OpenLoop, Value]]:
     """Walk the words of a block: each has a bit for each of the 64 truths from `loop.i` on, or for those
     left. What is carried follows `loop.i`."""
     wanted = getattr(row, "class").trunc("i8")

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from ...cuda.emitter import Word
 from ...cuda.warps import EVERYBODY, WARP
-from ...llvm.builder import Value, constant
+from ...llvm.builder import Value
 from ...schedule.sort_blocks import U32
 from .cuda_elements import Element, ElementEmitter
 
@@ -34,7 +34,7 @@ class LookBackEmitter(ElementEmitter):
         self.put_word(mine, 0, self.add(self.ticket, 1, "device"))
 
     def before(
-        self, here: Value, first: Value, start: Word, total: Word, then: Callable[[Value], None]
+        self, here: Word, first: Value, start: Word, total: Word, then: Callable[[Word], None]
     ) -> None:
         """Do something with how many elements come before those that the word `here` of the table
         counts, which are `total`. In the `first` tile of a row there are `start`."""
@@ -47,12 +47,12 @@ class LookBackEmitter(ElementEmitter):
             self._show(here, COMPLETE, before + total)
             then(before)
 
-    def _show(self, here: Value, state: int, count: Value) -> None:
+    def _show(self, here: Word, state: int, count: Word) -> None:
         """Let the tiles that follow see a count."""
         text = count | state
         self.store_word(text, self.in_table(self.shown, here), atomic=True)
 
-    def _look_back(self, here: Value) -> Value:
+    def _look_back(self, here: Word) -> Value:
         """How many elements of the row come before those that the word `here` of the table counts."""
         ty = self.b.index_type
         look, done = self.b.later("look"), self.b.later("known")
@@ -72,7 +72,7 @@ class LookBackEmitter(ElementEmitter):
         self.b.at(done)
         return total
 
-    def lane_scan(self, own: Word) -> Value:
+    def lane_scan(self, own: Word) -> Word:
         """The running sum over the lanes of a warp."""
         for k in range(WARP.bit_length() - 1):
             name = "llvm.nvvm.shfl.sync.up.i32p"
@@ -117,8 +117,12 @@ class LookBackEmitter(ElementEmitter):
             return self.b.load_atomic("i32", address, 'syncscope("device") monotonic')
         return self.b.load("i32", address, align=4)
 
+    def word32(self, word: Word) -> Value:
+        """A word as a value, which may be a number."""
+        return word if isinstance(word, Value) else self.b.literal("i32", word)
+
     def store_word(self, word: Word | int, address: Value, atomic: bool = False) -> None:
-        value = word if isinstance(word, Value) else constant("i32", word)
+        value = self.word32(word)
         if atomic:
             self.b.store_atomic(value, address, 'syncscope("device") monotonic')
         else:
@@ -126,5 +130,5 @@ class LookBackEmitter(ElementEmitter):
 
     def add(self, address: Value, word: Value | int, scope: str) -> Value:
         """Add atomically; what was there before."""
-        value = word if isinstance(word, Value) else constant("i32", word)
+        value = self.word32(word)
         return self.b.update_atomic("add", address, value, f'syncscope("{scope}") monotonic')

@@ -179,13 +179,14 @@ class RadixEmitter(LookBackEmitter):
 
     def _peers(self, digit: Value) -> Word:
         """The lanes that have the same digit."""
-        peers = ""
+        peers: Value | None = None
         for k in range(max(self.cut.bits)):
             on = (digit & 1 << k).ne(0)
             ballot = self.b.nvvm("llvm.nvvm.vote.ballot.sync", EVERYBODY, on, fresh=True)
             flip = self.b.select(on, self.b.literal("i32", 0), -1)
             same = ballot ^ flip
-            peers = peers & same if peers else same
+            peers = same if peers is None else peers & same
+        assert peers is not None, "a digit has bits"
         return peers
 
     def _learn(self, tile: Value, row: Value) -> None:
@@ -228,7 +229,7 @@ class RadixEmitter(LookBackEmitter):
             self.store_word(0, self.in_table(self.coming, here))
             first = self.part.eq(0)
 
-            def keep(before: Value) -> None:
+            def keep(before: Word) -> None:
                 self.put_word(self.offsets, value, before - start)
 
             self.before(here, first, base, total, keep)

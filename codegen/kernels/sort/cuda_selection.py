@@ -16,7 +16,7 @@ from collections.abc import MutableMapping
 from ...cuda.emitter import GLOBAL, Word, fits_32_bits
 from ...cuda.target import CudaTarget
 from ...cuda.warps import EVERYBODY, WARP
-from ...llvm.builder import Value
+from ...llvm.builder import Condition, Value
 from ...llvm.loops import Values
 from ...schedule.sort_blocks import U32
 from .cuda_elements import Element
@@ -67,7 +67,7 @@ class SelectEmitter(LookBackEmitter):
         step = self.step
         block = self.b.block_number()
         row = block // blocks
-        part = self.b.narrowed(block % blocks)
+        part = self.word32(self.b.narrowed(block % blocks))
         tables = [self.b.shared(U32, BINS) for _ in step.ends]
         for table in tables:
             for k in range(OWN):
@@ -104,9 +104,9 @@ class SelectEmitter(LookBackEmitter):
     def settle(self) -> None:
         """Note what all digits have come to; a block for each row."""
         for e in range(len(self.step.ends)):
-            self._state(len(self.step.cuts) - 1, self.b.block_number(), e, "true")
+            self._state(len(self.step.cuts) - 1, self.b.block_number(), e, True)
 
-    def _state(self, digit: int, row: Value, e: int, notes: Word) -> tuple[Word, Word, Word]:
+    def _state(self, digit: int, row: Word, e: int, notes: Condition) -> tuple[Value, Value, Value]:
         """What is known before a digit is looked at: the digits before it, the rank that is looked for
         among the elements that have them, and how many these are. Where it `notes`, the block writes
         that down."""
@@ -125,11 +125,11 @@ class SelectEmitter(LookBackEmitter):
         if digit > 1:
             wide = prefix << bits | wide
         one = self.tid.eq(0)
-        with self.b.when(one & notes if notes != "true" else one):
+        with self.b.when(one & notes if notes is not True else one):
             self._note_down(digit, row, e, (wide, rank, count))
         return wide, rank, count
 
-    def _value_at(self, digit: int, row: Value, e: int, rank: Word) -> tuple[Value, Value, Value]:
+    def _value_at(self, digit: int, row: Word, e: int, rank: Word) -> tuple[Value, Value, Value]:
         """The value that a digit has at a rank of the sorted elements, the rank among those that have
         it too, and how many these are."""
         own = self.tid * OWN
@@ -145,15 +145,16 @@ class SelectEmitter(LookBackEmitter):
         before, _ = self._around(0)
         start = before + (ends - total)
         after = start + total
-        here = rank.uge(start)
-        with self.b.when(here & rank.ult(after)):
+        wanted = self.word32(rank)
+        here = wanted.uge(start)
+        with self.b.when(here & wanted.ult(after)):
             words = [own, start, counts[0]]
             for k, count in enumerate(counts[1:], 1):
                 start = start + counts[k - 1]
-                on = rank.uge(start)
+                on = wanted.uge(start)
                 new = (own + k, start, count)
                 words = [self.b.select(on, a, b) for a, b in zip(new, words, strict=True)]
-            words[1] = rank - words[1]
+            words[1] = wanted - words[1]
             for k, text in enumerate(words):
                 self.put_word(self.answer, k, text)
         self.b.barrier()
@@ -205,7 +206,7 @@ class SelectEmitter(LookBackEmitter):
                 rank = self.b.select(on, own, rank)
                 many = self.b.nvvm("llvm.ctpop.i32", votes)
                 counts[k] = counts[k] + many
-            ranks.append(rank)
+            ranks.append(self.word32(rank))
         offsets = self._learn(tile, part, counts)
         width = step.stop - step.start
         start = self.times(self.b.widened(row), width)
@@ -235,7 +236,7 @@ class SelectEmitter(LookBackEmitter):
             elements.append((inside, self.fetch(inside, position)))
         return elements
 
-    def _kinds(self, states: list[tuple[Value, Value, Value]]) -> tuple[list[Word], list[Word]]:
+    def _kinds(self, states: list[tuple[Value, Value, Value]]) -> tuple[list[str], list[Word]]:
         """What elements may be, and where those of a kind begin in the target: the first of those at
         the lower end, and the last of those at the upper end, may lie outside."""
         step = self.step
@@ -256,16 +257,16 @@ class SelectEmitter(LookBackEmitter):
         return kinds, bases
 
     def _conditions(
-        self, kinds: list[Value], states: list[tuple[Value, Value, Value]], item: Element
+        self, kinds: list[str], states: list[tuple[Value, Value, Value]], item: Element
     ) -> list[Value]:
         """Whether an element is of each of the kinds; of one at the most."""
         key, last = self.wide(item), self.step.cuts[-1]
         if last:
             key = key >> last
-        low = states[0][0] if "low" in kinds else ""
-        high = states[-1][0] if "high" in kinds else ""
-        above = key.ugt(low) if low else "true"
-        under = key.ult(high) if high else self.b.literal("i1", "true")
+        low, high = states[0][0], states[-1][0]
+        always = self.b.literal("i1", True)
+        above = key.ugt(low) if "low" in kinds else always
+        under = key.ult(high) if "high" in kinds else always
         classes = []
         for kind in kinds:
             if kind == "low":
@@ -297,20 +298,20 @@ class SelectEmitter(LookBackEmitter):
 
     # Words.
 
-    def _end(self, row: Value, e: int, each: int) -> Value:
+    def _end(self, row: Word, e: int, each: int) -> Word:
         """The first of a row's words that belong to an end, `each` of them to each."""
         whole = self.times(row, len(self.step.ends) * each)
         return whole + e * each if e else whole
 
-    def _bin(self, digit: int, row: Value, e: int, value: Value) -> Value:
+    def _bin(self, digit: int, row: Word, e: int, value: Value) -> Value:
         at = self._end(row, e, BINS) + self.step.tables(digit)
         return self.in_table(self.counts, at + self.b.widened(value))
 
-    def _words(self, digit: int, row: Value, e: int) -> list[Value]:
+    def _words(self, digit: int, row: Word, e: int) -> list[Value]:
         at = self._end(row, e, STATE) + self.step.states(digit)
         return [self.in_table(self.counts, at + k) for k in range(STATE)]
 
-    def _note_down(self, digit: int, row: Value, e: int, state: tuple[Value, Value, Value]) -> None:
+    def _note_down(self, digit: int, row: Word, e: int, state: tuple[Value, Value, Value]) -> None:
         prefix, rank, count = state
         high: Word = 0
         if self.word_type == "i64":
@@ -320,7 +321,7 @@ class SelectEmitter(LookBackEmitter):
         for address, text in zip(self._words(digit, row, e), texts, strict=True):
             self.store_word(text, address)
 
-    def _noted(self, digit: int, row: Value, e: int) -> tuple[Value, Value, Value]:
+    def _noted(self, digit: int, row: Word, e: int) -> tuple[Value, Value, Value]:
         prefix, high, rank, count = (
             self.load_word(address) for address in self._words(digit, row, e)
         )

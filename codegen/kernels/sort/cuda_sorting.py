@@ -16,8 +16,9 @@ from typing import NamedTuple
 
 from ...cuda.emitter import Word, fits_32_bits
 from ...cuda.target import CudaTarget
-from ...llvm.builder import Value
-from ...llvm.loops import Carried, Values
+from ...llvm.builder import Condition, Value
+from ...llvm.loops import Values
+from ...llvm.text import Operand
 from ...loop_ir.kernel import Array
 from ...loop_ir.steps import Sort
 from .cuda_elements import Element, ElementEmitter
@@ -132,8 +133,8 @@ class SortEmitter(ElementEmitter):
         into = start & mask
         first = start - into
         second = first + self.run_length
-        m = self._clamped(plan.n, first)
-        k = self._clamped(plan.n, second)
+        m: Word = self._clamped(plan.n, first)
+        k: Word = self._clamped(plan.n, second)
         until = self.smaller(into + plan.tile, m + k)
         base = self.times(row, plan.n)
         a, b = (base + x for x in (first, second))
@@ -169,23 +170,22 @@ class SortEmitter(ElementEmitter):
         threads = self.layout.threads
         return [self.tid + k * threads for k in range(ITEMS)]
 
-    def _part(self) -> tuple[Value, Value]:
+    def _part(self) -> tuple[Word, Word]:
         """The row, and the first position in it, of this block's tile."""
         block = self.b.block_number()
         row = block // self.layout.parts
         return row, self.times(block % self.layout.parts, self.layout.tile)
 
-    def _position_in_rows(self, first: Value, local: Value) -> tuple[Value, Value]:
+    def _position_in_rows(self, first: Word, local: Value) -> tuple[Condition, Word]:
         """Whether a position in a tile of short rows is an element, and which."""
         plan = self.layout
         at = local & plan.width - 1
-        row = local >> plan.width.bit_length() - 1
-        row = first + self.b.widened(row)
+        row = first + self.b.widened(local >> plan.width.bit_length() - 1)
         short, inside = at < plan.n, row < plan.rows
         position = self.times(row, plan.n) + self.b.widened(at)
         return short & inside, position
 
-    def _position_in_row(self, row: Value, start: Value, local: Value) -> tuple[Value, Value]:
+    def _position_in_row(self, row: Word, start: Word, local: Value) -> tuple[Condition, Word]:
         plan = self.layout
         at = start + self.b.widened(local)
         inside = at < plan.n
@@ -196,11 +196,11 @@ class SortEmitter(ElementEmitter):
     def _split(
         self,
         total: Value,
-        m: Value,
-        k: Value,
+        m: Word,
+        k: Word,
         bits: int | Value,
         first: Word,
-        second: Value,
+        second: Word,
         read: Reader,
     ) -> Value:
         """How many of the first `total` merged elements are of the first run.
@@ -208,14 +208,13 @@ class SortEmitter(ElementEmitter):
         The runs begin at the positions `first` and `second` of what `read` reads, and have m and k
         elements. Positions are i32, or indices where `bits`, the length of the answer, is a parameter.
         """
-        ty = self.b.index_type if isinstance(bits, Value) else "i32"
         least = total - k
         low = self.b.select(least > 0, least, 0)
-        ends: Values = [Carried(t, True, ty) for t in (low, self.smaller(total, m))]
+        ends: Values = [Operand(t, True) for t in (low, self.smaller(total, m))]
         last = second + (total - 1)
 
         def halve(_: Value, values: Values) -> Values:
-            low, high = (v.text for v in values)
+            low, high = (v.value for v in values)
             on = low < high
             middle = low + high >> 1
             mine, other = first + middle, last - middle
@@ -225,12 +224,12 @@ class SortEmitter(ElementEmitter):
             down, up = (on & c for c in (less, ~less))
             low = self.b.select(up, middle + 1, low)
             high = self.b.select(down, middle, high)
-            return [Carried(low, True, ty), Carried(high, True, ty)]
+            return [Operand(low, True), Operand(high, True)]
 
-        return self.loops.loop(0, bits, 1, ends, halve)[0].text
+        return self.loops.loop(0, bits, 1, ends, halve)[0].value
 
     def _merged(
-        self, out: Value, split: Value, first: Word, m: Value, second: Value, k: Value
+        self, out: Value, split: Value, first: Word, m: Word, second: Word, k: Word
     ) -> list[Element]:
         """ITEMS elements from position `out` on of two runs in shared memory, m and k long."""
         i = first + split
@@ -269,10 +268,10 @@ class SortEmitter(ElementEmitter):
         return self.key(x).ult(self.key(y))
 
     def _carried(self, items: Sequence[Element]) -> Values:
-        return [Carried(text, True, self.element) for item in items for text in item]
+        return [Operand(value, True) for item in items for value in item]
 
     def _elements(self, values: Values) -> list[Element]:
-        texts, parts = [v.text for v in values], len(self.memory)
+        texts, parts = [v.value for v in values], len(self.memory)
         return [tuple(texts[k : k + parts]) for k in range(0, len(texts), parts)]
 
     def _own(self) -> list[Value]:

@@ -21,7 +21,7 @@ from collections.abc import MutableMapping, Sequence
 from ....ir.types import I64
 from ...cuda.emitter import GLOBAL, ThreadBuilder, Word
 from ...cuda.target import CudaTarget
-from ...llvm.builder import Value, constant
+from ...llvm.builder import Value, zeros
 from ...llvm.indices import IndexEmitter
 from ...llvm.loops import LoopEmitter, Values
 from ...llvm.scalars import ScalarEmitter
@@ -132,7 +132,7 @@ class TapeEmitter:
         return self.b.load_elements(I64, self.b.pointers[self.handle], 1)
 
     def _set_handle(self, word: Value) -> None:
-        self.b.store_elements(I64, word, self.b.pointers[self.handle], 1)
+        self.b.store_elements(I64, word, self.b.pointers[self.handle])
 
     def _heap_start(self) -> Value:
         return self.heap.to("ptrtoint", "i64") + STATE_BYTES
@@ -218,7 +218,7 @@ class TapeEmitter:
 
             self.loops.loop(first, array.nbytes // self.widths[number], THREADS, [], one)
 
-    def _copy_at(self, number: int, at: Value, store: bool) -> None:
+    def _copy_at(self, number: int, at: Word, store: bool) -> None:
         width = self.widths[number]
         ty = {16: "<4 x i32>"}.get(width, f"i{8 * width}")
         here = self._get(16)
@@ -231,4 +231,4 @@ class TapeEmitter:
             self.b.store(self.b.load(ty, source, align=width), target, align=width)
         if not store:
             with self.b.when(~some):
-                self.b.store(constant(ty, "zeroinitializer"), mine, align=width)
+                self.b.store(zeros(ty), mine, align=width)

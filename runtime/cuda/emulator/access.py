@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....codegen.llvm.builder import Value
+from ....codegen.llvm.builder import Value, constant
 from ....codegen.llvm.modules import Function
 from . import layout as at
 from .layout import JOB
@@ -17,12 +17,12 @@ def job_load(f: Function, job: Value, name: str) -> Value:
 
 def job_store(f: Function, value: Value | int, job: Value, name: str) -> None:
     """Store a word (i64) into the job, by its field's name."""
-    f.store(value if isinstance(value, Value) else Value("i64", str(value)), job, JOB[name])
+    f.store(value if isinstance(value, Value) else constant("i64", value), job, JOB[name])
 
 
 def word(n: int) -> Value:
     """A literal of type i32."""
-    return Value(I32, str(n))
+    return constant(I32, n)
 
 
 def bit(position: Value) -> Value:
