@@ -75,7 +75,7 @@ class CheckEmitter:
 
 
 class StatusBlock:
-    """The status block at `place`. A function that `leaves` returns at a failed check."""
+    """The status block at `block`. A function that `leaves` returns at a failed check."""
 
     def __init__(self, b: TextEmitter, block: Value, leaves: bool = False) -> None:
         self.b = b

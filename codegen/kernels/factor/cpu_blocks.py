@@ -77,8 +77,8 @@ class BlockProducts:
         With `triangle`, only what is on and below the diagonal of C is wanted."""
         return self.made("subtract", self._subtract, **SUBTRACT)
 
-    def _subtract(self, e: LeafEmitter, *given: Value) -> None:
-        named = dict(zip(SUBTRACT, given, strict=True))
+    def _subtract(self, e: LeafEmitter, *values: Value) -> None:
+        named = dict(zip(SUBTRACT, values, strict=True))
         panels = partial(self._panels, self._tile())
         unit = self.made("subtract_panels", panels, words="ptr", lo="i64", hi="i64")
         words = e.b.alloca(f"[{len(WORDS)} x i64]")

@@ -76,8 +76,8 @@ class UpdateEmitter(PointEmitter):
         empty = self.exprs.operand(const(neutral, self.entry)).value
 
         def clear(at: Value, values: Values) -> Values:
-            place = self.b.in_shared(self.entry, self.buffer, at)
-            self.b.store_elements(self.entry, empty, place)
+            address = self.b.in_shared(self.entry, self.buffer, at)
+            self.b.store_elements(self.entry, empty, address)
             return values
 
         def update(q: Value, values: Values) -> Values:

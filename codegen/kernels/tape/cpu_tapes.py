@@ -173,28 +173,31 @@ def _tapes(e: EntryEmitter) -> Value:
 
 
 def new(e: EntryEmitter, step: TapeNew) -> None:
+    """An empty tape; the call fails, at `step.site`, where there is no memory."""
     tape = e.f.call("ptr", symbol("tape_new"), _tapes(e))
     e.fail_if(tape.eq(NULL), step.site)
     e.f.store(tape, e.pointer(step.handle), align=8)
 
 
 def push(e: EntryEmitter, step: TapePush) -> None:
+    """One more record: copies of the step's arrays; the call fails where there is no memory."""
     tape = e.f.call("ptr", symbol("tape_open"), e.pointer(step.handle), _tapes(e))
     e.fail_if(tape.eq(NULL), step.site)
     record = e.f.call("ptr", symbol("tape_push"), tape, _record_bytes(step))
     e.fail_if(record.eq(NULL), step.site)
-    for at, array, nbytes in _places(e, record, step):
+    for at, array, nbytes in _addresses(e, record, step):
         e.copy(at, e.pointer(array), nbytes)
 
 
 def pop(e: EntryEmitter, step: TapePop) -> None:
+    """The last record, taken off and copied to the step's arrays; zeros where there is none."""
     f = e.f
     tape = f.load("ptr", e.pointer(step.handle), align=8)
     record = f.call("ptr", symbol("tape_pop"), tape, _record_bytes(step))
     full, empty, end = f.later("record"), f.later("zeros"), f.later("popped")
     f.branch(record.eq(NULL), empty, full)
     f.at(full)
-    for at, array, nbytes in _places(e, record, step):
+    for at, array, nbytes in _addresses(e, record, step):
         e.copy(e.pointer(array), at, nbytes)
     f.jump(end)
     f.at(empty)
@@ -205,7 +208,7 @@ def pop(e: EntryEmitter, step: TapePop) -> None:
     f.at(end)
 
 
-def _places(
+def _addresses(
     e: EntryEmitter, record: Value, step: TapePush | TapePop
 ) -> list[tuple[Value, Array, int]]:
     """Where in a record each value is."""
