@@ -212,13 +212,13 @@ def _addresses(
     e: EntryEmitter, record: Value, step: TapePush | TapePop
 ) -> list[tuple[Value, Array, int]]:
     """Where in a record each value is."""
-    places, offset = [], 0
+    addresses, offset = [], 0
     for array in step.values:
         if array.nbytes:
             at = e.f.offset(record, constant("i64", offset))
-            places.append((at, array, array.nbytes))
+            addresses.append((at, array, array.nbytes))
         offset += _rounded(array.nbytes)
-    return places
+    return addresses
 
 
 def _record_bytes(step: TapePush | TapePop) -> int:
