@@ -550,7 +550,7 @@ class Builder(ABC):
         """The lanes of the mask from memory, the others from `rest`."""
         type, name = rest.type, f"llvm.masked.load.{suffix(rest.type)}.p0"
         self.declare(name, f"declare {type} @{name}(ptr, {mask.type}, {type})")
-        as_operand(bools(type), mask)
+        _check_mask(type, mask)
         given = f"ptr align {align} {place.text}, {mask!r}, {rest!r}"
         return self.fresh(type, f"call {type} @{name}({given})")
 
@@ -558,13 +558,13 @@ class Builder(ABC):
         """The lanes of the mask from where each lane's address says, the others from `rest`."""
         type, name = rest.type, f"llvm.masked.gather.{suffix(rest.type)}.{suffix(places.type)}"
         self.declare(name, f"declare {type} @{name}({places.type}, {mask.type}, {type})")
-        as_operand(bools(type), mask)
+        _check_mask(type, mask)
         given = f"{places.type} align {align} {places.text}, {mask!r}, {rest!r}"
         return self.fresh(type, f"call {type} @{name}({given})")
 
     def scatter(self, value: Value, places: Value, mask: Value, align: int) -> None:
         """The lanes of the mask to where each lane's address says."""
-        as_operand(bools(value.type), mask)
+        _check_mask(value.type, mask)
         name = f"llvm.masked.scatter.{suffix(value.type)}.{suffix(places.type)}"
         self.declare(name, f"declare void @{name}({value.type}, {places.type}, {mask.type})")
         given = f"{value!r}, {places.type} align {align} {places.text}, {mask!r}"
@@ -579,7 +579,7 @@ class Builder(ABC):
         self._store_lanes(f"compressstore.{suffix(value.type)}", value, place, mask, align)
 
     def _store_lanes(self, name: str, value: Value, place: Value, mask: Value, align: int) -> None:
-        as_operand(bools(value.type), mask)
+        _check_mask(value.type, mask)
         name = f"llvm.masked.{name}"
         self.declare(name, f"declare void @{name}({value.type}, ptr, {mask.type})")
         self.line(f"call void @{name}({value!r}, ptr align {align} {place.text}, {mask!r})")
@@ -645,6 +645,13 @@ def _as_taken(function: Callee, args: Sequence[Value | Number]) -> list[Value]:
 def _given(values: Iterable[Value]) -> str:
     """Operands as they stand in a call."""
     return ", ".join([f"{v.type} {v.text}" for v in values])
+
+
+def _check_mask(type: str, mask: Value) -> None:
+    """TypeError if that is no mask of the lanes of such a vector."""
+    if type[0] != "<":
+        raise TypeError(f"{mask!r} where lanes are wanted: {type} has none, `when` goes around it")
+    as_operand(bools(type), mask)
 
 
 def _type_of(a: Value | Number, b: Value | Number) -> str:
