@@ -548,7 +548,7 @@ class Builder(ABC):
         """The lanes of the mask from memory, the others from `rest`."""
         type, name = rest.type, f"llvm.masked.load.{suffix(rest.type)}.p0"
         self.declare(name, f"declare {type} @{name}(ptr, {mask.type}, {type})")
-        as_operand(bools(type), mask)
+        _check_mask(type, mask)
         arguments = f"ptr align {align} {address.text}, {mask!r}, {rest!r}"
         return self.fresh(type, f"call {type} @{name}({arguments})")
 
@@ -556,13 +556,13 @@ class Builder(ABC):
         """The lanes of the mask from where each lane's address says, the others from `rest`."""
         type, name = rest.type, f"llvm.masked.gather.{suffix(rest.type)}.{suffix(addresses.type)}"
         self.declare(name, f"declare {type} @{name}({addresses.type}, {mask.type}, {type})")
-        as_operand(bools(type), mask)
+        _check_mask(type, mask)
         arguments = f"{addresses.type} align {align} {addresses.text}, {mask!r}, {rest!r}"
         return self.fresh(type, f"call {type} @{name}({arguments})")
 
     def scatter(self, value: Value, addresses: Value, mask: Value, align: int) -> None:
         """The lanes of the mask to where each lane's address says."""
-        as_operand(bools(value.type), mask)
+        _check_mask(value.type, mask)
         name = f"llvm.masked.scatter.{suffix(value.type)}.{suffix(addresses.type)}"
         self.declare(name, f"declare void @{name}({value.type}, {addresses.type}, {mask.type})")
         arguments = f"{value!r}, {addresses.type} align {align} {addresses.text}, {mask!r}"
@@ -579,7 +579,7 @@ class Builder(ABC):
     def _store_lanes(
         self, name: str, value: Value, address: Value, mask: Value, align: int
     ) -> None:
-        as_operand(bools(value.type), mask)
+        _check_mask(value.type, mask)
         name = f"llvm.masked.{name}"
         self.declare(name, f"declare void @{name}({value.type}, ptr, {mask.type})")
         self.line(f"call void @{name}({value!r}, ptr align {align} {address.text}, {mask!r})")
@@ -649,6 +649,13 @@ def _as_taken(function: Callee, args: Sequence[Value | Number]) -> list[Value]:
 def _arguments(values: Iterable[Value]) -> str:
     """Operands as they stand in a call."""
     return ", ".join([f"{v.type} {v.text}" for v in values])
+
+
+def _check_mask(type: str, mask: Value) -> None:
+    """TypeError if that is no mask of the lanes of such a vector."""
+    if type[0] != "<":
+        raise TypeError(f"{mask!r} where lanes are wanted: {type} has none, `when` goes around it")
+    as_operand(bools(type), mask)
 
 
 def _type_of(a: Value | Number, b: Value | Number) -> str:

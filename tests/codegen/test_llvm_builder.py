@@ -79,6 +79,7 @@ def test_lanes() -> None:
         lambda f: f.copy(f.n, f.p, 8),
         lambda f: f.n + True,
         lambda f: f.store_masked(f.splat(f.n, 2), f.p, f.n, 8),
+        lambda f: f.store_masked(f.n, f.p, f.n < 1, 8),
     ],
 )
 def test_types_that_do_not_fit(wrong) -> None:
