@@ -68,7 +68,7 @@ def fuse(items: list[Any], keep: Iterable[Array] = ()) -> list[Any]:
     for item in items:
         if isinstance(item, Stage):
             earliest = met_first if met_first >= 0 and survey(item).checks else -1
-            position = _place(steps, item, written, read, earliest)
+            position = _join_group(steps, item, written, read, earliest)
             for access in item.reads:
                 read[access.array] = max(read.get(access.array, -1), position)
             written[item.array] = max(written.get(item.array, -1), position)
@@ -90,7 +90,7 @@ def fuse(items: list[Any], keep: Iterable[Array] = ()) -> list[Any]:
     return steps
 
 
-def _place(
+def _join_group(
     steps: list[Any],
     stage: Stage,
     written: dict[Array, int],
@@ -113,7 +113,7 @@ def _place(
 
 def _open(stage: Stage) -> Group:
     mapping = stage.action == "store"
-    outer = stage.shared if stage.action == "update" else stage.kept
+    outer = stage.shared if stage.action == "update" else stage.outer
     extents = stage.extents[:outer]
     group = Group(extents, [Nest([stage], outer)], mapping, "")
     if stage.action == "reduce":
@@ -168,10 +168,10 @@ def _join_map(group: Group, stage: Stage) -> bool:
 
 def _join_row(group: Group, stage: Stage) -> bool:
     """Make `stage` a part of each row, in an existing nest or one of its own."""
-    outer = len(group.extents) if not group.flexible else stage.kept
+    outer = len(group.extents) if not group.flexible else stage.outer
     if group.flexible and (stage.action != "reduce" or len(group.extents) < outer):
         return False
-    if stage.action == "reduce" and stage.kept != outer:
+    if stage.action == "reduce" and stage.outer != outer:
         return False
     if len(stage.dims) < outer or stage.extents[:outer] != group.extents[:outer]:
         return False
@@ -184,7 +184,7 @@ def _join_row(group: Group, stage: Stage) -> bool:
         if maker is None:
             continue
         depends = True
-        if maker.kept < outer or access.index[:outer] != own[:outer] or not _at_own_points(maker):
+        if maker.outer < outer or access.index[:outer] != own[:outer] or not _at_own_points(maker):
             return False
     mode = group.mode
     inner = len(stage.dims) > outer
@@ -217,7 +217,7 @@ def _join_row(group: Group, stage: Stage) -> bool:
 
 def _at_own_points(maker: Stage) -> bool:
     """Whether the stage writes every element of its array, each one at the point of its index."""
-    return maker.whole and maker.index == maker.point[: maker.kept]
+    return maker.whole and maker.index == maker.point[: maker.outer]
 
 
 def _shares_reads(group: Group, stage: Stage) -> bool:
