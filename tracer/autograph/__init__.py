@@ -1,4 +1,4 @@
-"""Python's own control flow over traced values, by source transformation: `jit(autograph=True)`.
+"""Python's own control flow over traced values, by source transformation; `autograph=False` leaves it.
 
 `convert` makes of a function its twin, in which every `if`, loop, jump, `and`, conditional
 expression and `assert` is a call of a helper that looks at the condition when it runs.
