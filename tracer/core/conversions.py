@@ -183,6 +183,24 @@ def absent(self: Tracer, name: str) -> Any:
     )
 
 
+def _fixed(name: str, instead: str) -> None:
+    """`x.shape = ...` changes what an array is for all who have it: TracerAttributeError."""
+
+    def refuse(self: Tracer, value: Any) -> None:
+        complain(
+            errors.TracerAttributeError,
+            f"the {name} of a traced array cannot be assigned to",
+            f"write x = {instead}.",
+            operands={"x": self},
+        )
+
+    setattr(Tracer, name, getattr(Tracer, name).setter(refuse))
+
+
+_fixed("shape", "x.reshape(shape)")
+_fixed("dtype", "x.view(dtype), or x.astype(dtype)")
+
+
 @method("__array__")
 def to_array(self: Tracer, dtype: Any = None, copy: bool | None = None) -> Array:
     """The array, where it is known; else TracerConversionError."""

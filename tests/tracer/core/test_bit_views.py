@@ -158,3 +158,9 @@ def test_what_traced_arrays_do_not_have() -> None:
         assert has(x, name) == 0
     with pytest.raises(AttributeError, match="no attribute 'colour'"):
         jt.jit(lambda x: x.colour)(x)
+
+
+def test_shapes_and_dtypes_are_not_assigned_to() -> None:
+    for name, value, instead in (("shape", (3, 2), "reshape"), ("dtype", np.int64, "view")):
+        with pytest.raises(AttributeError, match=f"(?s){name}.*test_bit_views.py.*x.{instead}"):
+            jt.jit(lambda x, name, value: setattr(x, name, value))(np.ones((2, 3)), name, value)
