@@ -27,9 +27,10 @@ from ..math import EXPANSIONS
 from ..scalar import Expr
 from ..schedule.in_place import carried
 from . import scalar_rules  # noqa: F401  (imported for its rules)
-from .elements import at, chosen, pick, variables
+from .elements import Elements, at, chosen, pick, variables
 from .lower import Lowering, memory_type
 from .lower_control import contiguous
+from .counters import counters, trips_of
 from .scalar_builder import RULES, SMALL, Held, ScalarBuilder, Stored, Unfit, rule
 
 CHEAP = 24  # operations up to which all branches are computed
@@ -143,7 +144,8 @@ def _loop(c: ScalarBuilder, op: Op, top: bool = False) -> list[Held]:
     consts = [replace(h, owned=False) if isinstance(h, Stored) else h for h in consts]
     carried = _renewed(c, [variables(h) if isinstance(h, np.ndarray) else h for h in init])
     body = op.regions[-1]
-    counter, xs, ys = None, [], []
+    counter, trips, xs, ys = None, None, [], []
+    own = counters(body, first, init)
     if op.name == "scan":
         counter = Var("trip", op.attrs["length"])
         trip = of_var(counter)
@@ -160,6 +162,15 @@ def _loop(c: ScalarBuilder, op: Op, top: bool = False) -> list[Held]:
             (flag,) = c.region(op.regions[0], [*consts, *carried])
         assert isinstance(flag, np.ndarray)
         condition = pick(flag, ())
+        counted = trips_of(condition, test, own, carried)
+        if counted is not None:
+            counter, trips = counted
+            test = condition = None
+    kept = range(carries)
+    if counter is not None:
+        kept = [k for k in kept if k not in own]
+        for k, way in own.items():
+            carried[k] = _one(way.after(of_var(counter)))
     with c.inside() as inner:
         for x in xs:
             if isinstance(x, np.ndarray):
@@ -171,9 +182,19 @@ def _loop(c: ScalarBuilder, op: Op, top: bool = False) -> list[Held]:
             c.write(whole, (trip,), y)
     if any(not _same_place(a, b) for a, b in zip(carried, out, strict=False)):
         raise Unfit
-    flat = (_flat(carried), _flat(init), inner, _flat(out[:carries]), counter, test, condition)
-    c.block.statements.append(Repeat(*flat))
+    rest = ([held[k] for k in kept] for held in (carried, init, out))
+    now, start, new = map(_flat, rest)
+    c.block.statements.append(Repeat(now, start, inner, new, counter, test, condition, trips))
+    if counter is not None:
+        for k, way in own.items():
+            carried[k] = _one(way.last(counter, trips))
     return [*_renewed(c, carried), *(Stored(whole) for whole in ys)]
+
+
+def _one(expr: Expr) -> Elements:
+    found = np.empty((), object)
+    found[()] = expr
+    return found
 
 
 def _renewed(c: ScalarBuilder, carries: Sequence[Held]) -> list[Held]:

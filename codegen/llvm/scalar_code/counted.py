@@ -39,6 +39,9 @@ class Trips:
 
 def trips_of(e: StatementEmitter, s: Repeat, values: Sequence[str]) -> Trips | None:
     """The trips that a loop is going to make; None if only its condition tells."""
+    if s.trips is not None:
+        text = e.exprs.operand(s.trips).text
+        return Trips(text if text[0] == "%" else int(text))
     if s.counter is not None:
         return Trips(s.length)
     condition = s.condition
