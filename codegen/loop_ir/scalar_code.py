@@ -112,7 +112,7 @@ def nodes(block: Block) -> set[Expr]:
                 pending += (
                     *s.start,
                     *s.new,
-                    *((e for e in (s.condition, s.trips) if e is not None)),
+                    *(e for e in (s.condition, s.trips) if e is not None),
                 )
             case Choose():
                 pending += (s.index, *(v for values in s.values for v in values))

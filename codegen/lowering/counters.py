@@ -15,7 +15,7 @@ import numpy as np
 
 from ...ir.graph import Graph
 from ...ir.types import I64
-from ..loop_ir.index import Index, Var, of_var
+from ..loop_ir.index import Index, Var
 from ..loop_ir.scalar_code import Block, Let, nodes
 from ..scalar import PRIMITIVES, Expr, binary, select
 from .pointwise import as_index, folded, index_value
@@ -101,7 +101,7 @@ def _distance(start: Index, limit: Expr, step: int) -> tuple[Var, Expr]:
     if limit.op in ("index", "const"):
         way = (as_index(limit, 0, 0) - start) * step
         least, most = way.reach()
-        if -UNKNOWN < least and most < UNKNOWN:
+        if least > -UNKNOWN and most < UNKNOWN:
             trips = index_value(way)
             counter = Var("trip", max(most, 1), way)
             return counter, trips if least >= 0 else binary("max", trips, 0)

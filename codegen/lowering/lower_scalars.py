@@ -27,10 +27,10 @@ from ..math import EXPANSIONS
 from ..scalar import Expr
 from ..schedule.in_place import carried
 from . import scalar_rules  # noqa: F401  (imported for its rules)
+from .counters import counters, trips_of
 from .elements import Elements, at, chosen, pick, variables
 from .lower import Lowering, memory_type
 from .lower_control import contiguous
-from .counters import counters, trips_of
 from .scalar_builder import RULES, SMALL, Held, ScalarBuilder, Stored, Unfit, rule
 
 CHEAP = 24  # operations up to which all branches are computed

@@ -14,8 +14,8 @@ from itertools import count
 import numpy as np
 
 from ...ir.graph import Graph, Op, Value
-from ...ir.record import record, replace
 from ...ir.intervals import interval
+from ...ir.record import record, replace
 from ...ir.types import I64, TensorType
 from ..loop_ir.kernel import Array
 from ..loop_ir.scalar_code import Block, Let, Write
