@@ -323,7 +323,12 @@ class Code:
 
 
 class Builder:
-    """Writes instructions into blocks. `at(block)` says into which."""
+    """Writes instructions into blocks. `at(block)` says into which.
+
+    `moves` are flags of all address arithmetic.
+    """
+
+    moves = ""
 
     def __init__(self, code: Code | None = None) -> None:
         self.code = code or Code()
@@ -598,14 +603,14 @@ class Builder:
 
     def offset(self, base: Value, n: Value | Number, unit: str = "i8") -> Value:
         """`base` moved by n bytes (or n times the size of `unit`)."""
+        moved = f"getelementptr {self.moves}{unit}, {base.type} {base}"
         if n.__class__ is Value:
             lanes = lanes_of(n.type)
             type = base.type if lanes == 1 else vector(lanes, base.type)
-            place = f"{n.type} {n}"
-            return self.op(type, f"getelementptr {unit}, {base.type} {base}, {place}")
+            return self.op(type, f"{moved}, {n.type} {n}")
         if n == 0:
             return base
-        return self.op(base.type, f"getelementptr {unit}, {base.type} {base}, i64 {n}")
+        return self.op(base.type, f"{moved}, i64 {n}")
 
     def load(
         self, type: str, base: Value, offset: Value | Number = 0, unit: str = "i8", align: int = 0

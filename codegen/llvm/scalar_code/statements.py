@@ -36,7 +36,7 @@ from ..instructions import type_text
 from ..leaves import KernelLeaves
 from ..scalars import ScalarEmitter
 from ..text import TextEmitter
-from .counted import emit_counted, trips_of
+from .counted import Trips, emit_counted, trips_of
 from .packing import emit_packed
 
 REPEATED = 40  # expressions in a body and its copies together
@@ -122,12 +122,21 @@ class StatementEmitter(ABC):
         if trips is None:
             self._while(s, values)
             return
-        copies = _copies(_size(s.body))
-        every = _interval(self.step.work * copies) * copies
-        for carry, text in zip(
-            s.carries, emit_counted(self, s, values, trips, copies, every), strict=True
-        ):
+        for carry, text in zip(s.carries, self.counted(s, values, trips), strict=True):
             self.exprs.bind(carry, text, uniform=True)
+
+    def counted(self, s: Repeat, values: Sequence[str], trips: Trips) -> Sequence[str]:
+        """A loop whose trips are counted: its last values."""
+        copies = self.copies(_size(s.body))
+        every = interval(self.step.work * copies) * copies
+        return emit_counted(self, s, values, trips, copies, every)
+
+    def copies(self, size: int) -> int:
+        """How often a body of this size is repeated."""
+        copies = COPIES
+        while copies > 1 and size * copies > REPEATED:
+            copies //= 2
+        return copies
 
     def trip(self, s: Repeat, values: Sequence[str]) -> list[str]:
         """One copy of the body; gives the new values."""
@@ -139,12 +148,12 @@ class StatementEmitter(ABC):
 
     def _while(self, s: Repeat, values: Sequence[str]) -> None:
         assert s.test is not None and s.condition is not None
-        copies = _copies(_size(s.body) + _size(s.test) + len(s.new) + 1)
+        copies = self.copies(_size(s.body) + _size(s.test) + len(s.new) + 1)
         head, leave = self.b.later("while"), self.b.later("done")
         types = [type_text(c.dtype, 1) for c in s.carries]
         left, *names = self.b.parameters(head, "i64", *types)
         last = self.b.parameters(leave, *types)
-        every = _interval(self.step.work * copies)
+        every = interval(self.step.work * copies)
         self.b.jump(head, every, *values)
         self.b.at(head)
         fewer = left - 1
@@ -185,7 +194,8 @@ class ScalarCodeEmitter(StatementEmitter):
         functions: FunctionTable,
     ) -> None:
         b = TextEmitter(target, 1, definitions=definitions)
-        self.calls = Calls(functions, functions.called(calls(step.body)))
+        self.step = step
+        self.calls = self.functions(functions)
         exprs = ScalarEmitter(b, calls=self.calls)
         self.arrays = list(dict.fromkeys([*step.reads, *step.writes]))
         pointers = {array: f"%p{k}" for k, array in enumerate(self.arrays)}
@@ -194,6 +204,10 @@ class ScalarCodeEmitter(StatementEmitter):
         super().__init__(step, memory)
         self.polls = False
         self.head = b.code.start
+
+    def functions(self, table: FunctionTable) -> Calls:
+        """The elementwise functions that the code calls."""
+        return Calls(table, table.called(calls(self.step.body)))
 
     def function(self) -> str:
         """The function's text, from the parameter list on: equal steps have equal texts."""
@@ -230,17 +244,9 @@ class ScalarCodeEmitter(StatementEmitter):
         self.leave_if(due, (), str(PYTHON_ERROR))
 
 
-def _interval(work: int) -> int:
+def interval(work: int) -> int:
     """Turns of a loop between two looks at the clock: a power of two."""
     return 1 << max(POLLED_WORK // max(work, 1), 1).bit_length() - 1
-
-
-def _copies(size: int) -> int:
-    """How often a body of this size is repeated."""
-    copies = COPIES
-    while copies > 1 and size * copies > REPEATED:
-        copies //= 2
-    return copies
 
 
 def _size(block: Block) -> int:

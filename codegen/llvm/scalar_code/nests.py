@@ -1,0 +1,187 @@
+"""Loops over elements of arrays as functions for LLVM's own loop passes.
+
+    void @name(ptr noalias %p0, ..., ptr noalias %status) nounwind "loops"
+
+Statements are emitted as they stand, each once, in loops of LLVM's canonical form: one counter from 0
+by 1, tested at the end. What is left to LLVM is to move what does not change out of loops, to make
+vectors and to unroll. For that it is told that no two arrays overlap, that addresses stay within
+their arrays, and which functions of vectors our elementwise functions have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ...loop_ir.scalar_code import Block, Choose, Repeat, Write, calls, nodes
+from ...loop_ir.steps import ScalarCode
+from ...math.functions import Function
+from ...scalar import FREE, Expr
+from ..functions import Calls, FunctionTable
+from ..instructions import SCALAR_TYPES, type_text
+from ..text import Operand, TextEmitter
+from .counted import Trips
+from .statements import POLLED_WORK, ScalarCodeEmitter
+
+MUCH = 1 << 15  # scalar operations that are worth the time of LLVM's passes
+UNKNOWN = 1 << 10  # trips of a loop that nobody can count
+MARK = '"loops"'  # the attribute of functions that go through LLVM's passes
+
+
+def is_nest(step: ScalarCode) -> bool:
+    """Whether a step should go through LLVM's passes: long loops over elements of arrays."""
+    return any(map(_touches, _bodies(step.body))) and heft(step.body) > MUCH
+
+
+def _bodies(block: Block) -> Iterator[Block]:
+    """The bodies of the loops in a block."""
+    for s in block.statements:
+        if isinstance(s, Repeat):
+            yield s.body
+        elif isinstance(s, Choose):
+            for inner in s.blocks:
+                yield from _bodies(inner)
+
+
+def _touches(block: Block) -> bool:
+    """Whether a block reads or writes elements."""
+    return (
+        any(isinstance(s, Write) for s in block.statements)
+        or any(node.op == "load" for node in nodes(block))
+        or any(map(_touches, block.inner()))
+    )
+
+
+def heft(block: Block) -> int:
+    """Scalar operations of a block, about; trips that nobody can count are `UNKNOWN`."""
+    total = sum(node.op not in FREE for node in nodes(block)) + len(block.statements)
+    for s in block.statements:
+        if isinstance(s, Repeat):
+            trips = UNKNOWN if s.counter is None or s.trips is not None else s.length
+            total += trips * heft(s.body)
+        elif isinstance(s, Choose):
+            total += max(map(heft, s.blocks))
+    return total
+
+
+class NestEmitter(ScalarCodeEmitter):
+    """Emits one step as a function for LLVM's passes, which takes its arrays and the status block."""
+
+    def function(self) -> str:
+        self.b.moves = "inbounds "
+        self.block(self.step.body)
+        self.b.ret()
+        names = [*(f"%p{k}" for k in range(len(self.arrays))), "%status"]
+        params = ", ".join(f"ptr noalias {name}" for name in names)
+        wide = f'"prefer-vector-width"="{self.b.target.vector_bits}"'
+        return f"({params}) nounwind {MARK} {wide} {{\n{self.b.code.text()}\n}}\n"
+
+    def caller(self, name: str) -> str:
+        """The function that a program calls: it takes its arrays from a block of pointers."""
+        names = [*(f"%p{k}" for k in range(len(self.arrays))), "%status"]
+        lines = []
+        for position, pointer in enumerate(names):
+            lines.append(f"  {pointer}a = getelementptr ptr, ptr %ctx, i64 {position}")
+            lines.append(f"  {pointer} = load ptr, ptr {pointer}a, align 8")
+        given = ", ".join(f"ptr {pointer}" for pointer in names)
+        lines += [f"  call void @{name}({given})", "  ret void"]
+        return "(ptr noalias %ctx, i64 %lo, i64 %hi) nounwind {\n" + "\n".join(lines) + "\n}\n"
+
+    def functions(self, table: FunctionTable) -> Calls:
+        return VectorCalls(table, frozenset(calls(self.step.body)))
+
+    def together(self, values: Sequence[Expr]) -> None:
+        """LLVM makes the vectors."""
+
+    def copies(self, size: int) -> int:
+        return 1
+
+    def counted(self, s: Repeat, values: Sequence[str], trips: Trips) -> Sequence[str]:
+        return _Loop(self, s, trips).emit(values)
+
+
+class _Loop:
+    """A loop while it is emitted. Its carries are phis; `step` moves the carry that counts, if one does.
+
+    Long loops look for signals, from time to time: an outer loop takes so many trips at a time.
+    """
+
+    def __init__(self, e: NestEmitter, s: Repeat, trips: Trips) -> None:
+        self.e, self.b, self.s, self.trips = e, e.b, s, trips
+        self.types = [SCALAR_TYPES[c.dtype] for c in s.carries]
+
+    def emit(self, values: Sequence[str]) -> Sequence[str]:
+        number = self.trips.number
+        if number == 0:
+            return values
+        work = heft(self.s.body)
+        every = max(POLLED_WORK // work, 1)
+        inside = any(True for _ in _bodies(self.s.body))
+        if (every == 1 and inside) or (isinstance(number, int) and number <= every):
+            return self._span(values, 0, number, isinstance(number, int))
+        chunk, look, on, done = (self.b.later(h) for h in ("chunk", "look", "on", "done"))
+        first, *names = self.b.parameters(chunk, "i64", *self.types)
+        last = self.b.parameters(done, *self.types)
+        if isinstance(number, int):
+            self.b.jump(chunk, 0, *values)
+        else:
+            some = self.b.word(number).ne(0)
+            self.b.fork(some, chunk, (0, *values), done, values)
+        self.b.at(chunk)
+        with self.b.scope():
+            left = self.b.word(number) - first
+            more = left.ugt(every)
+            stop = first + self.b.select(more, every, left)
+            new = self._span(names, first, stop, True)
+            self.b.fork(more, look, (), done, new)
+            self.b.at(look)
+            self.e.poll()
+            self.b.jump(on)
+            self.b.at(on)
+            self.b.jump(chunk, stop, *new)
+        self.b.at(done)
+        return [*last]
+
+    def _span(self, values: Sequence[str], start: Any, stop: Any, some: bool) -> Sequence[str]:
+        """The trips from `start` to `stop`; `some`: there is one at least."""
+        body, done = self.b.later("body"), self.b.later("done")
+        position, *names = self.b.parameters(body, "i64", *self.types)
+        last = self.b.parameters(done, *self.types)
+        if some:
+            self.b.jump(body, start, *values)
+        else:
+            any_trip = self.b.word(stop).ne(0)
+            self.b.fork(any_trip, body, (start, *values), done, values)
+        self.b.at(body)
+        if self.s.counter is not None:
+            self.e.indices.positions[self.s.counter] = position
+        with self.b.scope():
+            new = self.e.trip(self.s, names)
+            following = self.b.stepped(position, 1, "nuw nsw")
+            more = following.ne(self.b.word(stop))
+            self.b.fork(more, body, (following, *new), done, new)
+        self.b.at(done)
+        return [*last]
+
+
+class VectorCalls(Calls):
+    """Calls of one number that LLVM may make calls of vectors, also under a condition: they only compute."""
+
+    def call(
+        self, function: Function, operands: Sequence[Operand], b: TextEmitter, wide: TextEmitter
+    ) -> Operand:
+        result = function.root.dtype
+        given = [
+            b.known(x.text, p.dtype, 1) for p, x in zip(function.params, operands, strict=True)
+        ]
+        name = self.table.name(function, 1)
+        size = max(dtype.itemsize for dtype in (result, *(p.dtype for p in function.params)))
+        lanes = b.target.vector_bits // (8 * size)
+        attributes = "nounwind willreturn memory(none)"
+        if lanes > 1:
+            vectors = self.table.name(function, lanes)
+            kinds = "v" * len(given)
+            attributes += f' "vector-function-abi-variant"="_ZGV_LLVM_N{lanes}{kinds}_{name[1:]}({vectors[1:]})"'
+        ty = type_text(result, 1)
+        text = f"call fastcc {ty} {name}({', '.join(repr(x) for x in given)}) {attributes}"
+        return Operand(b.op(ty, text), True)
