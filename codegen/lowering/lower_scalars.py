@@ -211,7 +211,7 @@ def _same_place(a: Held, b: Held) -> bool:
 
 def _home(c: ScalarBuilder, op: Op, value: Value, result: Value) -> Held:
     """A carry of the outermost loop: large ones get the memory of the result."""
-    if memory_type(value) is None or value.tensor.size <= SMALL:
+    if memory_type(value) is None or not c.in_memory(value):
         return c.get(value)
     home = carried(c.low, op, value, result, op.operands[_carries(op)[1] :])
     c.homes.append(home)

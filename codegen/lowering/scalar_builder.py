@@ -24,8 +24,10 @@ from ..schedule.in_place import Carried, reads_first
 from .elements import Elements, at, pick
 from .lower import Lowering, memory_type
 from .pointwise import IndexTuple, Pointwise, folded, index_value
+from .searched import searched
 
 SMALL = 64  # elements of a value that is taken apart
+FEW = 8  # the same where the program computes which of them it wants
 FAR = 1 << 40  # positions that are surely farther from overflow than divisions shift them
 MOST_ELEMENTS = 256  # operands of a reduction or a product
 
@@ -123,6 +125,7 @@ class ScalarBuilder:
         self.writes: dict[Array, None] = {}
         self.homes: list[Carried] = []  # of the large carries of the outermost loop
         self._numbers = count(1)
+        self._searched = searched(op)
 
     # Where values are.
 
@@ -132,6 +135,11 @@ class ScalarBuilder:
         elif held is not None:
             self.p.known[value] = held
 
+    def in_memory(self, value: Value) -> bool:
+        """Whether a value is better not taken apart."""
+        most = FEW if value in self._searched else SMALL
+        return value.tensor.size > most
+
     def get(self, value: Value) -> Held:
         """Where a value is: taken apart if it is small, else it must be in memory."""
         if memory_type(value) is None:
@@ -139,10 +147,10 @@ class ScalarBuilder:
         if not isinstance(value.type, TensorType):
             raise Unfit  # a tape
         view = self.p.views.get(value)
-        if view is not None and (value.tensor.size > SMALL or view.owned):
+        if view is not None and (self.in_memory(value) or view.owned):
             self.p.check(view)
             return view
-        if value.tensor.size <= SMALL:
+        if not self.in_memory(value):
             return self.elements(value)
         if self.p is self.outermost and (
             value.op is None or value in self.low.arrays or value in self.low.inlined

@@ -155,9 +155,10 @@ def for_stmt(
             return
         if not go_on:
             return
-        if watch is not None and count == 1 and watch.many(len(iterable) - 1):
-            left = _numbers(iterable[1:])
-            if watch.roll(partial(_over, left, body, more, state, check_numbers), state):
+        left = len(iterable) - count if watch is not None else 0
+        if watch is not None and not count & (count - 1) and watch.many(-(-left // count)):
+            numbers = _numbers(iterable[count:])
+            if watch.roll(partial(_over, numbers, body, more, state, check_numbers), state):
                 return
 
 

@@ -23,7 +23,7 @@ from ..text import Operand, TextEmitter
 from .counted import Trips
 from .statements import POLLED_WORK, ScalarCodeEmitter
 
-MUCH = 1 << 15  # scalar operations that are worth the time of LLVM's passes
+MUCH = 1 << 12  # scalar operations that are worth the time of LLVM's passes
 UNKNOWN = 1 << 10  # trips of a loop that nobody can count
 MARK = '"loops"'  # the attribute of functions that go through LLVM's passes
 
