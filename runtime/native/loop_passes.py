@@ -2,8 +2,8 @@
 
     define internal void @nest(...) nounwind "loops" { ... }
 
-Such functions are taken out into a module of their own, which goes through LLVM's pipeline (loop invariants,
-vectors, unrolling), and is linked back before machine code is made.
+Such functions are taken out into a module of their own, which goes through LLVM's pipeline (loop
+invariants, vectors, unrolling), and is linked back before machine code is made.
 """
 
 from __future__ import annotations

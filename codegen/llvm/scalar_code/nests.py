@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ...limits import limits
 from ...loop_ir.scalar_code import Block, Choose, Repeat, Write, calls, nodes
 from ...loop_ir.steps import ScalarCode
 from ...math.functions import Function
@@ -21,16 +22,15 @@ from ..functions import Calls, FunctionTable
 from ..instructions import SCALAR_TYPES, type_text
 from ..text import Operand, TextEmitter
 from .counted import Trips
-from .statements import POLLED_WORK, ScalarCodeEmitter
+from .statements import ScalarCodeEmitter
 
-MUCH = 1 << 12  # scalar operations that are worth the time of LLVM's passes
 UNKNOWN = 1 << 10  # trips of a loop that nobody can count
 MARK = '"loops"'  # the attribute of functions that go through LLVM's passes
 
 
 def is_nest(step: ScalarCode) -> bool:
     """Whether a step should go through LLVM's passes: long loops over elements of arrays."""
-    return any(map(_touches, _bodies(step.body))) and heft(step.body) > MUCH
+    return any(map(_touches, _bodies(step.body))) and heft(step.body) > limits().nest_work
 
 
 def _bodies(block: Block) -> Iterator[Block]:
@@ -115,7 +115,7 @@ class _Loop:
         if number == 0:
             return values
         work = heft(self.s.body)
-        every = max(POLLED_WORK // work, 1)
+        every = max(limits().polled_work // work, 1)
         inside = any(True for _ in _bodies(self.s.body))
         if (every == 1 and inside) or (isinstance(number, int) and number <= every):
             return self._span(values, 0, number, isinstance(number, int))
@@ -165,7 +165,7 @@ class _Loop:
 
 
 class VectorCalls(Calls):
-    """Calls of one number that LLVM may make calls of vectors, also under a condition: they only compute."""
+    """Calls of one number that LLVM may make calls of vectors, also under a condition."""
 
     def call(
         self, function: Function, operands: Sequence[Operand], b: TextEmitter, wide: TextEmitter
@@ -181,7 +181,8 @@ class VectorCalls(Calls):
         if lanes > 1:
             vectors = self.table.name(function, lanes)
             kinds = "v" * len(given)
-            attributes += f' "vector-function-abi-variant"="_ZGV_LLVM_N{lanes}{kinds}_{name[1:]}({vectors[1:]})"'
+            variant = f"_ZGV_LLVM_N{lanes}{kinds}_{name[1:]}({vectors[1:]})"
+            attributes += f' "vector-function-abi-variant"="{variant}"'
         ty = type_text(result, 1)
         text = f"call fastcc {ty} {name}({', '.join(repr(x) for x in given)}) {attributes}"
         return Operand(b.op(ty, text), True)
