@@ -22,6 +22,7 @@ from ..functions import Calls, FunctionTable
 from ..instructions import SCALAR_TYPES, type_text
 from ..text import Operand, TextEmitter
 from .counted import Trips
+from .lanes import LaneEmitter, lanes_of_trips
 from .statements import ScalarCodeEmitter
 
 UNKNOWN = 1 << 10  # trips of a loop that nobody can count
@@ -97,7 +98,12 @@ class NestEmitter(ScalarCodeEmitter):
         return 1
 
     def counted(self, s: Repeat, values: Sequence[str], trips: Trips) -> Sequence[str]:
-        return _Loop(self, s, trips).emit(values)
+        lanes = lanes_of_trips(self, s)
+        if not lanes:
+            return _Loop(self, s, trips).emit(values)
+        every = max(limits().polled_work // (heft(s.body) * lanes), 1)
+        LaneEmitter(self, s, lanes).emit(s.body, every)
+        return values
 
 
 class _Loop:
@@ -166,6 +172,10 @@ class _Loop:
 
 class VectorCalls(Calls):
     """Calls of one number that LLVM may make calls of vectors, also under a condition."""
+
+    def plain(self) -> Calls:
+        """Calls of what is vectors already."""
+        return Calls(self.table, self.called)
 
     def call(
         self, function: Function, operands: Sequence[Operand], b: TextEmitter, wide: TextEmitter

@@ -55,7 +55,7 @@ def outcome(function: Callable[..., Any], args: list[Any]) -> tuple[Any, list[An
     return result, args
 
 
-def check(function: Callable[..., Any]) -> None:
+def check(function: Callable[..., Any], arguments: Callable[[], list[Any]] = arguments) -> None:
     wanted, after = outcome(function, arguments())
     compiled = jt.jit(function, autograph=True)
     found, there = outcome(compiled, arguments())
@@ -170,6 +170,72 @@ def test_random_nests(program: str) -> None:
 def test_random_nests_with_every_access_checked(program: str) -> None:
     with jt.config(sanitize=True), limited(TINY):
         check(written(program))
+
+
+INNER = (
+    "t = t * 0.5 + a[i, {p}]",
+    "t += a[{p}, j] * v[{p}]",
+    "t = max(t, a[{p}, j] - v[j])",
+    "if a[{p}, j] > v[j]:\n{pad}    t -= v[j]\n{pad}    w += 1",
+    "if t < v[j]:\n{pad}    t = t + np.exp(-t * t)\n{pad}else:\n{pad}    t *= v[{p}]",
+    "w = w + k[j] % 3",
+    "b[i, j] = b[i, j] * 0.5 + t",
+    "if w > 4:\n{pad}    b[i, j] = v[{p}]",
+)
+LOOPS = (
+    "for p in range({n}):",
+    "for p in range(1, {n} - 1):",
+    "for p in range(j):",
+    "for p in range(i + 1):",
+    "for p in range(m):",
+    "for p in range(abs(k[j])):",
+    "while t < 3.0 and w < 9:\n{pad}    w += 1\n{pad}    t = t + abs(v[j]) + 0.1",
+)
+
+
+@st.composite
+def independent(draw: st.DrawFn) -> str:
+    """Trips of i and j that touch elements of their own, with loops inside that carry numbers."""
+    width = draw(st.sampled_from((N, N - 1, 4)))
+    lines = [
+        "def f(a, v, k, b, m):",
+        f"    for i in range({N}):",
+        f"        for j in range({width}):",
+        "            t = v[j] - 0.25",
+        "            w = k[i] % 2",
+    ]
+    for _ in range(draw(st.integers(1, 2))):
+        pad = "            "
+        head = draw(st.sampled_from(LOOPS)).format(n=N, pad=pad)
+        lines.append(pad + head)
+        pad += "    "
+        place = "p" if head.startswith("for") and "abs" not in head else "i"
+        for _ in range(draw(st.integers(1, 3))):
+            lines.append(pad + draw(st.sampled_from(INNER)).format(p=place, pad=pad))
+    lines.append(draw(st.sampled_from(("            b[i, j] = t + w", "            b[i, j] += t"))))
+    if draw(st.booleans()):
+        lines.append("            if t > v[i]:\n                b[i, j] = w")
+    return "\n".join([*lines, "    return 0", ""])
+
+
+def own_arguments() -> list[Any]:
+    rng = np.random.default_rng(5)
+    a, b = rng.standard_normal((2, N, N))
+    return [a, rng.standard_normal(N), rng.integers(0, 4, N), b, np.int64(N)]
+
+
+@settings(max_examples=40, deadline=None)
+@given(independent())
+def test_random_lanes(program: str) -> None:
+    with limited(TINY):
+        check(written(program), own_arguments)
+
+
+@settings(max_examples=8, deadline=None)
+@given(independent())
+def test_random_lanes_with_every_access_checked(program: str) -> None:
+    with jt.config(sanitize=True), limited(TINY):
+        check(written(program), own_arguments)
 
 
 def nest(function: Callable[..., Any], *args: Any) -> str:
@@ -309,6 +375,43 @@ def test_small_arrays_that_are_searched_stay_in_memory():
     assert text.count("select") < 20
     jt.jit(histogram, autograph=True)(x, counts)
     np.testing.assert_array_equal(counts, np.bincount((x * 20).astype(int), minlength=20))
+
+
+def product(a, b):
+    c = np.zeros((a.shape[0], b.shape[1]))
+    for i in range(a.shape[0]):
+        for j in range(b.shape[1]):
+            s = 0.0
+            for p in range(a.shape[1]):
+                s += a[i, p] * b[p, j]
+            c[i, j] = s
+    return c
+
+
+@pytest.mark.parametrize("n", [1, 7, 8, 32, 33, 50])
+def test_lanes_add_in_the_order_of_the_program(n):
+    rng = np.random.default_rng(n)
+    a, b = rng.standard_normal((20, 30)), rng.standard_normal((30, n))
+    np.testing.assert_array_equal(jt.jit(product, autograph=True)(a, b), product(a, b))
+
+
+def steps_to_one(x, out):
+    for i in range(x.shape[0]):
+        v = x[i]
+        n = 0
+        while v != 1.0:
+            v = v * 0.5 if v > 2.0 else 1.0
+            n += 1
+        out[i] = n
+
+
+def test_lanes_that_end_at_different_times():
+    x, out, wanted = np.linspace(1, 4000, 203), np.zeros(203), np.zeros(203)
+    if "side" not in nest(steps_to_one, x, out):
+        pytest.skip("no masks here")
+    jt.jit(steps_to_one, autograph=True)(x, out)
+    steps_to_one(x, wanted)
+    np.testing.assert_array_equal(out, wanted)
 
 
 def long_loop(x):
