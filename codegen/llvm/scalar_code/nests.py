@@ -30,8 +30,10 @@ MARK = '"loops"'  # the attribute of functions that go through LLVM's passes
 
 
 def is_nest(step: ScalarCode) -> bool:
-    """Whether a step should go through LLVM's passes: long loops over elements of arrays."""
-    return any(map(_touches, _bodies(step.body))) and heft(step.body) > limits().nest_work
+    """Whether a step should go through LLVM's passes: long loops over elements of arrays, or in loops."""
+    bodies = list(_bodies(step.body))
+    inner = any(True for body in bodies for _ in _bodies(body))
+    return (inner or any(map(_touches, bodies))) and heft(step.body) > limits().nest_work
 
 
 def _bodies(block: Block) -> Iterator[Block]:
