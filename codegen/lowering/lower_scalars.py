@@ -166,7 +166,7 @@ def _loop(c: ScalarBuilder, op: Op, top: bool = False) -> list[Held]:
         if counted is not None:
             counter, trips = counted
             test = condition = None
-    kept = range(carries)
+    kept = list(range(carries))
     if counter is not None:
         kept = [k for k in kept if k not in own]
         for k, way in own.items():

@@ -25,6 +25,7 @@ from ...scalar import Expr
 from ..accesses import AccessEmitter
 from ..builder import Value
 from ..checks import CheckEmitter, StatusBlock
+from ..functions import Calls
 from ..indices import IndexEmitter
 from ..instructions import type_text
 from ..leaves import KernelLeaves
@@ -185,7 +186,7 @@ class LaneEmitter(StatementEmitter):
     def __init__(self, e: NestEmitter, s: Repeat, lanes: int) -> None:
         assert s.counter is not None
         b = e.b.beside(lanes)
-        exprs = ScalarEmitter(b, calls=e.exprs.calls and e.calls.plain())
+        exprs = ScalarEmitter(b, calls=Calls(e.calls.table, e.calls.called))
         memory = AccessEmitter(IndexEmitter(exprs), e.memory.pointers, e.memory.origins)
         exprs.leaves = KernelLeaves(memory, CheckEmitter(exprs, StatusBlock(b, leaves=True)))
         exprs.begin_like(e.exprs)

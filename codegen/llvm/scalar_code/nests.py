@@ -30,7 +30,7 @@ MARK = '"loops"'  # the attribute of functions that go through LLVM's passes
 
 
 def is_nest(step: ScalarCode) -> bool:
-    """Whether a step should go through LLVM's passes: long loops over elements of arrays, or in loops."""
+    """Whether a step should go through LLVM's passes: long loops over elements, or inside of loops."""
     bodies = list(_bodies(step.body))
     inner = any(True for body in bodies for _ in _bodies(body))
     return (inner or any(map(_touches, bodies))) and heft(step.body) > limits().nest_work
@@ -174,10 +174,6 @@ class _Loop:
 
 class VectorCalls(Calls):
     """Calls of one number that LLVM may make calls of vectors, also under a condition."""
-
-    def plain(self) -> Calls:
-        """Calls of what is vectors already."""
-        return Calls(self.table, self.called)
 
     def call(
         self, function: Function, operands: Sequence[Operand], b: TextEmitter, wide: TextEmitter

@@ -1,4 +1,4 @@
-"""Loops that become one op with their first iteration: the body is in the graph once, and means the same."""
+"""Loops that become one op with their first iteration: the body is there once, and means the same."""
 
 from __future__ import annotations
 
