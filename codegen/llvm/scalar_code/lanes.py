@@ -180,7 +180,7 @@ def _side_by_side(s: Repeat) -> bool:
     return True
 
 
-class LaneEmitter(StatementEmitter):
+class TripEmitter(StatementEmitter):
     """Emits the body of a loop for several trips at a time, into the function of a nest."""
 
     def __init__(self, e: NestEmitter, s: Repeat, lanes: int) -> None:

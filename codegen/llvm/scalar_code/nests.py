@@ -22,7 +22,7 @@ from ..functions import Calls, FunctionTable
 from ..instructions import SCALAR_TYPES, type_text
 from ..text import Operand, TextEmitter
 from .counted import Trips
-from .lanes import LaneEmitter, lanes_of_trips
+from .lanes import TripEmitter, lanes_of_trips
 from .statements import ScalarCodeEmitter
 
 UNKNOWN = 1 << 10  # trips of a loop that nobody can count
@@ -104,7 +104,7 @@ class NestEmitter(ScalarCodeEmitter):
         if not lanes:
             return _Loop(self, s, trips).emit(values)
         every = max(limits().polled_work // (heft(s.body) * lanes), 1)
-        LaneEmitter(self, s, lanes).emit(s.body, every)
+        TripEmitter(self, s, lanes).emit(s.body, every)
         return values
 
 
