@@ -26,7 +26,7 @@ from ..loop_ir.steps import Copy, ScalarCode
 from ..math import EXPANSIONS
 from ..scalar import Expr
 from ..schedule.in_place import carried
-from . import scalar_rules  # noqa: F401  (imported for its rules)
+from . import scalar_rules
 from .counters import counters, trips_of
 from .elements import Elements, at, chosen, pick, variables
 from .lower import Lowering, memory_type
@@ -82,6 +82,8 @@ def _costs(op: Op) -> tuple[int, int]:
                 sizes += [v.tensor.size for v in inner.operands if memory_type(v) is not None]
                 kernels += KERNEL
             size = max(sizes, default=0)
+            if size > SMALL and inner.name in ("gather", "scatter") and scalar_rules.is_part(inner):
+                size = 1  # it stays where it is
             if inner.name == "dot":
                 (over, _), _ = inner.attrs["contract"], inner.attrs["batch"]
                 left = inner.operands[0].shape

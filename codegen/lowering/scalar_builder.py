@@ -41,13 +41,14 @@ class Stored:
     """A value in memory, from position `prefix` on. `owned`: may be overwritten when nobody reads it.
 
     Memory that is overwritten in place holds one version of its array after the other: this value is
-    there as long as that is `version`.
+    there as long as that is `version`. `origin` is the version that a part was taken of.
     """
 
     array: Array
     prefix: IndexTuple = ()
     owned: bool = False
     version: int = 0
+    origin: int = -1
 
 
 class _Elements(Pointwise):

@@ -414,6 +414,54 @@ def test_lanes_that_end_at_different_times():
     np.testing.assert_array_equal(out, wanted)
 
 
+def rows_in_place(y):
+    for i in range(y.shape[0]):
+        row = y[i]
+        for j in range(1, y.shape[1]):
+            row[j] = row[j - 1] * 0.5 + row[j]
+
+
+def rows_and_elements(y):
+    for i in range(1, y.shape[0]):
+        row = y[i]
+        before = y[i - 1]
+        for j in range(1, y.shape[1]):
+            y[i, j] = row[j - 1] + before[j]
+            row[0] += 0.125 * y[i, j]
+
+
+def rows_written_elsewhere(y):
+    for i in range(1, y.shape[0]):
+        row = y[i]
+        for j in range(1, y.shape[1]):
+            y[i - 1, j] = row[j] + 1.0
+            if y[0, j] > 1.0:
+                row[j - 1] = y[i - 1, j] * 0.5
+
+
+def rows_chosen(y):
+    for i in range(y.shape[0]):
+        row = y[int(y[i, 0] * 7) % 5]
+        for j in range(y.shape[1]):
+            row[j] = row[j] * 0.5 + i
+
+
+@pytest.mark.parametrize(
+    "function", [rows_in_place, rows_and_elements, rows_written_elsewhere, rows_chosen]
+)
+@pytest.mark.parametrize("width", [9, 80, 300])
+def test_rows_of_an_array(function, width):
+    y = np.random.default_rng(2).random((40, width))
+    wanted = y.copy()
+    function(wanted)
+    jt.jit(function, autograph=True)(y)
+    np.testing.assert_allclose(y, wanted, rtol=1e-12)
+
+
+def test_rows_stay_where_they_are():
+    nest(rows_in_place, np.ones((40, 300)))
+
+
 def long_loop(x):
     s = 0.0
     for _ in range(x.shape[0]):
