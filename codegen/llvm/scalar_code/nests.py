@@ -30,20 +30,27 @@ MARK = '"loops"'  # the attribute of functions that go through LLVM's passes
 
 
 def is_nest(step: ScalarCode) -> bool:
-    """Whether a step should go through LLVM's passes: long loops over elements, or inside of loops."""
-    bodies = list(_bodies(step.body))
-    inner = any(True for body in bodies for _ in _bodies(body))
-    return (inner or any(map(_touches, bodies))) and heft(step.body) > limits().nest_work
+    """Whether a step should go through LLVM's passes: long loops over elements, or inside of loops.
+
+    A single loop that carries floats runs at the latency of its operations, with passes or without.
+    """
+    loops = list(_loops(step.body))
+    if not any(True for s in loops for _ in _loops(s.body)):
+        if any(c.dtype.kind == "f" for s in loops for c in s.carries):
+            return False
+        if not any(_touches(s.body) for s in loops):
+            return False
+    return heft(step.body) > limits().nest_work
 
 
-def _bodies(block: Block) -> Iterator[Block]:
-    """The bodies of the loops in a block."""
+def _loops(block: Block) -> Iterator[Repeat]:
+    """The loops in a block that are in no other loop there."""
     for s in block.statements:
         if isinstance(s, Repeat):
-            yield s.body
+            yield s
         elif isinstance(s, Choose):
             for inner in s.blocks:
-                yield from _bodies(inner)
+                yield from _loops(inner)
 
 
 def _touches(block: Block) -> bool:
@@ -124,7 +131,7 @@ class _Loop:
             return values
         work = heft(self.s.body)
         every = max(limits().polled_work // work, 1)
-        inside = any(True for _ in _bodies(self.s.body))
+        inside = any(True for _ in _loops(self.s.body))
         if (every == 1 and inside) or (isinstance(number, int) and number <= every):
             return self._span(values, 0, number, isinstance(number, int))
         chunk, look, on, done = (self.b.later(h) for h in ("chunk", "look", "on", "done"))
