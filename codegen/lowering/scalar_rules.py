@@ -119,7 +119,7 @@ def _put_back(c: ScalarBuilder, op: Op, base: Value, update: Value) -> bool:
     part, whole = c.p.views.get(update), c.p.views.get(base)
     if part is None or whole is None or not whole.owned or part.array is not whole.array:
         return False
-    position = (*whole.prefix, *_first(c, op, base, op.operands[2:]))
+    position = (*whole.prefix, *_first(c, op, base, list(op.operands[2:])))
     if part.prefix != position or part.origin != whole.version:
         return False
     c.p.check(part)
