@@ -31,6 +31,10 @@ class Limits:
     many_rows: int = 4096
     table_calls: int = 16  # calls in a row from which a table is shorter
 
+    # Loops over elements (`llvm/scalar_code/nests`).
+    nest_work: int = 1 << 12  # scalar operations that are worth the time of LLVM's passes
+    polled_work: int = 1 << 20  # scalar operations between two looks at the clock
+
     # Reductions, scans and updates (`lower_reductions`, `lower_chunks`, `lower_updates`).
     chunk: int = 1 << 14  # elements of one partial result of a reduction, at the least
     scan_chunk: int = 1 << 13  # elements that a thread scans at a time, if there are 8 such
@@ -91,6 +95,8 @@ TINY = Limits(
     row_bytes=512,
     many_rows=16,
     table_calls=3,
+    nest_work=1,
+    polled_work=64,
     chunk=64,
     scan_chunk=32,
     shared_updates=64,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -15,14 +15,14 @@ Rule = Callable[..., "Interval | None"]
 DEPTH = 256  # ops that are looked through, one behind the other
 
 
-def interval(value: Value) -> Interval:
+def interval(value: Value, known: Mapping[Value, Interval] | None = None) -> Interval:
     """The least and the largest element that a value of integers or truths may have.
 
         select(c, 4, 0) + (x & 3)     ->     0, 7
 
-    What is not known to be less is all that the dtype holds.
+    What is not known to be less is all that the dtype holds. `known` are those of some values.
     """
-    return _of(value, {}, DEPTH)
+    return _of(value, dict(known or {}), DEPTH)
 
 
 def _of(value: Value, intervals: dict[Value, Interval], depth: int) -> Interval:

@@ -148,9 +148,10 @@ class Code:
 
 class Builder(ABC):
     """Writes instructions into blocks. `at(block)` says into which. Values that get no name of their own
-    have numbers after `prefix`."""
+    have numbers after `prefix`; `moves` are flags of all address arithmetic."""
 
     prefix = "v"
+    moves = ""
 
     def __init__(self, code: Code | None = None) -> None:
         self.code = code or Code()
@@ -417,9 +418,11 @@ class Builder(ABC):
             return VOID
         return self.fresh(result, text)
 
-    def evaluate(self, result: str, function: Value, *args: Value) -> Value:
-        """Call a `fastcc` function whose result depends on its arguments only."""
-        return self.op(result, f"call fastcc {result} {function.text}({_arguments(args)})")
+    def evaluate(self, result: str, function: Value, *args: Value, attributes: str = "") -> Value:
+        """Call a `fastcc` function whose result depends on its arguments only; `attributes` of the call
+        say more of it."""
+        text = f"call fastcc {result} {function.text}({_arguments(args)}) {attributes}"
+        return self.op(result, text.rstrip())
 
     def assembly(self, result: str, text: str, constraints: str, *values: Value) -> Value:
         """Inline assembly, which may do more than its value shows, for all lanes of a warp together."""
@@ -504,13 +507,14 @@ class Builder(ABC):
 
     def offset(self, base: Value, n: Value | Number, unit: str = "i8") -> Value:
         """`base` moved by n bytes (or n times the size of `unit`)."""
+        moved = f"getelementptr {self.moves}{unit}, {base!r}"
         if isinstance(n, Value):
             lanes = lanes_of(n.type)
             type = base.type if lanes == 1 else vector(lanes, base.type)
-            return self.op(type, f"getelementptr {unit}, {base!r}, {n.type} {n.text}")
+            return self.op(type, f"{moved}, {n.type} {n.text}")
         if n == 0:
             return base
-        return self.op(base.type, f"getelementptr {unit}, {base!r}, i64 {n}")
+        return self.op(base.type, f"{moved}, i64 {n}")
 
     def load(
         self, type: str, base: Value, offset: Value | Number = 0, unit: str = "i8", align: int = 0

@@ -103,6 +103,12 @@ class ScalarEmitter:
         """An emitter of `width` lanes that goes on where this one stands."""
         return ScalarEmitter(self.b.narrower(width))
 
+    def begin_like(self, other: ScalarEmitter) -> None:
+        """Know what a scalar emitter knows, which emits what stands around: it is uniform."""
+        self._memo.update(other._memo)
+        self._bound.update(other._bound)
+        self._results.update(other._results)
+
     def _scoped(self) -> Callable[[], None]:
         log, mark = self._memo_log, len(self._memo_log)
 

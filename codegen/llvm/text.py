@@ -74,6 +74,13 @@ class TextEmitter(Builder):
         """A builder for `width` lanes that goes on where this one stands."""
         return TextEmitter(self.target, width, self.code, self.declarations, self.definitions)
 
+    def beside(self, width: int) -> TextEmitter:
+        """A builder for `width` lanes that goes on where this one stands, and shares its scopes."""
+        other = self.narrower(width)
+        other.moves = self.moves
+        other._numbered, other._numbered_log = self._numbered, self._numbered_log
+        return other
+
     @contextmanager
     def scope(self) -> Iterator[None]:
         """Values emitted inside are forgotten at its end: for blocks that do not dominate the rest."""

@@ -16,13 +16,19 @@ from typing import Any
 
 
 class Var:
-    """A loop variable running over 0..extent-1. Compared by identity."""
+    """A loop variable running over 0..extent-1. Compared by identity.
 
-    __slots__ = ("name", "extent")
+    Where loops around it say how far it runs, as in a triangle, it stays below `limit` too.
+    """
 
-    def __init__(self, name: str, extent: int) -> None:
+    __slots__ = ("name", "extent", "limit", "depth")
+
+    def __init__(self, name: str, extent: int, limit: Index | None = None) -> None:
         self.name = name
         self.extent = extent
+        self.limit = limit
+        outer = [v.depth for v in limit.terms if isinstance(v, Var)] if limit is not None else []
+        self.depth: int = 1 + max(outer, default=0)
 
     def __repr__(self) -> str:
         return self.name
@@ -171,6 +177,22 @@ class Index:
             lo += coeff * (a if coeff > 0 else b)
             hi += coeff * (b if coeff > 0 else a)
         return lo, hi
+
+    def reach(self) -> tuple[int, int]:
+        """As `range`, and exact where a variable's limit is an affine index of variables around it."""
+        return -(-self)._greatest(), self._greatest()
+
+    def _greatest(self) -> int:
+        index = self
+        while True:
+            limited = [v for v in index.terms if isinstance(v, Var) and v.limit is not None]
+            if not limited:
+                return index.range()[1]
+            var = max(limited, key=lambda v: v.depth)
+            assert var.limit is not None
+            coeff = index.terms[var]
+            rest = Index(index.const, {a: c for a, c in index.terms.items() if a is not var})
+            index = rest + (var.limit - 1) * coeff if coeff > 0 else rest
 
     def coeff(self, var: Atom) -> int:
         return self.terms.get(var, 0)

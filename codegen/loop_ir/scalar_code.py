@@ -49,6 +49,7 @@ class Require:
 class Repeat:
     """`for counter in range(length)`, or `while condition`; `test` computes the condition.
 
+    `trips` is the length, an int64 of at least 0, of a `for` whose counter's extent only bounds it.
     The variables `carries` start as `start` and become `new` at the end of each trip; after the loop
     they hold the last values.
     """
@@ -60,6 +61,7 @@ class Repeat:
     counter: Var | None = None
     test: Body | None = None
     condition: Expr | None = None
+    trips: Expr | None = None
 
     @property
     def length(self) -> int:
@@ -107,7 +109,11 @@ def nodes(block: Body) -> set[Expr]:
             case Require():
                 pending += (s.flag, *s.values)
             case Repeat():
-                pending += (*s.start, *s.new, *([s.condition] if s.condition is not None else []))
+                pending += (
+                    *s.start,
+                    *s.new,
+                    *(e for e in (s.condition, s.trips) if e is not None),
+                )
             case Choose():
                 pending += (s.index, *(v for values in s.values for v in values))
     found: set[Expr] = set()
@@ -132,7 +138,7 @@ def operations(block: Body, work: int) -> int | None:
     total = work
     for s in block.statements:
         if isinstance(s, Repeat):
-            trip = None if s.counter is None else operations(s.body, work)
+            trip = None if s.counter is None or s.trips is not None else operations(s.body, work)
             if trip is None:
                 return None
             total += s.length * trip

@@ -26,8 +26,9 @@ from ..loop_ir.steps import Copy, ScalarCode
 from ..math import EXPANSIONS
 from ..scalar import Expr
 from ..schedule.in_place import carried
-from . import scalar_rules  # noqa: F401  (imported for its rules)
-from .elements import at, chosen, pick, variables
+from . import scalar_rules
+from .counters import counters, trips_of
+from .elements import Elements, at, chosen, pick, variables
 from .lower import Lowering, memory_type
 from .lower_control import contiguous
 from .scalar_builder import RULES, SMALL, Held, ScalarBuilder, Stored, Unfit, rule
@@ -81,6 +82,8 @@ def _costs(op: Op) -> tuple[int, int]:
                 sizes += [v.tensor.size for v in inner.operands if memory_type(v) is not None]
                 kernels += KERNEL
             size = max(sizes, default=0)
+            if size > SMALL and inner.name in ("gather", "scatter") and scalar_rules.is_part(inner):
+                size = 1  # it stays where it is
             if inner.name == "dot":
                 (over, _), _ = inner.attrs["contract"], inner.attrs["batch"]
                 left = inner.operands[0].shape
@@ -143,7 +146,8 @@ def _loop(c: ScalarBuilder, op: Op, top: bool = False) -> list[Held]:
     consts = [replace(h, owned=False) if isinstance(h, Stored) else h for h in consts]
     carried = _renewed(c, [variables(h) if isinstance(h, np.ndarray) else h for h in init])
     body = op.regions[-1]
-    counter, xs, ys = None, [], []
+    counter, trips, xs, ys = None, None, [], []
+    own = counters(body, first, init)
     if op.name == "scan":
         counter = Var("trip", op.attrs["length"])
         trip = of_var(counter)
@@ -160,6 +164,15 @@ def _loop(c: ScalarBuilder, op: Op, top: bool = False) -> list[Held]:
             (flag,) = c.region(op.regions[0], [*consts, *carried])
         assert isinstance(flag, np.ndarray)
         condition = pick(flag, ())
+        counted = trips_of(condition, test, own, carried)
+        if counted is not None:
+            counter, trips = counted
+            test = condition = None
+    kept = list(range(carries))
+    if counter is not None:
+        kept = [k for k in kept if k not in own]
+        for k, way in own.items():
+            carried[k] = _one(way.after(of_var(counter)))
     with c.inside() as inner:
         for x in xs:
             if isinstance(x, np.ndarray):
@@ -171,9 +184,19 @@ def _loop(c: ScalarBuilder, op: Op, top: bool = False) -> list[Held]:
             c.write(whole, (trip,), y)
     if any(not _same_place(a, b) for a, b in zip(carried, out, strict=False)):
         raise Unfit
-    flat = (_flat(carried), _flat(init), inner, _flat(out[:carries]), counter, test, condition)
-    c.block.statements.append(Repeat(*flat))
+    rest = ([held[k] for k in kept] for held in (carried, init, out))
+    now, start, new = map(_flat, rest)
+    c.block.statements.append(Repeat(now, start, inner, new, counter, test, condition, trips))
+    if counter is not None:
+        for k, way in own.items():
+            carried[k] = _one(way.last(counter, trips))
     return [*_renewed(c, carried), *(Stored(whole) for whole in ys)]
+
+
+def _one(expr: Expr) -> Elements:
+    found = np.empty((), object)
+    found[()] = expr
+    return found
 
 
 def _renewed(c: ScalarBuilder, carries: Sequence[Held]) -> list[Held]:
@@ -190,7 +213,7 @@ def _same_place(a: Held, b: Held) -> bool:
 
 def _home(c: ScalarBuilder, op: Op, value: Value, result: Value) -> Held:
     """A carry of the outermost loop: large ones get the memory of the result."""
-    if memory_type(value) is None or value.tensor.size <= SMALL:
+    if memory_type(value) is None or not c.in_memory(value):
         return c.get(value)
     home = carried(c.low, op, value, result, op.operands[_carries(op)[1] :])
     c.homes.append(home)

@@ -41,6 +41,26 @@ def index_value(index: Index) -> Expr:
     return Expr("index", (), I64, index)
 
 
+def folded(expr: Expr) -> Expr:
+    """Sums, differences and multiples of positions are positions: integers wrap either way."""
+    if expr.dtype != I64 or expr.op not in ("add", "sub", "mul"):
+        return expr
+    if any(a.op not in ("index", "const") for a in expr.args):
+        return expr
+    a, b = (as_index(x, 0, 0) for x in expr.args)
+    if expr.op == "add":
+        found = a + b
+    elif expr.op == "sub":
+        found = a - b
+    elif a.terms and b.terms:
+        return expr
+    else:
+        found = b * a.const if b.terms else a * b.const
+    if any(abs(k) >= 1 << 62 for k in (found.const, *found.terms.values())):
+        return expr
+    return index_value(found)
+
+
 def as_index(expr: Expr, lo: int, hi: int) -> Index:
     """An int64 value as an index known to lie in lo..hi."""
     if expr.op == "index":
@@ -115,6 +135,10 @@ class Pointwise:
         if op.definition.cost is Cost.FUNCTION and op.result.dtype.kind == "f":
             return call(op.name, operands)
         return EXPANSIONS[op.name](*operands, **op.attrs)
+
+    def interval(self, value: Value) -> tuple[int, int]:
+        """The least and the largest element that a value of integers may have."""
+        return interval(value)
 
     def _natural(self, op: Op, exponent: Expr, mask: Expr | None) -> Expr:
         """The exponent of an integer power, demanded not to be negative as NumPy does."""
@@ -244,9 +268,13 @@ def checked(p: Pointwise, op: Op, k: int, raw: Expr, mask: Expr | None) -> Index
     size, clip = op.operands[0].shape[axes[k]], op.attrs["mode"] == "clip"
     wide = EXPANSIONS["convert"](raw, dtype=I64)
     if wide.op == "index":
-        lo, hi = wide.attr.range()
+        lo, hi = wide.attr.reach()
         if lo >= 0 and hi < size:
             return wide.attr
+        if lo >= -size and hi < 0:
+            return wide.attr + size
+        if lo >= -size and hi < size:
+            return as_index(select(wide < 0, index_value(wide.attr + size), wide), 0, size - 1)
     if wide.op == "const" and clip:
         return Index(min(max(wide.attr, 0), size - 1))
     if wide.op == "const" and -size <= wide.attr < size:
@@ -290,7 +318,7 @@ def _position(
     """What the k-th index array, `v`, says at `where`, checked or clamped if it may be out of range."""
     size = op.operands[0].shape[op.attrs["axes"][k]]
     raw = p.at(v, where, mask)
-    lo, hi = interval(v)
+    lo, hi = p.interval(v)
     if raw.op != "index" and lo >= 0 and hi < size:
         return as_index(EXPANSIONS["convert"](raw, dtype=I64), lo, hi)
     return checked(p, op, k, raw, mask)

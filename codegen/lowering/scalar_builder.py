@@ -14,17 +14,21 @@ from itertools import count
 import numpy as np
 
 from ...ir.graph import Graph, Op, Value
+from ...ir.intervals import interval
 from ...ir.record import record, replace
-from ...ir.types import TensorType
+from ...ir.types import I64, TensorType
 from ..loop_ir.kernel import Array
 from ..loop_ir.scalar_code import Body, Let, Write
 from ..scalar import Expr
 from ..schedule.in_place import Carried, reads_first
 from .elements import Elements, at, pick
 from .lower import Lowering, memory_type
-from .pointwise import IndexTuple, Pointwise
+from .pointwise import IndexTuple, Pointwise, folded, index_value
+from .searched import searched
 
 SMALL = 64  # elements of a value that is taken apart
+FEW = 8  # the same where the program computes which of them it wants
+FAR = 1 << 40  # positions that are surely farther from overflow than divisions shift them
 MOST_ELEMENTS = 256  # operands of a reduction or a product
 
 
@@ -37,13 +41,14 @@ class Stored:
     """A value in memory, from position `prefix` on. `owned`: may be overwritten when nobody reads it.
 
     Memory that is overwritten in place holds one version of its array after the other: this value is
-    there as long as that is `version`.
+    there as long as that is `version`. `origin` is the version that a part was taken of.
     """
 
     array: Array
     prefix: IndexTuple = ()
     owned: bool = False
     version: int = 0
+    origin: int = -1
 
 
 class _Elements(Pointwise):
@@ -57,6 +62,7 @@ class _Elements(Pointwise):
         super().__init__(low.arrays, low.context.site)
         self.versions = versions
         self.known: dict[Value, Elements] = {}
+        self.reaches: dict[Value, tuple[int, int]] = {}  # of parameters that are positions
         self.views: dict[Value, Stored] = {}
 
     def within(self, low: Lowering) -> _Elements:
@@ -72,9 +78,27 @@ class _Elements(Pointwise):
             return pick(elements, index)
         view = self.views.get(value)
         if view is None:
-            return super()._build(value, index, mask)
+            found = self._position(value, index, mask)
+            return folded(super()._build(value, index, mask)) if found is None else found
         self.check(view)
         return self.load(view.array, (*view.prefix, *index), mask)
+
+    def _position(self, value: Value, index: IndexTuple, mask: Expr | None) -> Expr | None:
+        """A quotient or remainder of a position by a number is a position."""
+        op = value.op
+        if op is None or op.name not in ("floor_divide", "remainder") or value.dtype != I64:
+            return None
+        over, by = (self.at(v, index, mask) for v in op.operands)
+        if over.op != "index" or by.op != "const" or by.attr <= 0:
+            return None
+        if max(map(abs, over.attr.range())) > FAR:
+            return None
+        return index_value(
+            over.attr // by.attr if op.name == "floor_divide" else over.attr % by.attr
+        )
+
+    def interval(self, value: Value) -> tuple[int, int]:
+        return interval(value, self.reaches)
 
     def check(self, held: Stored) -> None:
         """Unfit if the memory of a value has been overwritten by now."""
@@ -102,6 +126,7 @@ class ScalarBuilder:
         self.writes: dict[Array, None] = {}
         self.homes: list[Carried] = []  # of the large carries of the outermost loop
         self._numbers = count(1)
+        self._searched = searched(op)
 
     # Where values are.
 
@@ -111,6 +136,11 @@ class ScalarBuilder:
         elif held is not None:
             self.p.known[value] = held
 
+    def in_memory(self, value: Value) -> bool:
+        """Whether a value is better not taken apart."""
+        most = FEW if value in self._searched else SMALL
+        return value.tensor.size > most
+
     def get(self, value: Value) -> Held:
         """Where a value is: taken apart if it is small, else it must be in memory."""
         if memory_type(value) is None:
@@ -118,10 +148,10 @@ class ScalarBuilder:
         if not isinstance(value.type, TensorType):
             raise Unfit  # a tape
         view = self.p.views.get(value)
-        if view is not None and (value.tensor.size > SMALL or view.owned):
+        if view is not None and (self.in_memory(value) or view.owned):
             self.p.check(view)
             return view
-        if value.tensor.size <= SMALL:
+        if not self.in_memory(value):
             return self.elements(value)
         if self.p is self.outermost and (
             value.op is None or value in self.low.arrays or value in self.low.inlined
@@ -146,7 +176,7 @@ class ScalarBuilder:
         return pick(self.elements(value), ())
 
     def let(self, elements: Elements) -> None:
-        values = [e for e in elements.flat if e.op not in ("const", "var")]
+        values = [e for e in elements.flat if e.op not in ("const", "var", "index")]
         if values:
             self.block.statements.append(Let(values))
 
@@ -169,6 +199,11 @@ class ScalarBuilder:
         outer, self.p = self.p, self.p.within(self.low)
         for param, held in zip(graph.params, arguments, strict=True):
             self.bind(param, held)
+            position = held.item() if isinstance(held, np.ndarray) and held.size == 1 else None
+            if position is not None and position.op == "index":
+                self.p.reaches[param] = position.attr.reach()
+            elif position is not None and position.op == "const" and position.dtype.kind == "i":
+                self.p.reaches[param] = position.attr, position.attr
         for op in reads_first(graph, graph.users()):
             self._op(op)
         outputs = [self.get(v) for v in graph.outputs]

@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from ...ir.graph import Op
+from ...ir.graph import Op, Value
 from ...ir.opdef import OPS
-from ..loop_ir.index import Index
-from ..loop_ir.scalar_code import Require
+from ..loop_ir.index import Data, Index
+from ..loop_ir.scalar_code import Let, Require
 from ..math import EXPANSIONS
 from ..math.combiners import COMBINE, FOLDS, fold
 from ..scalar import const, select
@@ -79,9 +79,59 @@ def _concat(c: ScalarBuilder, op: Op) -> None:
     c.result(op, np.concatenate(parts, axis=op.attrs["axis"]))
 
 
+@rule("gather")
+def _part(c: ScalarBuilder, op: Op) -> None:
+    """A row of an array in memory stays there: it is the memory from a position on."""
+    base, *where = op.operands
+    if not c.in_memory(op.result) or not is_part(op):
+        if op.result.tensor.size <= SMALL:
+            c.elements(op.result)
+        return
+    held = c.get(base)
+    if not isinstance(held, Stored):
+        return
+    prefix = (*held.prefix, *_first(c, op, base, where))
+    version = c.versions.get(held.array, held.version)
+    c.bind(op.result, Stored(held.array, prefix, held.owned, version, version))
+
+
+def is_part(op: Op) -> bool:
+    """Whether a gather reads, or a scatter writes, all that has certain first positions."""
+    axes = op.attrs["axes"]
+    where = op.operands[-len(axes) :] if axes else []
+    return tuple(axes) == tuple(range(len(axes))) and not any(v.shape for v in where)
+
+
+def _first(c: ScalarBuilder, op: Op, base: Value, where: list[Value]) -> IndexTuple:
+    """The first positions of the part, computed now."""
+    inside = (Index(),) * (len(base.shape) - len(where))
+    found = gathered(c.p, op, base, where, inside, None)[: len(where)]
+    known = [atom.expr for index in found for atom in index.terms if isinstance(atom, Data)]
+    if known:
+        c.block.statements.append(Let(known))
+    return found
+
+
+def _put_back(c: ScalarBuilder, op: Op, base: Value, update: Value) -> bool:
+    """A part that was overwritten where it is need not be written back."""
+    if op.name != "scatter" or op.attrs.get("combine", "set") != "set" or not is_part(op):
+        return False
+    part, whole = c.p.views.get(update), c.p.views.get(base)
+    if part is None or whole is None or not whole.owned or part.array is not whole.array:
+        return False
+    position = (*whole.prefix, *_first(c, op, base, list(op.operands[2:])))
+    if part.prefix != position or part.origin != whole.version:
+        return False
+    c.p.check(part)
+    c.bind(op.result, c.newest(whole))
+    return True
+
+
 @rule(*(name for name, definition in OPS.items() if definition.updates))
 def _write(c: ScalarBuilder, op: Op) -> None:
     base, update = op.operands[:2]
+    if _put_back(c, op, base, update):
+        return
     held, new = c.get(base), c.elements(update)
     if not isinstance(held, Stored):
         assert held is not None
@@ -91,7 +141,7 @@ def _write(c: ScalarBuilder, op: Op) -> None:
         raise Unfit
     combine = COMBINE.get(op.attrs.get("combine", "set"))
     for place in np.ndindex(*new.shape):
-        index = _target(c, op, place)
+        index = (*held.prefix, *_target(c, op, place))
         value = new.item(place)
         if combine is not None:
             value = EXPANSIONS[combine](c.p.load(held.array, index, None), value)

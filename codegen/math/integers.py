@@ -41,11 +41,19 @@ def floor_divide(x: Expr, y: Expr) -> Expr:
 
 def remainder(x: Expr, y: Expr) -> Expr:
     """x - y floor(x / y), which has the divisor's sign; 0 where y is 0."""
-    divisor, q = _quotient(x, y)
-    r = x - q * divisor
+    divisor = _safe(y)
+    r = binary("rem", x, divisor)
     if x.dtype.kind == "i":
         r = select(ne(r, 0) & (binary("xor", r, divisor) < 0), r + divisor, r)
-    return r if y.op == "const" and y.attr != 0 else select(eq(y, 0), const(0, x.dtype), r)
+    return r
+
+
+def _safe(y: Expr) -> Expr:
+    """A divisor by which a remainder never traps: by 0 and by -1 nothing is to remain, nor does by 1."""
+    if y.op == "const" and y.attr not in (0, -1):
+        return y
+    traps = eq(y, 0) | eq(y, -1) if y.dtype.kind == "i" else eq(y, 0)
+    return select(traps, const(1, y.dtype), y)
 
 
 def fmod(x: Expr, y: Expr) -> Expr:

@@ -19,6 +19,7 @@ from ..llvm.builder import Number, Value, constant
 from ..llvm.functions import FunctionTable
 from ..llvm.kernels import KernelEmitter
 from ..llvm.modules import Function, declarations
+from ..llvm.scalar_code.nests import NestEmitter, is_nest
 from ..llvm.scalar_code.statements import ScalarCodeEmitter
 from ..loop_ir.kernel import Array, Kernel
 from ..loop_ir.steps import (
@@ -247,8 +248,11 @@ class EntryEmitter:
         return known, (*pointers, *status)
 
     def scalar_code(self, step: ScalarCode) -> None:
-        emitter = ScalarCodeEmitter(step, self.target, self.definitions, self.elementwise)
+        kind = NestEmitter if is_nest(step) else ScalarCodeEmitter
+        emitter = kind(step, self.target, self.definitions, self.elementwise)
         step.name = self.function(emitter.function(), readable(step.ops))
+        if isinstance(emitter, NestEmitter):
+            step.name = self.function(emitter.caller(step.name), readable(step.ops))
         self.declarations |= set(emitter.b.declarations)
         if emitter.polls:
             control.polling(self)

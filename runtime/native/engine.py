@@ -6,7 +6,8 @@
     library.address("entry")                    # valid while `library` is alive
 
 Everything here may be called from several threads. llvmlite is imported on first use. Text is
-compiled as it stands: code generation emits IR that is already optimised, so no LLVM pass runs.
+compiled as it stands: code generation emits IR that is already optimised, so no LLVM pass runs, but
+over functions that ask for it (`loop_passes`).
 
 LLVM takes the process down on IR that breaks its rules, so every module is verified first.
 """
@@ -23,6 +24,7 @@ from ...codegen.target import Target
 from .host import host_target as host_target
 from .image import Image, LoadedImage, LoadError, load_image
 from .llvm import llvm, lock
+from .loop_passes import MARK, Split, optimise
 
 _linkers: list[Any] = []  # never disposed of: libraries, and code on other threads, outlive engines
 
@@ -60,6 +62,19 @@ class Engine:
             jit=True,
         )
 
+    def _optimised(self, text: str) -> Any:
+        """A module whose functions that ask for LLVM's passes have been through them."""
+        if MARK not in text:
+            return self._parse(text)
+        parts = Split(text)
+        loops = self._parse(parts.loops)
+        optimise(self._llvm, self._machine, loops)
+        module = self._parse(parts.rest)
+        module.link_in(loops)
+        for name in parts.crossing:
+            module.get_function(name).linkage = "internal"
+        return module
+
     def _parse(self, text: str) -> Any:
         try:
             module = self._llvm.parse_assembly(self._header + text)
@@ -90,7 +105,7 @@ class Engine:
         """
         with lock:
             machine = self._create_machine(opt=0) if quick else self._machine
-            module = self._parse(text)
+            module = self._parse(text) if quick else self._optimised(text)
             try:
                 if coroutines:
                     self._split_coroutines(module)
@@ -101,7 +116,7 @@ class Engine:
     def asm(self, text: str) -> str:
         """The assembly of a module."""
         with lock:
-            module = self._parse(text)
+            module = self._optimised(text)
             try:
                 return str(self._machine.emit_assembly(module))
             finally:

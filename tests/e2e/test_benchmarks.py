@@ -145,3 +145,17 @@ def test_unknown_row_is_refused():
         cwd=ROOT,
     )
     assert done.returncode == 1 and "nonsense" in done.stderr and "softmax" in done.stderr
+
+
+def test_kernels_of_loops_answer_as_python_does(benchmarks):
+    from benchmarks.kernels import KERNELS
+
+    assert len({kernel.name for kernel in KERNELS}) == len(KERNELS) >= 40
+    for kernel in KERNELS[::7]:
+        args = kernel.make(np.random.default_rng(0), kernel.sizes[0])
+        mine, theirs = ([a.copy() if isinstance(a, np.ndarray) else a for a in args] for _ in "ab")
+        compiled = jitney.jit(kernel.function, autograph=True, static_argnums=kernel.static)
+        found, wanted = compiled(*mine), kernel.function(*theirs)
+        for a, b in zip((found, *mine), (wanted, *theirs), strict=True):
+            if b is not None:
+                np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12, err_msg=kernel.name)

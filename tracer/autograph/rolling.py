@@ -46,6 +46,20 @@ class Watch:
             root = root.parent
         self.decided = root.rolled
 
+    @property
+    def whole(self) -> Any:
+        """Of what kinds the values were when a loop of this body became an op with its first iteration;
+        False: it could not. None: nobody has tried."""
+        return self.decided.get(self._wholly)
+
+    @whole.setter
+    def whole(self, kinds: Any) -> None:
+        self.decided[self._wholly] = kinds
+
+    @property
+    def _wholly(self) -> tuple[Any, str]:
+        return self.code, "whole"
+
     def many(self, factor: int) -> bool:
         """Whether `factor` times the ops so far are many, and a loop has not been tried in vain."""
         if factor < 1 or self.trace is not require_trace():

@@ -12,6 +12,7 @@ from ..core.threaded_state import draws
 from ..messages import errors
 from ..messages.errors import Refusal as Refusal
 from ..messages.errors import complain
+from .beginnings import Beginning
 from .branches import branch
 from .carried import NoneCarriedError
 from .elements import elements as elements
@@ -52,6 +53,7 @@ from .variables import peek as peek
 from .variables import put as put
 
 slice_ = slice
+_LONG = 8  # iterations from which a loop may become an op with its first one
 _ENDLESS = 200  # iterations of a loop that only a traced condition ends
 _UNROLLED = 1  # with no more iterations left, a loop with a traced `break` goes on one by one
 
@@ -149,6 +151,11 @@ def for_stmt(
         return
     rest = iter(iterable)
     watch = Watch(body) if type(iterable) is range and in_graph() else None
+    beginning = None
+    if watch is not None and len(iterable) >= _LONG and watch.whole is not False:
+        beginning = Beginning(state)
+        if watch.whole == beginning.kinds() and _rolls(watch, iterable, body, more, state):
+            return
     for count, value in enumerate(rest, 1):
         body(value)
         go_on = more is None or more()
@@ -157,10 +164,32 @@ def for_stmt(
             return
         if not go_on:
             return
-        if watch is not None and count == 1 and watch.many(len(iterable) - 1):
-            left = _numbers(iterable[1:])
-            if watch.roll(partial(_over, left, body, more, state, check_numbers), state):
+        left = len(iterable) - count if watch is not None else 0
+        if watch is not None and not count & (count - 1) and watch.many(-(-left // count)):
+            if count == 1 and beginning is not None and beginning.takes_back():
+                kinds = beginning.kinds()
+                if _rolls(watch, iterable, body, more, state):
+                    watch.whole = kinds
+                    return
+                watch.whole = False
+                watch.decided.pop(watch.code, None)
+                body(value)  # once more, as it stands
+                more is None or more()
+            numbers = _numbers(iterable[count:])
+            if watch.roll(partial(_over, numbers, body, more, state, check_numbers), state):
                 return
+
+
+def _rolls(
+    watch: Watch,
+    iterable: range,
+    body: Callable[[Any], Any],
+    more: Callable[[], Any] | None,
+    state: State,
+) -> bool:
+    """Make one op of a whole loop."""
+    build = partial(_over, _numbers(iterable), body, more, state, check_numbers)
+    return watch.roll(build, state)
 
 
 def _numbers(numbers: range) -> Items:

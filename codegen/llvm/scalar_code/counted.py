@@ -40,6 +40,9 @@ class Trips:
 
 def trips_of(e: StatementEmitter, s: Repeat, values: Sequence[Value]) -> Trips | None:
     """The trips that a loop is going to make; None if only its condition tells."""
+    if s.trips is not None:
+        value = e.exprs.operand(s.trips).value
+        return Trips(value if value.number is None else value.number)
     if s.counter is not None:
         return Trips(s.length)
     condition = s.condition

@@ -35,7 +35,7 @@ from ..instructions import type_text
 from ..leaves import KernelLeaves
 from ..scalars import ScalarEmitter
 from ..text import TextEmitter
-from .counted import emit_counted, trips_of
+from .counted import Trips, emit_counted, trips_of
 from .packing import emit_packed
 
 REPEATED = 40  # expressions in a body and its copies together
@@ -121,12 +121,21 @@ class StatementEmitter(ABC):
         if trips is None:
             self._while(s, values)
             return
-        copies = _copies(_size(s.body))
-        every = _interval(self.step.work * copies) * copies
-        for carry, value in zip(
-            s.carries, emit_counted(self, s, values, trips, copies, every), strict=True
-        ):
+        for carry, value in zip(s.carries, self.counted(s, values, trips), strict=True):
             self.exprs.bind(carry, value, uniform=True)
+
+    def counted(self, s: Repeat, values: Sequence[Value], trips: Trips) -> Sequence[Value]:
+        """A loop whose trips are counted: its last values."""
+        copies = self.copies(_size(s.body))
+        every = interval(self.step.work * copies) * copies
+        return emit_counted(self, s, values, trips, copies, every)
+
+    def copies(self, size: int) -> int:
+        """How often a body of this size is repeated."""
+        copies = COPIES
+        while copies > 1 and size * copies > REPEATED:
+            copies //= 2
+        return copies
 
     def trip(self, s: Repeat, values: Sequence[Value]) -> list[Value]:
         """One copy of the body; gives the new values."""
@@ -138,12 +147,12 @@ class StatementEmitter(ABC):
 
     def _while(self, s: Repeat, values: Sequence[Value]) -> None:
         assert s.test is not None and s.condition is not None
-        copies = _copies(_size(s.body) + _size(s.test) + len(s.new) + 1)
+        copies = self.copies(_size(s.body) + _size(s.test) + len(s.new) + 1)
         head, leave = self.b.later("while"), self.b.later("done")
         types = [type_text(c.dtype, 1) for c in s.carries]
         left, *names = self.b.parameters(head, "i64", *types)
         last = self.b.parameters(leave, *types)
-        every = _interval(self.step.work * copies)
+        every = interval(self.step.work * copies)
         self.b.jump(head, every, *values)
         self.b.at(head)
         fewer = left - 1
@@ -184,13 +193,12 @@ class ScalarCodeEmitter(StatementEmitter):
         functions: FunctionTable,
     ) -> None:
         b = TextEmitter(target, 1, definitions=definitions)
-        self.calls = Calls(functions, functions.called(calls(step.body)))
+        self.step = step
+        self.calls = self.functions(functions)
         exprs = ScalarEmitter(b, calls=self.calls)
         self.arrays = list(dict.fromkeys([*step.reads, *step.writes]))
-        self.ctx, _, _ = b.takes(ctx="ptr", lo="i64", hi="i64")
-        with b.at_start():
-            pointers = {a: b.pointer_at(self.ctx, k, f"p{k}") for k, a in enumerate(self.arrays)}
-            self.status = b.pointer_at(self.ctx, len(self.arrays), "status")
+        *addresses, self.status = self.take(b)
+        pointers = dict(zip(self.arrays, addresses, strict=True))
         memory = AccessEmitter(IndexEmitter(exprs), pointers, dict.fromkeys(self.arrays, 0))
         exprs.leaves = KernelLeaves(
             memory, CheckEmitter(exprs, StatusBlock(b, self.status, leaves=True))
@@ -202,6 +210,17 @@ class ScalarCodeEmitter(StatementEmitter):
     def polls(self) -> bool:
         """Tells afterwards whether the code looks for signals."""
         return self.clock is not None
+
+    def take(self, b: TextEmitter) -> list[Value]:
+        """The addresses of the arrays and that of the status block."""
+        ctx, _, _ = b.takes(ctx="ptr", lo="i64", hi="i64")
+        names = [*(f"p{k}" for k in range(len(self.arrays))), "status"]
+        with b.at_start():
+            return [b.pointer_at(ctx, k, name) for k, name in enumerate(names)]
+
+    def functions(self, table: FunctionTable) -> Calls:
+        """The elementwise functions that the code calls."""
+        return Calls(table, table.called(calls(self.step.body)))
 
     def function(self) -> str:
         """The function's text, from the parameter list on: equal steps have equal texts."""
@@ -229,17 +248,9 @@ class ScalarCodeEmitter(StatementEmitter):
         self.leave_if(self.b.call("i1", symbol("poll"), self.clock), (), PYTHON_ERROR)
 
 
-def _interval(work: int) -> int:
+def interval(work: int) -> int:
     """Turns of a loop between two looks at the clock: a power of two."""
     return 1 << max(POLLED_WORK // max(work, 1), 1).bit_length() - 1
-
-
-def _copies(size: int) -> int:
-    """How often a body of this size is repeated."""
-    copies = COPIES
-    while copies > 1 and size * copies > REPEATED:
-        copies //= 2
-    return copies
 
 
 def _size(block: Body) -> int:

@@ -1,0 +1,350 @@
+"""Loops whose trips have nothing to do with each other: several of them side by side, in lanes.
+
+    for j in lanes(n):                      c[i, j] of 32 j at a time
+        s = 0.0
+        for p in range(m): s += a[i, p] * b[p, j]
+        c[i, j] = s
+
+What a trip does stays in its order, so sums are the same to the last bit; what waits for itself, as a
+sum or an iteration does, waits for all lanes at once. Where lanes go different ways, all ways are gone,
+each under a mask; a `while` runs as long as any lane's condition holds. LLVM makes vectors of innermost
+loops only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ....ir.types import BOOL
+from ...limits import limits
+from ...loop_ir.index import Data, Div, Index, Var
+from ...loop_ir.kernel import Array
+from ...loop_ir.scalar_code import Body, Choose, Let, Repeat, Require, Write
+from ...scalar import Expr
+from ..accesses import AccessEmitter
+from ..builder import Value
+from ..checks import CheckEmitter, StatusBlock
+from ..functions import Calls
+from ..indices import IndexEmitter
+from ..instructions import type_text
+from ..leaves import KernelLeaves
+from ..scalars import ScalarEmitter
+from ..types import vector
+from .statements import StatementEmitter
+
+if TYPE_CHECKING:
+    from .nests import NestEmitter
+
+VECTORS = 4  # registers of a carry, where all lanes make the same trips
+CARRIES = 3  # of a loop, up to which that many registers are there
+
+
+def lanes_of_trips(e: NestEmitter, s: Repeat) -> int:
+    """How many trips of a loop should run side by side; 0: none."""
+    if s.counter is None or s.trips is not None or s.carries or not e.b.has_scalef:
+        return 0
+    inner = [loop for block in _blocks(s.body) for loop in _loops(block)]
+    if not inner or any(not loop.carries and not any(True for _ in _below(loop)) for loop in inner):
+        return 0
+    if not _independent(s, inner) or not _side_by_side(s):
+        return 0
+    sizes = [c.dtype.itemsize for loop in inner for c in loop.carries]
+    lanes = e.b.target.vector_bits // (8 * max(sizes, default=8))
+    divergent = any(loop.counter is None or loop.trips is not None for loop in inner)
+    if not divergent and max(len(loop.carries) for loop in inner) <= CARRIES:
+        lanes *= VECTORS
+    while lanes > 4 and lanes > s.length:
+        lanes //= 2
+    return lanes if s.length >= lanes else 0
+
+
+def _blocks(block: Body) -> Iterator[Body]:
+    """A block and all blocks inside it."""
+    yield block
+    for inner in block.inner():
+        yield from _blocks(inner)
+
+
+def _loops(block: Body) -> Iterator[Repeat]:
+    return (s for s in block.statements if isinstance(s, Repeat))
+
+
+def _below(loop: Repeat) -> Iterator[Repeat]:
+    return (inner for block in _blocks(loop.body) for inner in _loops(block))
+
+
+def _roots(block: Body) -> Iterator[Expr]:
+    """What the statements of a block compute."""
+    for s in block.statements:
+        if isinstance(s, Let):
+            yield from s.values
+        elif isinstance(s, Write):
+            yield s.value
+        elif isinstance(s, Repeat):
+            yield from (*s.start, *s.new)
+            yield from (x for x in (s.condition, s.trips) if x is not None)
+        elif isinstance(s, Choose):
+            yield s.index
+            for values in s.values:
+                yield from values
+
+
+def _nodes(block: Body) -> Iterator[Expr]:
+    """All that the statements of a block compute, positions in arrays too; each once."""
+    pending = [*_roots(block)]
+    for s in block.statements:
+        if isinstance(s, Write):
+            pending += _data(s.index)
+    seen: set[Expr] = set()
+    while pending:
+        node = pending.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        yield node
+        pending += node.args
+        if node.op == "load":
+            pending += _data(node.attr.index)
+        elif node.op == "index":
+            pending += _data((node.attr,))
+
+
+def _data(position: Sequence[Index]) -> Iterator[Expr]:
+    for index in position:
+        for atom in index.terms:
+            if isinstance(atom, Data):
+                yield atom.expr
+            elif isinstance(atom, Div):
+                yield from _data((atom.index,))
+
+
+def _is_vectors(node: Expr) -> bool:
+    """Whether an operation is done in all lanes at a time, and cannot fail."""
+    if node.op in ("bounded", "demanded"):
+        return False
+    if node.op in ("div", "rem") and node.dtype.kind in "iu":
+        return node.args[1].op == "const"
+    return True
+
+
+def _accesses(block: Body) -> Iterator[tuple[Array, Sequence[Index], bool]]:
+    """The accesses of a block, not of those inside; whether they write."""
+    for node in _nodes(block):
+        if node.op == "load":
+            yield node.attr.array, node.attr.index, False
+    for s in block.statements:
+        if isinstance(s, Write):
+            yield s.array, s.index, True
+
+
+def _independent(s: Repeat, inner: Sequence[Repeat]) -> bool:
+    """Whether no trip touches what another trip writes, and none can fail."""
+    own = {loop.counter for loop in inner}
+    found: dict[Array, list[Sequence[Index]]] = {}
+    written: set[Array] = set()
+    for block in _blocks(s.body):
+        if any(isinstance(x, Require) for x in block.statements):
+            return False
+        if not all(map(_is_vectors, _nodes(block))):
+            return False
+        for array, position, writes in _accesses(block):
+            found.setdefault(array, []).append(position)
+            if writes:
+                written.add(array)
+    return all(_apart(found[array], s.counter, own) for array in written)
+
+
+def _apart(positions: Sequence[Sequence[Index]], counter: Any, inner: set[Any]) -> bool:
+    """Whether some dimension tells the trips of a loop apart."""
+    for d, index in enumerate(positions[0]):
+        atoms = index.terms
+        if counter not in atoms or any(not isinstance(a, Var) or a in inner for a in atoms):
+            continue
+        if all(position[d] == index for position in positions):
+            return True
+    return False
+
+
+def _side_by_side(s: Repeat) -> bool:
+    """Whether lanes touch one element or neighbours, in loops that are inside."""
+    counter = s.counter
+    assert counter is not None
+    for loop in _below(s):
+        for block in _blocks(loop.body):
+            for array, position, _ in _accesses(block):
+                for index, stride in zip(position, array.strides, strict=True):
+                    step = index.stride(counter)
+                    if step is None or (step and step * stride != 1):
+                        return False
+    return True
+
+
+class TripEmitter(StatementEmitter):
+    """Emits the body of a loop for several trips at a time, into the function of a nest."""
+
+    def __init__(self, e: NestEmitter, s: Repeat, lanes: int) -> None:
+        assert s.counter is not None
+        b = e.b.beside(lanes)
+        exprs = ScalarEmitter(b, calls=Calls(e.calls.table, e.calls.called))
+        memory = AccessEmitter(IndexEmitter(exprs), e.memory.pointers, e.memory.origins)
+        exprs.leaves = KernelLeaves(
+            memory, CheckEmitter(exprs, StatusBlock(b, e.status, leaves=True))
+        )
+        exprs.begin_like(e.exprs)
+        memory.indices.positions.update(e.indices.positions)
+        memory.indices.lane = s.counter
+        super().__init__(e.step, memory)
+        self.nest, self.counter, self.length, self.lanes = e, s.counter, s.length, lanes
+
+    def emit(self, body: Body, every: int) -> None:
+        """The whole loop; it looks for signals after `every` trips."""
+        b = self.b
+        head, done = b.later("side"), b.later("done")
+        (first,) = b.parameters(head, "i64")
+        b.jump(head, 0)
+        b.at(head)
+        self.indices.positions[self.counter] = first
+        with b.scope():
+            if self.length % self.lanes:
+                places = self.indices.vector(Index(0, {self.counter: 1}))
+                b.mask = b.compare("slt", places, self.length)
+            self.block(body)
+            b.mask = None
+            following = b.stepped(first, self.lanes, "nuw nsw")
+            if self.lanes * every < self.length:
+                self.nest.poll()
+            b.fork(following < self.length, head, (following,), done)
+        b.at(done)
+
+    def together(self, values: Sequence[Expr]) -> None:
+        """They are vectors."""
+
+    def leave_if(self, bad: Value, words: Sequence[Value], site: int) -> None:
+        raise AssertionError("lanes do not fail")
+
+    def poll(self) -> None:
+        self.nest.poll()
+
+    # Under a mask.
+
+    @property
+    def _on(self) -> Value:
+        return self.b.literal(vector(self.lanes, "i1"), 1) if self.b.mask is None else self.b.mask
+
+    def _wide(self, value: Expr) -> Value:
+        return self.b.spread(self.exprs.operand(value), value.dtype)
+
+    def _types(self, values: Sequence[Expr]) -> list[str]:
+        return [type_text(v.dtype, self.lanes) for v in values]
+
+    def _bind(self, variables: Sequence[Expr], values: Sequence[Any]) -> None:
+        for variable, value in zip(variables, values, strict=True):
+            self.exprs.bind(variable, value, uniform=False)
+
+    def _choose(self, s: Choose) -> None:
+        """All blocks, each under its mask."""
+        index, b, before = self._wide(s.index), self.b, self.b.mask
+        results: list[Value] = []
+        last = len(s.blocks) - 1
+        for k, (block, values) in enumerate(zip(s.blocks, s.values, strict=True)):
+            if k == last:
+                here = b.compare("sge", index, k)
+            else:
+                here = b.compare("eq" if k else "sle", index, k)
+            with b.scope():
+                b.mask = here if before is None else here & before
+                self.block(block)
+                given = [self._wide(v) for v in values]
+                b.mask = before
+            if not k:
+                results = given
+            else:
+                results = [
+                    b.select(here, new, old) for new, old in zip(given, results, strict=True)
+                ]
+        self._bind(s.results, results)
+
+    # Loops.
+
+    def _repeat(self, s: Repeat) -> None:
+        start = [self._wide(x) for x in s.start]
+        if s.counter is None:
+            self._bind(s.carries, self._as_long_as_any(s, start, None))
+            return
+        trips = None if s.trips is None else self.exprs.operand(s.trips)
+        if trips is None:
+            self._bind(s.carries, self._counted(s, start, s.length))
+        elif trips.uniform:
+            self._bind(s.carries, self._counted(s, start, trips.value))
+        else:
+            self._bind(s.carries, self._as_long_as_any(s, start, trips.value))
+
+    def _counted(self, s: Repeat, start: Sequence[Value], number: Value | int) -> Sequence[Value]:
+        """The same trips in all lanes."""
+        b = self.b
+        body, done = b.later("body"), b.later("done")
+        position, *names = b.parameters(body, "i64", *self._types(s.carries))
+        last = b.parameters(done, *self._types(s.carries))
+        if isinstance(number, int):
+            if not number:
+                return start
+            b.jump(body, 0, *start)
+        else:
+            b.fork(b.word(number).ne(0), body, (0, *start), done, start)
+        b.at(body)
+        assert s.counter is not None
+        self.indices.positions[s.counter] = position
+        with b.scope():
+            self._bind(s.carries, names)
+            self.block(s.body)
+            new = [self._wide(x) for x in s.new]
+            following = b.stepped(position, 1, "nuw nsw")
+            b.fork(following.ne(b.word(number)), body, (following, *new), done, new)
+        b.at(done)
+        return [*last]
+
+    def _as_long_as_any(
+        self, s: Repeat, start: Sequence[Value], limit: Value | int | None
+    ) -> Sequence[Value]:
+        """Each lane has trips of its own: until its condition fails, or `limit` of them."""
+        b, before = self.b, self.b.mask
+        head, body, leave = b.later("any"), b.later("body"), b.later("leave")
+        due, again = b.later("due"), b.later("again")
+        types = self._types(s.carries)
+        position, left, on, *names = b.parameters(
+            head, "i64", "i64", type_text(BOOL, self.lanes), *types
+        )
+        every = max(limits().polled_work // 64, 1)
+        b.jump(head, 0, every, self._on, *start)
+        b.at(head)
+        with b.scope():
+            self._bind(s.carries, names)
+            if s.counter is not None:
+                self.indices.positions[s.counter] = position
+                assert limit is not None
+                going = b.compare("ult", b.splat(position, self.lanes), limit)
+            else:
+                assert s.test is not None and s.condition is not None
+                b.mask = on
+                self.block(s.test)
+                going = self._wide(s.condition)
+            still = on & going
+            word = still.to("bitcast", f"i{self.lanes}") if self.lanes > 1 else still
+            b.fork(word.ne(0), body, (), leave)
+            b.at(body)
+            b.mask = still
+            self.block(s.body)
+            new = [b.select(still, self._wide(x), old) for x, old in zip(s.new, names, strict=True)]
+            b.mask = before
+            (rest,) = b.parameters(again, "i64")
+            fewer = left - 1
+            b.fork(fewer.eq(0), due, (), again, (fewer,), b.unlikely())
+            b.at(due)
+            self.poll()
+            b.jump(again, every)
+            b.at(again)
+            b.jump(head, b.stepped(position, 1, "nuw nsw"), rest, still, *new)
+        b.at(leave)
+        b.mask = before
+        return [*names]

@@ -1,0 +1,201 @@
+"""Loops over elements of arrays as functions for LLVM's own loop passes.
+
+    void @name(ptr noalias %p0, ..., ptr noalias %status) nounwind "loops"
+
+Statements are emitted as they stand, each once, in loops of LLVM's canonical form: one counter from 0
+by 1, tested at the end. What is left to LLVM is to move what does not change out of loops, to make
+vectors and to unroll. For that it is told that no two arrays overlap, that addresses stay within
+their arrays, and which functions of vectors our elementwise functions have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ...limits import limits
+from ...loop_ir.scalar_code import Body, Choose, Repeat, Write, calls, nodes
+from ...loop_ir.steps import ScalarCode
+from ...math.functions import Elementwise
+from ...scalar import FREE, Expr
+from ..builder import Value, symbol
+from ..functions import Calls, FunctionTable
+from ..instructions import SCALAR_TYPES, type_text
+from ..text import Operand, TextEmitter
+from .counted import Trips
+from .lanes import TripEmitter, lanes_of_trips
+from .statements import ScalarCodeEmitter
+
+UNKNOWN = 1 << 10  # trips of a loop that nobody can count
+MARK = '"loops"'  # the attribute of functions that go through LLVM's passes
+
+
+def is_nest(step: ScalarCode) -> bool:
+    """Whether a step should go through LLVM's passes: long loops over elements, or inside of loops.
+
+    A single loop that carries floats runs at the latency of its operations, with passes or without.
+    """
+    loops = list(_loops(step.body))
+    if not any(True for s in loops for _ in _loops(s.body)):
+        if any(c.dtype.kind == "f" for s in loops for c in s.carries):
+            return False
+        if not any(_touches(s.body) for s in loops):
+            return False
+    return heft(step.body) > limits().nest_work
+
+
+def _loops(block: Body) -> Iterator[Repeat]:
+    """The loops in a block that are in no other loop there."""
+    for s in block.statements:
+        if isinstance(s, Repeat):
+            yield s
+        elif isinstance(s, Choose):
+            for inner in s.blocks:
+                yield from _loops(inner)
+
+
+def _touches(block: Body) -> bool:
+    """Whether a block reads or writes elements."""
+    return (
+        any(isinstance(s, Write) for s in block.statements)
+        or any(node.op == "load" for node in nodes(block))
+        or any(map(_touches, block.inner()))
+    )
+
+
+def heft(block: Body) -> int:
+    """Scalar operations of a block, about; trips that nobody can count are `UNKNOWN`."""
+    total = sum(node.op not in FREE for node in nodes(block)) + len(block.statements)
+    for s in block.statements:
+        if isinstance(s, Repeat):
+            trips = UNKNOWN if s.counter is None or s.trips is not None else s.length
+            total += trips * heft(s.body)
+        elif isinstance(s, Choose):
+            total += max(map(heft, s.blocks))
+    return total
+
+
+class NestEmitter(ScalarCodeEmitter):
+    """Emits one step as a function for LLVM's passes, which takes its arrays and the status block."""
+
+    def take(self, b: TextEmitter) -> list[Value]:
+        b.moves = "inbounds "
+        names = [*(f"p{k}" for k in range(len(self.arrays))), "status"]
+        return b.takes(**dict.fromkeys(names, "ptr"))
+
+    def function(self) -> str:
+        self.block(self.step.body)
+        self.b.ret()
+        wide = f'"prefer-vector-width"="{self.b.target.vector_bits}"'
+        return self.b.unnamed(noalias=self.b.code.params, attributes=f"nounwind {MARK} {wide}")
+
+    def caller(self, name: str) -> str:
+        """The function that a program calls: it takes its arrays from a block of pointers."""
+        b = TextEmitter(self.b.target, 1)
+        pointers = super().take(b)
+        b.call("void", symbol(name), *pointers)
+        b.ret()
+        return b.unnamed(noalias=("ctx",))
+
+    def functions(self, table: FunctionTable) -> Calls:
+        return VectorCalls(table, frozenset(calls(self.step.body)))
+
+    def together(self, values: Sequence[Expr]) -> None:
+        """LLVM makes the vectors."""
+
+    def copies(self, size: int) -> int:
+        return 1
+
+    def counted(self, s: Repeat, values: Sequence[Value], trips: Trips) -> Sequence[Value]:
+        lanes = lanes_of_trips(self, s)
+        if not lanes:
+            return _Loop(self, s, trips).emit(values)
+        every = max(limits().polled_work // (heft(s.body) * lanes), 1)
+        TripEmitter(self, s, lanes).emit(s.body, every)
+        return values
+
+
+class _Loop:
+    """A loop while it is emitted. Its carries are phis; `step` moves the carry that counts, if one does.
+
+    Long loops look for signals, from time to time: an outer loop takes so many trips at a time.
+    """
+
+    def __init__(self, e: NestEmitter, s: Repeat, trips: Trips) -> None:
+        self.e, self.b, self.s, self.trips = e, e.b, s, trips
+        self.types = [SCALAR_TYPES[c.dtype] for c in s.carries]
+
+    def emit(self, values: Sequence[Value]) -> Sequence[Value]:
+        number = self.trips.number
+        if isinstance(number, int) and number == 0:
+            return values
+        work = heft(self.s.body)
+        every = max(limits().polled_work // work, 1)
+        inside = any(True for _ in _loops(self.s.body))
+        if (every == 1 and inside) or (isinstance(number, int) and number <= every):
+            return self._span(values, 0, number, isinstance(number, int))
+        chunk, look, on, done = (self.b.later(h) for h in ("chunk", "look", "on", "done"))
+        first, *names = self.b.parameters(chunk, "i64", *self.types)
+        last = self.b.parameters(done, *self.types)
+        if isinstance(number, int):
+            self.b.jump(chunk, 0, *values)
+        else:
+            some = self.b.word(number).ne(0)
+            self.b.fork(some, chunk, (0, *values), done, values)
+        self.b.at(chunk)
+        with self.b.scope():
+            left = self.b.word(number) - first
+            more = left.ugt(every)
+            stop = first + self.b.select(more, every, left)
+            new = self._span(names, first, stop, True)
+            self.b.fork(more, look, (), done, new)
+            self.b.at(look)
+            self.e.poll()
+            self.b.jump(on)
+            self.b.at(on)
+            self.b.jump(chunk, stop, *new)
+        self.b.at(done)
+        return [*last]
+
+    def _span(
+        self, values: Sequence[Value], start: Value | int, stop: Value | int, some: bool
+    ) -> Sequence[Value]:
+        """The trips from `start` to `stop`; `some`: there is one at least."""
+        body, done = self.b.later("body"), self.b.later("done")
+        position, *names = self.b.parameters(body, "i64", *self.types)
+        last = self.b.parameters(done, *self.types)
+        if some:
+            self.b.jump(body, start, *values)
+        else:
+            any_trip = self.b.word(stop).ne(0)
+            self.b.fork(any_trip, body, (start, *values), done, values)
+        self.b.at(body)
+        if self.s.counter is not None:
+            self.e.indices.positions[self.s.counter] = position
+        with self.b.scope():
+            new = self.e.trip(self.s, names)
+            following = self.b.stepped(position, 1, "nuw nsw")
+            more = following.ne(self.b.word(stop))
+            self.b.fork(more, body, (following, *new), done, new)
+        self.b.at(done)
+        return [*last]
+
+
+class VectorCalls(Calls):
+    """Calls of one number that LLVM may make calls of vectors, also under a condition."""
+
+    def call(
+        self, function: Elementwise, operands: Sequence[Operand], b: TextEmitter, wide: TextEmitter
+    ) -> Operand:
+        result = function.root.dtype
+        name = self.table.name(function, 1)
+        size = max(dtype.itemsize for dtype in (result, *(p.dtype for p in function.params)))
+        lanes = b.target.vector_bits // (8 * size)
+        attributes = "nounwind willreturn memory(none)"
+        if lanes > 1:
+            vectors = self.table.name(function, lanes)
+            kinds = "v" * len(operands)
+            variant = f"_ZGV_LLVM_N{lanes}{kinds}_{name}({vectors})"
+            attributes += f' "vector-function-abi-variant"="{variant}"'
+        values = [x.value for x in operands]
+        kind = type_text(result, 1)
+        return Operand(b.evaluate(kind, symbol(name), *values, attributes=attributes), True)

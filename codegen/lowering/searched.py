@@ -1,0 +1,61 @@
+"""Which arrays of a loop are read or written at places that the program computes.
+
+    counts[k] += 1          k is no number that is known when code is made: an element of memory
+    v[0], v[1]              these may be variables
+
+An array that is taken apart into variables is searched for such a place by comparing it with each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...ir.graph import Graph, Op, Value
+
+_PLACED = frozenset(("gather", "scatter", "dynamic_slice", "dynamic_update_slice"))
+
+
+def searched(op: Op) -> set[Value]:
+    """Of the operands of a loop, and of the values inside, those whose memory is searched."""
+    found: set[Value] = set()
+    while _spread(op, found):
+        pass
+    return found
+
+
+def _spread(op: Op, found: set[Value]) -> bool:
+    """Go once through an op with regions; whether something was found."""
+    before = len(found)
+    for graph in op.regions:
+        for inner in graph.ops:
+            if inner.regions:
+                _spread(inner, found)
+            elif inner.name in _PLACED and not _is_fixed(inner):
+                found.add(inner.operands[0])
+            if inner.definition.updates and {inner.operands[0], inner.result} & found:
+                found.update((inner.operands[0], inner.result))
+        for a, b in _same(op, graph):
+            if a in found or b in found:
+                found.update((a, b))
+    return len(found) > before
+
+
+def _is_fixed(op: Op) -> bool:
+    """Whether the places of an op are constants."""
+    first = 2 if op.definition.updates else 1
+    return all(v.op is not None and v.op.name == "constant" for v in op.operands[first:])
+
+
+def _same(op: Op, graph: Graph) -> Iterator[tuple[Value, Value]]:
+    """Pairs of values that share memory: what goes into a region, and what comes out of it."""
+    if op.name == "cond":
+        yield from zip(op.operands[1:], graph.params, strict=False)
+        yield from zip(graph.outputs, op.results, strict=False)
+    elif op.name in ("while", "scan"):
+        first = op.attrs["consts"]
+        carries = op.attrs.get("carries", len(op.operands) - first)
+        yield from zip(op.operands[: first + carries], graph.params, strict=False)
+        if graph is op.regions[-1]:
+            ends = graph.outputs[:carries]
+            yield from zip(ends, graph.params[first:], strict=False)
+            yield from zip(ends, op.results, strict=False)

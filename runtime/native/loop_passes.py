@@ -1,0 +1,101 @@
+"""LLVM's own passes over those functions of a module that ask for them, and over nothing else.
+
+    define internal void @nest(...) nounwind "loops" { ... }
+
+Such functions are taken out into a module of their own, which goes through LLVM's pipeline (loop
+invariants, vectors, unrolling), and is linked back before machine code is made.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+MARK = ' "loops"'
+_DEFINE = re.compile(r'^define (?:internal |hidden )?(.*?@)("[^"]*"|[\w.$]+)(\(.*\)) (.*)\{$')
+_NAME = re.compile(r'[@!](?:"[^"]*"|[\w.$]+)')
+_VECTORS = re.compile(r"_ZGV_LLVM_\w+?_[\w.$]+\(([\w.$]+)\)")
+_BEFORE = re.compile(r"^([@!][^ ]+) = |^declare .*?(@[\w.$]+)\(")
+
+
+class Split:
+    """The text of a module in two: `rest`, and `loops`, the functions that go through passes.
+
+    `crossing` are names of functions that one of the two calls and the other one has.
+    """
+
+    def __init__(self, text: str) -> None:
+        functions, others = _parts(text)
+        marked = {name for name, lines in functions.items() if MARK in lines[0]}
+        bodies = "\n".join(line for name in marked for line in functions[name])
+        used = {match[1:] for match in _NAME.findall(bodies)}
+        self.vectors = sorted(set(_VECTORS.findall(bodies)))
+        used.update(self.vectors)
+        self.crossing = sorted(marked | (used & functions.keys()))
+        own = [line for line in others if _named(line) in used]
+        called = [
+            _declaration(functions[name][0]) for name in sorted((used & functions.keys()) - marked)
+        ]
+        inside = [line for name in sorted(marked) for line in _shown(functions[name])]
+        self.loops = "\n".join([*own, *called, _kept(self.vectors), *inside, ""])
+        outside = []
+        for name, lines in functions.items():
+            if name in marked:
+                outside.append(_declaration(lines[0]))
+            else:
+                outside += _shown(lines) if name in used else lines
+        self.rest = "\n".join([*others, *outside, ""])
+
+
+def optimise(llvm: Any, machine: Any, module: Any) -> None:
+    """Run LLVM's pipeline over a module."""
+    options = llvm.create_pipeline_tuning_options(speed_level=2)
+    options.loop_vectorization = options.slp_vectorization = True
+    options.loop_unrolling = options.loop_interleaving = True
+    with llvm.create_pass_builder(machine, options) as builder:
+        builder.getModulePassManager().run(module, builder)
+
+
+def _parts(text: str) -> tuple[dict[str, list[str]], list[str]]:
+    """The lines of functions, by name, and all others."""
+    functions: dict[str, list[str]] = {}
+    others: list[str] = []
+    body: list[str] | None = None
+    for line in text.splitlines():
+        if body is not None:
+            body.append(line)
+            if line == "}":
+                body = None
+        elif match := _DEFINE.match(line):
+            body = functions[match[2]] = [line]
+        elif line:
+            others.append(line)
+    return functions, others
+
+
+def _named(line: str) -> str:
+    """What a line outside of functions defines or declares."""
+    match = _BEFORE.match(line)
+    return (match[1] or match[2])[1:] if match else ""
+
+
+def _declaration(line: str) -> str:
+    match = _DEFINE.match(line)
+    assert match, line
+    return f"declare {match[1]}{match[2]}{match[3]} nounwind"
+
+
+def _shown(lines: list[str]) -> list[str]:
+    """A function that other modules can call."""
+    return [lines[0].replace("define internal ", "define ", 1), *lines[1:]]
+
+
+def _kept(names: list[str]) -> str:
+    """What keeps functions of vectors until LLVM makes calls of them."""
+    if not names:
+        return ""
+    pointers = ", ".join(f"ptr @{name}" for name in names)
+    return (
+        f"@llvm.compiler.used = appending global [{len(names)} x ptr] [{pointers}], "
+        'section "llvm.metadata"'
+    )

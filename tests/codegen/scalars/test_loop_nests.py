@@ -1,0 +1,474 @@
+"""Loops over elements of arrays, which become functions for LLVM's loop passes: against Python itself.
+
+Random nests are texts that autograph can read: loops that count up and down, triangles, places in and
+out of bounds, branches, reductions, functions. All are small; with tiny limits they go the way of large
+ones. Python tells results, what was written, and which error there is.
+"""
+
+from __future__ import annotations
+
+import linecache
+import math
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import jitney as jt
+from jitney.codegen.limits import TINY, limited
+
+N = 7
+
+
+def written(text: str) -> Callable[..., Any]:
+    """The function `f` of a program that has source."""
+    name = f"<nest {zlib.crc32(text.encode())}>"
+    linecache.cache[name] = (len(text), None, text.splitlines(True), name)
+    space: dict[str, Any] = {"np": np, "math": math, "__name__": "nests"}
+    exec(compile(text, name, "exec"), space)
+    function: Callable[..., Any] = space["f"]
+    return function
+
+
+def arguments() -> list[Any]:
+    rng = np.random.default_rng(3)
+    return [
+        rng.standard_normal((N, N)),
+        rng.standard_normal(N),
+        rng.integers(-3, N, N),
+        rng.standard_normal(4 * N).astype(np.float32),
+        np.int64(N),
+    ]
+
+
+def outcome(function: Callable[..., Any], args: list[Any]) -> tuple[Any, list[Any]]:
+    """What a call gives, or the kind of its error, and its arguments after it."""
+    try:
+        with np.errstate(all="ignore"):
+            result = function(*args)
+    except (IndexError, ValueError, ZeroDivisionError, OverflowError) as error:
+        return type(error), []
+    return result, args
+
+
+def check(function: Callable[..., Any], arguments: Callable[[], list[Any]] = arguments) -> None:
+    wanted, after = outcome(function, arguments())
+    compiled = jt.jit(function, autograph=True)
+    found, there = outcome(compiled, arguments())
+    if isinstance(wanted, type):
+        assert isinstance(found, type) and issubclass(found, wanted), (found, wanted)
+        return
+    assert not isinstance(found, type), found
+    np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-12)
+    for a, b in zip(there, after, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+RANGES = (
+    "range({n})",
+    "range(1, {n} - 1)",
+    "range({n} - 1, -1, -1)",
+    "range(0, {n}, 2)",
+    "range(m)",
+    "range(1, m)",
+    "range({outer})",
+    "range({outer} + 1, {n})",
+    "range({outer}, -1, -1)",
+    "range(m - {outer})",
+    "range(0)",
+)
+PLACES = (
+    "{i}",
+    "{j}",
+    "{i} - 1",
+    "{i} + 1",
+    "-1 - {i}",
+    "{i} - {j}",
+    "{i} // 2",
+    "0",
+    "k[{i}]",
+    "{i} % 3",
+)
+SURE = ("k[{i}]", "{i} % 3", "{i} // 2", "0")  # never too large: tracing complains, taken or not
+VALUES = (
+    "a[{p}, {q}]",
+    "v[{p}] * 0.5",
+    "s",
+    "np.exp(-v[{p}] * v[{p}])",
+    "min(v[{p}], s)",
+    "float(k[{p}])",
+    "float(h[{p}])",
+    "{i} * 0.25 - {j}",
+    "(a[{p}, {q}] if v[{p}] > 0 else 1.5)",
+    "np.sqrt(abs(a[{q}, {p}]))",
+)
+STATEMENTS = (
+    "a[{p}, {q}] = {x}",
+    "v[{p}] = {x} - {y}",
+    "v[{p}] += {x}",
+    "s = s * 0.5 + {x}",
+    "s = max(s, {x})",
+    "h[{p}] = {x}",
+    "k[{p}] = (k[{p}] + 3) % 5",
+    "if {x} > {y}:\n{pad}    v[{q}] = {y}\n{pad}else:\n{pad}    s = s + 0.25",
+    "if {x} < 0:\n{pad}    s = {y}",
+)
+
+
+@st.composite
+def programs(draw: st.DrawFn) -> str:
+    lines = ["def f(a, v, k, h, m):", "    s = 0.5"]
+
+    def text(template: str, names: list[str], pad: str) -> str:
+        def pick(*choices: str) -> str:
+            return draw(st.sampled_from(choices))
+
+        def place(sure: bool) -> str:
+            places = SURE if sure else PLACES
+            return pick(*places).format(i=pick(*names), j=pick(*names))
+
+        def value() -> str:
+            chosen = pick(*VALUES)
+            p, q = (place(sure or " if " in chosen) for _ in range(2))
+            return chosen.format(p=p, q=q, i=pick(*names), j=pick(*names))
+
+        sure = template.startswith("if")
+        return template.format(p=place(sure), q=place(sure), x=value(), y=value(), pad=pad)
+
+    def loop(depth: int, names: list[str]) -> None:
+        pad = "    " * (depth + 1)
+        name = "ijl"[depth]
+        outer = names[-1] if names else "3"
+        numbers = draw(st.sampled_from(RANGES)).format(n=N, outer=outer)
+        lines.append(f"{pad}for {name} in {numbers}:")
+        inner = [*names, name]
+        for _ in range(draw(st.integers(1, 2))):
+            lines.append(
+                pad + "    " + text(draw(st.sampled_from(STATEMENTS)), inner, pad + "    ")
+            )
+        if depth < 2 and draw(st.booleans()):
+            loop(depth + 1, inner)
+
+    for _ in range(draw(st.integers(1, 2))):
+        loop(0, [])
+    return "\n".join([*lines, "    return s", ""])
+
+
+@settings(max_examples=40, deadline=None)
+@given(programs())
+def test_random_nests(program: str) -> None:
+    with limited(TINY):
+        check(written(program))
+
+
+@settings(max_examples=8, deadline=None)
+@given(programs())
+def test_random_nests_with_every_access_checked(program: str) -> None:
+    with jt.config(sanitize=True), limited(TINY):
+        check(written(program))
+
+
+INNER = (
+    "t = t * 0.5 + a[i, {p}]",
+    "t += a[{p}, j] * v[{p}]",
+    "t = max(t, a[{p}, j] - v[j])",
+    "if a[{p}, j] > v[j]:\n{pad}    t -= v[j]\n{pad}    w += 1",
+    "if t < v[j]:\n{pad}    t = t + np.exp(-t * t)\n{pad}else:\n{pad}    t *= v[{p}]",
+    "w = w + k[j] % 3",
+    "b[i, j] = b[i, j] * 0.5 + t",
+    "if w > 4:\n{pad}    b[i, j] = v[{p}]",
+)
+LOOPS = (
+    "for p in range({n}):",
+    "for p in range(1, {n} - 1):",
+    "for p in range(j):",
+    "for p in range(i + 1):",
+    "for p in range(m):",
+    "for p in range(abs(k[j])):",
+    "while t < 3.0 and w < 9:\n{pad}    w += 1\n{pad}    t = t + abs(v[j]) + 0.1",
+)
+
+
+@st.composite
+def independent(draw: st.DrawFn) -> str:
+    """Trips of i and j that touch elements of their own, with loops inside that carry numbers."""
+    width = draw(st.sampled_from((N, N - 1, 4)))
+    lines = [
+        "def f(a, v, k, b, m):",
+        f"    for i in range({N}):",
+        f"        for j in range({width}):",
+        "            t = v[j] - 0.25",
+        "            w = k[i] % 2",
+    ]
+    for _ in range(draw(st.integers(1, 2))):
+        pad = "            "
+        head = draw(st.sampled_from(LOOPS)).format(n=N, pad=pad)
+        lines.append(pad + head)
+        pad += "    "
+        place = "p" if head.startswith("for") and "abs" not in head else "i"
+        for _ in range(draw(st.integers(1, 3))):
+            lines.append(pad + draw(st.sampled_from(INNER)).format(p=place, pad=pad))
+    lines.append(draw(st.sampled_from(("            b[i, j] = t + w", "            b[i, j] += t"))))
+    if draw(st.booleans()):
+        lines.append("            if t > v[i]:\n                b[i, j] = w")
+    return "\n".join([*lines, "    return 0", ""])
+
+
+def own_arguments() -> list[Any]:
+    rng = np.random.default_rng(5)
+    a, b = rng.standard_normal((2, N, N))
+    return [a, rng.standard_normal(N), rng.integers(0, 4, N), b, np.int64(N)]
+
+
+@settings(max_examples=40, deadline=None)
+@given(independent())
+def test_random_lanes(program: str) -> None:
+    with limited(TINY):
+        check(written(program), own_arguments)
+
+
+@settings(max_examples=8, deadline=None)
+@given(independent())
+def test_random_lanes_with_every_access_checked(program: str) -> None:
+    with jt.config(sanitize=True), limited(TINY):
+        check(written(program), own_arguments)
+
+
+def nest(function: Callable[..., Any], *args: Any) -> str:
+    """The LLVM text of a function, which must have a nest for LLVM's passes."""
+    text: str = jt.jit(function, autograph=True).lower(*args).llvm()
+    assert '"loops"' in text
+    return text
+
+
+def stencil(u, out):
+    for i in range(1, u.shape[0] - 1):
+        for j in range(1, u.shape[1] - 1):
+            out[i, j] = 0.25 * (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1])
+
+
+def triangle(a, x):
+    for i in range(a.shape[0]):
+        for j in range(i):
+            x[i - j] = x[i - j - 1] + a[i, j]
+
+
+def around(x, out):
+    for i in range(x.shape[0]):
+        out[i] = x[i - 1] + x[-i - 1]
+
+
+@pytest.mark.parametrize("function", [stencil, triangle])
+def test_places_that_are_in_bounds_are_not_checked(function):
+    args = np.ones((60, 60)), np.ones((60, 60)) if function is stencil else np.ones(60)
+    lowered = jt.jit(function, autograph=True).lower(*args)
+    assert not lowered.executable.module.errors
+    assert "icmp uge" not in lowered.llvm()
+
+
+def test_negative_places_that_are_in_bounds_cannot_fail():
+    args = np.arange(3000.0), np.zeros(3000)
+    assert not jt.jit(around, autograph=True).lower(*args).executable.module.errors
+    wanted = np.zeros(3000)
+    around(args[0], wanted)
+    jt.jit(around, autograph=True)(*args)
+    np.testing.assert_array_equal(args[1], wanted)
+
+
+def test_vectors_are_made():
+    text = jt.jit(stencil, autograph=True).lower(np.ones((300, 300)), np.ones((300, 300))).asm()
+    assert ("mm" in text and "vaddpd" in text) or "fadd" in text
+
+
+def one_too_far(x, out):
+    for i in range(x.shape[0]):
+        out[i] = x[i] + 1
+        if x[i] > 0.5:
+            out[i + 1] = 0.0
+
+
+def test_an_error_names_the_line_and_leaves_arguments_alone():
+    x = np.zeros(5000)
+    x[-1] = 1.0
+    out = np.full(5000, 7.0)
+    with pytest.raises(IndexError, match=r"test_loop_nests\.py:\d+"):
+        jt.jit(one_too_far, autograph=True)(x, out)
+    assert (out == 7.0).all()
+
+
+def shifted(x, y):
+    for i in range(1, x.shape[0]):
+        x[i] = y[i - 1] + 1.0
+
+
+@pytest.mark.parametrize("first", [0, 1, 2, 5])
+def test_views_of_one_array(first):
+    """Two arguments that overlap: what is written through one is read through the other."""
+    base = np.arange(4000.0)
+    other = base.copy()
+    shifted(other[first : first + 3000], other[1:3001])
+    jt.jit(shifted, autograph=True)(base[first : first + 3000], base[1:3001])
+    np.testing.assert_array_equal(base, other)
+
+
+def running(n, x):
+    s = np.int64(0)
+    for i in range(n):
+        for j in range(i, n):
+            s += x[j] - i
+    return s
+
+
+@pytest.mark.parametrize("n", [-3, 0, 1, 2, 700])
+def test_loops_whose_length_is_a_value(n):
+    x = np.arange(700)
+    assert jt.jit(running, autograph=True)(n, x) == running(n, x)
+
+
+def wraps(x, out):
+    h = np.int64(1)
+    for i in range(x.shape[0]):
+        h = h * np.int64(6364136223846793005) + x[i]
+        out[i] = h // 7 + h % np.int64(13)
+
+
+def test_integers_wrap_and_divide_as_numpys():
+    x = np.arange(3000) - 1500
+    out, wanted = np.zeros(3000, np.int64), np.zeros(3000, np.int64)
+    with np.errstate(over="ignore"):
+        wraps(x, wanted)
+    jt.jit(wraps, autograph=True)(x, out)
+    np.testing.assert_array_equal(out, wanted)
+
+
+def clipped_log(x, out):
+    for i in range(x.shape[0]):
+        if x[i] > 0.0:
+            out[i] = np.log(x[i])
+        else:
+            out[i] = math.inf
+
+
+def test_functions_under_a_condition_become_vectors():
+    x = np.linspace(-2, 2, 3001)
+    x[5] = np.nan
+    out = np.zeros(3001)
+    assert "vector-function-abi-variant" in nest(clipped_log, x, out)
+    jt.jit(clipped_log, autograph=True)(x, out)
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(out, np.where(x > 0, np.log(x), np.inf), rtol=1e-15)
+
+
+def histogram(x, counts):
+    for i in range(x.shape[0]):
+        counts[int(x[i] * 20)] += 1
+
+
+def test_small_arrays_that_are_searched_stay_in_memory():
+    x = np.random.default_rng(0).random(5000)
+    counts = np.zeros(20, np.int64)
+    text = nest(histogram, x, counts)
+    assert text.count("select") < 20
+    jt.jit(histogram, autograph=True)(x, counts)
+    np.testing.assert_array_equal(counts, np.bincount((x * 20).astype(int), minlength=20))
+
+
+def product(a, b):
+    c = np.zeros((a.shape[0], b.shape[1]))
+    for i in range(a.shape[0]):
+        for j in range(b.shape[1]):
+            s = 0.0
+            for p in range(a.shape[1]):
+                s += a[i, p] * b[p, j]
+            c[i, j] = s
+    return c
+
+
+@pytest.mark.parametrize("n", [1, 7, 8, 32, 33, 50])
+def test_lanes_add_in_the_order_of_the_program(n):
+    rng = np.random.default_rng(n)
+    a, b = rng.standard_normal((20, 30)), rng.standard_normal((30, n))
+    np.testing.assert_array_equal(jt.jit(product, autograph=True)(a, b), product(a, b))
+
+
+def steps_to_one(x, out):
+    for i in range(x.shape[0]):
+        v = x[i]
+        n = 0
+        while v != 1.0:
+            v = v * 0.5 if v > 2.0 else 1.0
+            n += 1
+        out[i] = n
+
+
+def test_lanes_that_end_at_different_times():
+    x, out, wanted = np.linspace(1, 4000, 203), np.zeros(203), np.zeros(203)
+    if "side" not in nest(steps_to_one, x, out):
+        pytest.skip("no masks here")
+    jt.jit(steps_to_one, autograph=True)(x, out)
+    steps_to_one(x, wanted)
+    np.testing.assert_array_equal(out, wanted)
+
+
+def rows_in_place(y):
+    for i in range(y.shape[0]):
+        row = y[i]
+        for j in range(1, y.shape[1]):
+            row[j] = row[j - 1] * 0.5 + row[j]
+
+
+def rows_and_elements(y):
+    for i in range(1, y.shape[0]):
+        row = y[i]
+        before = y[i - 1]
+        for j in range(1, y.shape[1]):
+            y[i, j] = row[j - 1] + before[j]
+            row[0] += 0.125 * y[i, j]
+
+
+def rows_written_elsewhere(y):
+    for i in range(1, y.shape[0]):
+        row = y[i]
+        for j in range(1, y.shape[1]):
+            y[i - 1, j] = row[j] + 1.0
+            if y[0, j] > 1.0:
+                row[j - 1] = y[i - 1, j] * 0.5
+
+
+def rows_chosen(y):
+    for i in range(y.shape[0]):
+        row = y[int(y[i, 0] * 7) % 5]
+        for j in range(y.shape[1]):
+            row[j] = row[j] * 0.5 + i
+
+
+@pytest.mark.parametrize(
+    "function", [rows_in_place, rows_and_elements, rows_written_elsewhere, rows_chosen]
+)
+@pytest.mark.parametrize("width", [9, 80, 300])
+def test_rows_of_an_array(function, width):
+    y = np.random.default_rng(2).random((40, width))
+    wanted = y.copy()
+    function(wanted)
+    jt.jit(function, autograph=True)(y)
+    np.testing.assert_allclose(y, wanted, rtol=1e-12)
+
+
+def test_rows_stay_where_they_are():
+    nest(rows_in_place, np.ones((40, 300)))
+
+
+def long_loop(x):
+    s = 0.0
+    for _ in range(x.shape[0]):
+        for j in range(x.shape[0]):
+            s = s * 0.5 + x[j]
+    return s
+
+
+def test_long_loops_look_for_signals():
+    assert "@poll" in nest(long_loop, np.ones(3000))

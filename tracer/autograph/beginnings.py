@@ -1,0 +1,134 @@
+"""Where an ordinary loop begins: its first iteration can be taken back, when all are to be one op.
+
+    for i in range(100_000):        # the first iteration was traced as it stands, to see its length;
+        out[i] = f(x[i])            # then the op does that one too, and the program has the body once
+
+Not so if the first iteration makes something of another kind: a value where there was none, an array of
+a number, another length of a list, an effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ...ir.types import F64, I64
+from ..core import pytree
+from ..core.threaded_state import draws
+from ..core.trace import require_trace
+from ..core.tracers import Storage, Tracer
+from .surroundings import Surroundings
+from .variables import Containers, State, Undefined
+
+_EXACT = 1 << 53  # integers up to which floats are
+
+
+class Beginning:
+    """The state of the trace and of what a loop can reach, before the loop."""
+
+    def __init__(self, state: State) -> None:
+        self.state, self.trace = state, require_trace()
+        state.own_arrays()
+        self.count, self.token, self.draws = len(self.trace.graph.ops), self.trace.token, draws()
+        self.entry = state.get()
+        self.containers = Containers(list(state.containers().values()))
+        self.surroundings = Surroundings(state.roots())
+        self.storages = {s: (s.trace, s.value) for s in self._reached()}
+
+    def _reached(self) -> Iterator[Storage]:
+        """The storages of the arrays that the loop may write."""
+        held = [x for _, holder, content, _ in self.surroundings.saved for x in _items(content)]
+        roots = [x for _, x in self.state.roots()]
+        for x in (*self.entry, *roots, *held, *(copy for _, copy in self.containers.saved)):
+            if isinstance(x, Tracer):
+                yield x._storage
+            elif isinstance(x, (list, tuple, dict)):
+                for leaf in pytree.flatten(x)[0]:
+                    if isinstance(leaf, Tracer):
+                        yield leaf._storage
+
+    def kinds(self) -> list[Any]:
+        """Of what kinds the values of the variables are before the loop."""
+        pairs = zip(self.state.live, self.entry, strict=True)
+        return [_kind(x) if live else None for live, x in pairs]
+
+    def takes_back(self) -> bool:
+        """Take back what was traced since, where an op can do it as well. False: nothing changes."""
+        if not self._same_kinds():
+            return False
+        trace = self.trace
+        for storage, (_, value) in self.storages.items():
+            if storage.value is not value:
+                storage.value = value
+                storage.version += 1
+        self.state.set(self.entry)
+        gone: set[Any] = set()  # ops with regions, and what is computed of their results
+        kept = []
+        for op in trace.graph.ops[self.count :]:
+            if op.regions or any(v in gone for v in op.operands):
+                gone.update(op.results)
+            else:
+                kept.append(op)
+        trace.graph.ops[self.count :] = kept
+        return True
+
+    def _same_kinds(self) -> bool:
+        state, trace = self.state, self.trace
+        if require_trace() is not trace or trace.token is not self.token or draws() != self.draws:
+            return False
+        if not self.surroundings.complete or any(True for _ in self.surroundings.changes()):
+            return False
+        if any(not _unchanged(now, before) for now, before in self.containers.saved):
+            return False
+        for storage, (owner, value) in self.storages.items():
+            if storage.trace is not owner:
+                return False
+            if storage.value is not value and storage.value.type != value.type:
+                return False
+        known = set(self.storages)
+        for live, before, now in zip(state.live, self.entry, state.get(), strict=True):
+            if live and not _alike(before, now, known):
+                return False
+        return True
+
+
+def _kind(x: Any) -> Any:
+    if isinstance(x, Tracer):
+        return x.shape, x.dtype, x.weak
+    if type(x) in (int, float):
+        return (), I64 if type(x) is int else F64, "i" if type(x) is int else "f"
+    return type(x), id(x)
+
+
+def _items(content: Any) -> list[Any]:
+    if isinstance(content, dict):
+        return list(content.values())
+    return list(content) if isinstance(content, (list, tuple, set)) else [content]
+
+
+def _unchanged(now: Any, before: Any) -> bool:
+    if isinstance(now, dict):
+        now, before = [*now, *now.values()], [*before, *before.values()]
+    a, b = list(now), list(before)
+    return len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))
+
+
+def _alike(before: Any, now: Any, known: set[Storage]) -> bool:
+    """Whether a variable held the same kind of value before the first iteration as after it."""
+    if before is now and not isinstance(before, Undefined):
+        return True
+    if isinstance(before, Tracer) and isinstance(now, Tracer):
+        if before.shape or now.shape:
+            return before._storage is now._storage
+        same = before.dtype == now.dtype and before.weak == now.weak
+        return same and before.scalar == now.scalar
+    if type(before) in (int, float):
+        if type(now) is type(before):
+            return True
+        if not isinstance(now, Tracer) or now.shape or isinstance(before, bool):
+            return False
+        wide = now.dtype.kind in "iu" if type(before) is int else now.dtype.kind == "f"
+        if type(before) is int and now.dtype.kind == "f":
+            wide = abs(before) < _EXACT
+        return bool(wide and now.dtype.itemsize == 8)
+    return False
