@@ -20,6 +20,7 @@ from ..llvm.functions import FunctionTable
 from ..llvm.kernels import KernelEmitter
 from ..llvm.modules import Function, declarations
 from ..llvm.scalar_code.statements import ScalarCodeEmitter
+from ..loop_ir.scalar_code import specials
 from ..loop_ir.kernel import Array, Kernel
 from ..loop_ir.steps import (
     Branch,
@@ -104,6 +105,7 @@ class EntryEmitter:
         self.schedules: list[tuple[Kernel, Any, str]] = []
         self.calls: list[Call] = []  # what comes next
         self.uses_tapes = False
+        self.keeps_gil = False  # what it touches belongs to Python
         self.block = "entry"
         self.provenance = Provenance(self, arena_bytes) if target.sanitize else None
 
@@ -270,6 +272,10 @@ class EntryEmitter:
         self.declarations |= set(emitter.b.declarations)
         if emitter.polls:
             control.polling(self)
+        for special in specials(step.body):
+            self.imports |= special.imports
+            self.add(special.helpers)
+            self.keeps_gil = True
         pointers = [(a, 0) for a in emitter.arrays]
         self.calls.append(Call(step.name, (*pointers, (None, 0)), 0, 0, True))
 

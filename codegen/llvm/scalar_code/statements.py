@@ -18,6 +18,7 @@ from ...loop_ir.scalar_code import (
     Let,
     Repeat,
     Require,
+    Special,
     Statement,
     Write,
     calls,
@@ -35,7 +36,7 @@ from ..indices import IndexEmitter
 from ..instructions import type_text
 from ..leaves import KernelLeaves
 from ..scalars import ScalarEmitter
-from ..text import TextEmitter
+from ..text import TextEmitter, address
 from .counted import emit_counted, trips_of
 from .packing import emit_packed
 
@@ -83,6 +84,14 @@ class StatementEmitter(ABC):
                 self._choose(s)
             case Repeat():
                 self._repeat(s)
+            case Special():
+                self._special(s)
+
+    def _special(self, s: Special) -> None:
+        values = [self.b.known(self.exprs.operand(e).text, e.dtype, 1) for e in s.operands]
+        pointers = [address(self.memory.pointers[array]) for array in s.arrays]
+        for result, value in zip(s.results, s.write(self.b, values, pointers), strict=True):
+            self.exprs.bind(result, value, uniform=True)
 
     def _require(self, s: Require) -> None:
         bad = ~self.b.known(self.exprs.operand(s.flag).text, BOOL, 1)
@@ -245,7 +254,7 @@ def _copies(size: int) -> int:
 
 def _size(block: Block) -> int:
     """Expressions and statements of a block; a large number if there are loops inside."""
-    if any(isinstance(s, (Repeat, Choose)) for s in block.statements):
+    if any(isinstance(s, (Repeat, Choose, Special)) for s in block.statements):
         return REPEATED
     size = len(block.statements)
     for node in nodes(block):
