@@ -20,8 +20,8 @@ from ..llvm.functions import FunctionTable
 from ..llvm.kernels import KernelEmitter
 from ..llvm.modules import Function, declarations
 from ..llvm.scalar_code.statements import ScalarCodeEmitter
-from ..loop_ir.scalar_code import specials
 from ..loop_ir.kernel import Array, Kernel
+from ..loop_ir.scalar_code import specials
 from ..loop_ir.steps import (
     Branch,
     Callback,

@@ -11,11 +11,12 @@ be, a random generator asks for what stands in for its state (`threaded_state.le
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from types import CellType, FunctionType, MethodType
 from typing import Any, NoReturn
 
 from ..core import pytree, threaded_state
+from ..core.generators import GeneratorKind
 from ..core.specs import Spec, Static
 from ..core.tracers import Tracer
 from ..messages import errors
@@ -143,7 +144,7 @@ class CapturedVariables:
             function = copies.function(self.function)
             if target is not None:
                 function = MethodType(function, copies.object(target))
-            threaded_state.let_stand_in(zip(self.arrays(), self._tracers(stand_ins), strict=True))
+            threaded_state.let_stand_in(self._stand_ins(stand_ins))
             result = self.adapt(function)(*args, **kwargs)
             copies.carry_over()
         for path, value, state in self._random:
@@ -151,13 +152,14 @@ class CapturedVariables:
                 refuse_random(str(path))
         return result
 
-    def _tracers(self, stand_ins: Sequence[Any]) -> list[Any]:
-        """What stands in for `arrays`."""
-        tracers = []
+    def _stand_ins(self, stand_ins: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
+        """Arrays, and generators of others, with what stands in for each."""
         for hidden, value in zip(self.hidden, stand_ins, strict=True):
-            pairs = zip(pytree.flatten(value)[0], hidden.specs, strict=True)
-            tracers += [array_of(leaf) for leaf, spec in pairs if isinstance(spec, Spec)]
-        return tracers
+            leaves = pytree.flatten(hidden.path.read())[0], pytree.flatten(value)[0]
+            for leaf, inside, spec in zip(*leaves, hidden.specs, strict=True):
+                if isinstance(spec, Spec):
+                    whole = isinstance(spec.holder, GeneratorKind)
+                    yield (leaf, inside) if whole else (array_of(leaf), array_of(inside))
 
     def compile(self, extra: tuple[Any, ...]) -> Callable[[], tuple[Any, ...] | None]:
         """A function that gives the hidden arrays and then `extra`; None if a guard fails."""
@@ -189,7 +191,7 @@ def compile_check(
     for i, hidden in enumerate(hiddens):
         source.lines.append(f"        h{i} = {source.read(hidden.path)}")
         spec = hidden.specs[0]
-        if hidden.tree.is_leaf() and isinstance(spec, Spec):
+        if hidden.tree.is_leaf() and isinstance(spec, Spec) and spec.holder is None:
             source.lines += array_checks(source, f"h{i}", spec)
             arrays.append(f"h{i}")
         else:

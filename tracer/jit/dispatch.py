@@ -19,7 +19,7 @@ from ...ir.types import TensorType, is_supported
 from ...runtime.cuda.array import DeviceArray
 from ...runtime.devices import CPU, Device
 from ..captures.frozen import can_change, is_random_state
-from ..captures.hidden import array_spec
+from ..captures.hidden import array_of, array_spec, holder_of, is_generator
 from ..core import pytree
 from ..core.accept import check_dtype, plain_array, refuse
 from ..core.exact import Exact
@@ -166,7 +166,7 @@ class Call:
         self.specs = self._specs()
         for i, spec in enumerate(self.specs):
             if isinstance(spec, Spec) and spec.holder is not None:
-                self.leaves[i] = getattr(self.leaves[i], spec.holder._jitney_state)
+                self.leaves[i] = array_of(self.leaves[i])
 
     def _choose_device(self, device: Device | None) -> Device | None:
         """Where to run. Arrays in the memory of some GPU become DeviceArrays, or NumPy's on the CPU."""
@@ -176,7 +176,7 @@ class Call:
         for i, leaf in enumerate(self.leaves):
             if device == CPU and isinstance(leaf, DeviceArray):
                 self.leaves[i] = np.asarray(leaf)
-            elif type(leaf) not in _ORDINARY and not _has_state(leaf):
+            elif type(leaf) not in _ORDINARY and not is_generator(leaf):
                 if is_foreign(leaf):
                     self.leaves[i] = put(leaf, device or own_device(leaf))
                 else:
@@ -194,9 +194,8 @@ class Call:
         cls = type(leaf)
         if cls is np.ndarray and is_supported(leaf.dtype):
             return array_spec(leaf)
-        state = vars(cls).get("_jitney_state")
-        if state is not None:
-            return replace(array_spec(getattr(leaf, state)), holder=cls)
+        if is_generator(leaf):
+            return replace(array_spec(array_of(leaf)), holder=holder_of(leaf))
         if cls in _WEAK:
             kind = _WEAK[cls]
             if kind == "i" and not -(2**63) <= leaf < 2**63:
@@ -349,11 +348,6 @@ def show_spec(spec: Spec) -> str:
         return kinds[spec.weak]
     layout = f" strides {list(spec.strides)}" if spec.strides is not None else ""
     return f"{spec.type}{layout}"
-
-
-def _has_state(leaf: Any) -> bool:
-    """Whether it is an object of ours that holds an array, such as a generator's state."""
-    return "_jitney_state" in vars(type(leaf))
 
 
 def _static(value: Any, name: str) -> StaticLeaf:

@@ -284,9 +284,7 @@ def _polar(source: Source, params: Sequence[Value], dtype: DType) -> Value:
         b.jump(on, old)
     b.at(draw)
     with b.scope():
-        x, y = (
-            source.double() * float_constant(2.0) - float_constant(1.0) for _ in range(2)
-        )
+        x, y = (source.double() * float_constant(2.0) - float_constant(1.0) for _ in range(2))
         square = x * x + y * y
         outside = b.compare_floats("oge", square, float_constant(1.0))
         outside = outside | b.compare_floats("oeq", square, float_constant(0.0))
@@ -321,9 +319,7 @@ def _below(source: Source, params: Sequence[Value], dtype: DType) -> Value:
     b = source.b
     (n,) = params
     size = 64 - b.intrinsic("ctlz", "i64", n, False)
-    again, long, short, on, done = (
-        b.later(h) for h in ("again", "long", "short", "bits", "below")
-    )
+    again, long, short, on, done = (b.later(h) for h in ("again", "long", "short", "bits", "below"))
     (drawn,) = b.parameters(on, "i64")
     (found,) = b.parameters(done, "i64")
     b.jump(again)

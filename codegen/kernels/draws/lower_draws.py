@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ....ir.graph import Op, Value
+from ....ir.graph import Op
 from ....ir.ops.control.callbacks import PythonFunction
 from ....ir.types import BOOL, TensorType
 from ...llvm.builder import Value as Native
@@ -139,7 +139,9 @@ def _in_loop(c: ScalarBuilder, op: Op) -> None:
 
 
 def _at(elements: Any, spot: tuple[int, ...]) -> Expr:
-    found: Expr = elements.item(spot[len(spot) - elements.ndim :]) if elements.ndim else elements.item()
+    found: Expr = (
+        elements.item(spot[len(spot) - elements.ndim :]) if elements.ndim else elements.item()
+    )
     return found
 
 

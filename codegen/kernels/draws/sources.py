@@ -73,6 +73,7 @@ class Source(ABC):
 
     def resume(self, values: tuple[Value, ...]) -> None:
         """Go on with these registers."""
+        assert not values
 
     def registers(self) -> tuple[Value, ...]:
         """They as they are now."""
@@ -80,6 +81,7 @@ class Source(ABC):
 
     def end(self, values: tuple[Value, ...]) -> None:
         """Put them back into the state."""
+        assert not values
 
 
 class Pointers(Source):

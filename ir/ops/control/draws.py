@@ -70,9 +70,7 @@ def _random(g: Any, shape: Any, dtype: Any, options: Options) -> Any:
     return g.random()
 
 
-def _integers(
-    g: Any, shape: Any, dtype: Any, options: Options, low: Array, high: Array
-) -> Any:
+def _integers(g: Any, shape: Any, dtype: Any, options: Options, low: Array, high: Array) -> Any:
     """From `low` to `high`, which may come."""
     if isinstance(g, np.random.Generator):
         return g.integers(_number(low), _number(high), _size(shape), dtype, endpoint=True)
