@@ -13,6 +13,7 @@ import numpy as np
 
 from ..captures.paths import is_user_module
 from ..core.trace import current_trace
+from ..host_random.interception import replaced
 from ..transforms.vectorize import of_numpys
 from . import answers, iteration, logic, texts
 from .numpy_calls import replaced_numpy, where_traced
@@ -42,6 +43,9 @@ def convert(function: Any) -> Any:
     if current_trace() is None:
         return function
     kind = type(function)
+    drawing = replaced(function)
+    if drawing is not None:
+        return drawing
     of_numpy = replaced_numpy(function)
     if of_numpy is not None:
         return of_numpy

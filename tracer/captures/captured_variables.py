@@ -16,7 +16,7 @@ from types import CellType, FunctionType, MethodType
 from typing import Any, NoReturn
 
 from ..core import pytree, threaded_state
-from ..core.generators import GeneratorKind
+from ..core.generators import GeneratorKind, asking, behind
 from ..core.specs import Spec, Static
 from ..core.tracers import Tracer
 from ..messages import errors
@@ -25,7 +25,7 @@ from .free_variables import FreeVariables, Key, find_free_variables
 from .frozen import attributes_of, is_random_state, is_user_function, random_state
 from .guards import Guard, SourceText, write_guards
 from .hidden import Hidden, array_checks, array_of, flatten_like, hidden_at, states_at
-from .paths import Path
+from .paths import Path, is_user_module
 from .running import Ran
 
 
@@ -57,6 +57,7 @@ class CapturedVariables:
         self.dropped: frozenset[Hashable] = frozenset()
         self._doubtful: dict[int, Key] = {}  # of guards, by their ids
         self._random: list[tuple[Path, Any, str]] = []
+        self.drawing: list[tuple[Path, Any]] = []  # functions that draw, by names of their own
         if wary:
             self.variables.fixed.update(self.variables.doubtfully_fixed)
         free = substitute and not any(
@@ -79,6 +80,21 @@ class CapturedVariables:
                     self._doubtful[id(guard)] = key
             if not how and is_random_state(value):
                 self._random.append((path, value, random_state(value)))
+            if behind(value) is not None:
+                self._draws_by(value, path, unbound)
+
+    def _draws_by(self, function: Any, path: Path, unbound: bool) -> None:
+        """The generator behind a function such as `np.random.rand` is an input."""
+        if not self.substitutes:
+            return
+        generator = behind(function)
+        if all(hidden.path.root is not generator for hidden in self.hidden):
+            hidden = states_at(Path("value", generator, str(path)), generator)
+            if hidden is not None:
+                self.hidden.append(hidden)
+        of_user = path.kind == "global" and is_user_module(path.root.get("__name__"))
+        if not path.attrs and not unbound and (of_user or path.kind == "cell"):
+            self.drawing.append((path, function))
 
     @property
     def doubtful(self) -> bool:
@@ -258,6 +274,8 @@ class _Copies:
                     self._cells.setdefault(id(path.root), CellType())
         for base, value in substituted:
             self._put(base, value)
+        for path, function in captured.drawing:
+            self._put(path, asking(function))
         for function, paths in self.variables.functions.values():
             for path in paths:
                 if not path.attrs:

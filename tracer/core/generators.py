@@ -13,6 +13,7 @@ import random
 import struct
 from collections.abc import Callable
 from functools import cache
+from types import BuiltinFunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from ...runtime.random_functions import are_there
 Array = np.ndarray[Any, Any]
 _ASKED = ":asked"  # the source of a generator whose state native code does not touch
 _make: list[Callable[[GeneratorKind, Any], Any]] = []
+_ask: list[Callable[[Any], Any]] = []
 
 
 @record
@@ -57,6 +59,16 @@ def provide_stand_ins(make: Callable[[GeneratorKind, Any], Any]) -> None:
     _make[:] = [make]
 
 
+def provide_asking(ask: Callable[[Any], Any]) -> None:
+    """What makes of a drawing function one that draws in what is traced; it lies above."""
+    _ask[:] = [ask]
+
+
+def asking(function: Any) -> Any:
+    """What a name that stands for a drawing function stands for while a function is traced."""
+    return _ask[0](function)
+
+
 def kind_of(value: Any) -> GeneratorKind | None:
     """The kind of a generator of NumPy's or Python's own classes; None for all other values."""
     cls = type(value)
@@ -86,6 +98,21 @@ def lasting_handle(value: Any) -> Array:
     memory: Any = (ctypes.c_uint64 * 2)(*handle_of(value).tolist())
     memory.generator = value
     return np.frombuffer(memory, np.uint64)
+
+
+def behind(function: Any) -> Any:
+    """The generator that a function draws from: one of its methods, or of a module that has one; None
+    for all others."""
+    if isinstance(function, (MethodType, BuiltinFunctionType)):
+        owner = function.__self__
+        return owner if kind_of(owner) is not None else None
+    if type(function) is _FUNCTION and function in _of_module:
+        return np.random.mtrand._rand  # type: ignore[attr-defined]
+    return None
+
+
+_FUNCTION = type(np.random.seed)
+_of_module = (np.random.seed, np.random.sample, np.random.ranf)
 
 
 # Where states are

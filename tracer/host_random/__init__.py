@@ -5,4 +5,4 @@
 function is traced, and `interception` finds calls of real ones: `np.random.rand()`, `random.random()`.
 """
 
-from . import stand_ins  # noqa: F401
+from . import interception, stand_ins  # noqa: F401

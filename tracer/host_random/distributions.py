@@ -11,7 +11,7 @@ from ..arrays.common import array, axis_index
 from ..core.tracers import Tracer, as_value
 from ..messages import errors
 from ..messages.errors import complain
-from .drawing import StandIn, floats, require, require_that, result, shape_of, whole
+from .drawing import StandIn, floats, picked, require, require_that, result, shape_of, whole
 
 _LIMITS: dict[str, tuple[tuple[str, str, str], ...]] = {
     "beta": (("a", "> 0", "a <= 0"), ("b", "> 0", "b <= 0")),
@@ -225,8 +225,7 @@ class Distributions(StandIn):
     def shuffle(self, x: Any, axis: int = 0) -> None:
         if isinstance(x, list):
             order = self._draw("permutation", (len(x),), I64)
-            together = array(list(x))
-            x[:] = [together[order[i]] for i in range(len(x))]
+            x[:] = picked(x, [order[i] for i in range(len(x))])
             return
         if not isinstance(x, Tracer):
             complain(

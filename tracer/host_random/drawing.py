@@ -16,7 +16,7 @@ from ..core.effects import advance, check, order_token
 from ..core.generators import GeneratorKind
 from ..core.threaded_state import refuse_examples
 from ..core.trace import current_trace, require_trace
-from ..core.tracers import Tracer, as_value, wrap
+from ..core.tracers import Tracer, as_value, weak_kind, wrap
 from ..messages import errors
 from ..messages.errors import complain
 from ..messages.source import user_line
@@ -88,14 +88,31 @@ class StandIn:
         return wrap(op.results[0], scalar=False)
 
 
+_DTYPES = {"f": F64, "i": I64}
+
+
 def number(x: Tracer, kind: str | None) -> Any:
     """A 0-d result as one number: Python's of this kind, or NumPy's."""
-    return wrap(as_value(x, F64 if kind == "f" else None), kind, scalar=True)
+    return wrap(as_value(x, _DTYPES.get(kind or "")), kind, scalar=True)
 
 
 def result(x: Tracer, size: Any, kind: str | None) -> Any:
     """What was drawn without a size, and for parameters that are numbers, is a number."""
     return number(x, kind) if size is None and not x.shape else x
+
+
+def picked(items: Any, places: Sequence[Any]) -> list[Any]:
+    """The items of a sequence at traced places: Python's numbers stay such."""
+    if isinstance(items, range):
+        return [items.start + place * items.step for place in places]
+    if isinstance(items, (Tracer, np.ndarray)):
+        together = array(items)
+        return [together[place] for place in places]
+    items = list(items)
+    kinds = {weak_kind(item) for item in items}
+    kind = kinds.pop() if len(kinds) == 1 else None
+    together = array(items)
+    return [number(together[place], kind) if kind else together[place] for place in places]
 
 
 def shape_of(size: Any, *params: Any) -> tuple[int, ...]:

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from ...ir.types import F64, I64
-from ..arrays.common import array
 from ..core.tracers import Tracer, as_value
 from ..messages import errors
 from ..messages.errors import complain
-from .drawing import StandIn, number, require_that
+from .drawing import StandIn, number, picked, require_that
 from .random_states import begin
 
 
@@ -64,16 +63,13 @@ class TracedRandom(StandIn):
         if not len(seq):
             require_that(False, "Cannot choose from an empty sequence", "IndexError")
             return 0
-        place = self._randbelow(len(seq))
-        if isinstance(seq, range):
-            return seq.start + place * seq.step
-        return array(list(seq) if not isinstance(seq, (Tracer, np.ndarray)) else seq)[place]
+        (chosen,) = picked(seq, [self._randbelow(len(seq))])
+        return chosen
 
     def shuffle(self, x: Any) -> None:
         order = self._draw("permutation", (len(x),), I64)
         if isinstance(x, list):
-            together = array(list(x))
-            x[:] = [together[order[i]] for i in range(len(x))]
+            x[:] = picked(x, [order[i] for i in range(len(x))])
             return
         x[...] = x[order]
 
@@ -89,10 +85,7 @@ class TracedRandom(StandIn):
             require_that(False, "Sample larger than population or is negative")
             return []
         places = self._draw("sample", (k,), I64, as_value(n, I64))
-        if isinstance(population, range):
-            return [population.start + places[i] * population.step for i in range(k)]
-        together = array(list(population) if not isinstance(population, Tracer) else population)
-        return [together[places[i]] for i in range(k)]
+        return picked(population, [number(places[i], "i") for i in range(k)])
 
     def choices(
         self, population: Any, weights: Any = None, *, cum_weights: Any = None, k: int = 1
@@ -103,12 +96,12 @@ class TracedRandom(StandIn):
                 "random.choices with weights is not there in a compiled function",
                 "draw with np.random.choice(a, size, p=weights).",
             )
-        n = len(population)
-        together = population if isinstance(population, Tracer) else array(list(population))
-        return [together[np.floor(self.random() * float(n)).astype(I64)] for _ in range(k)]
+        n = float(len(population))
+        places = [np.floor(self.random() * n).astype(I64) for _ in range(k)]
+        return picked(population, [number(place, "i") for place in places])
 
     def expovariate(self, lambd: Any = 1.0) -> Any:
-        return self._asked("expovariate", lambd)
+        return self._asked("expovariate", 1.0) / lambd
 
     def gauss(self, mu: Any = 0.0, sigma: Any = 1.0) -> Any:
         return mu + self._asked("gauss", 0.0, 1.0) * sigma

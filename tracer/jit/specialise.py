@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from ..core import pytree
 from ..core.specs import Spec, Static
 from ..core.tracing import Traced, trace_function
 from ..devices.devices import CHOSEN, client, device_of
+from ..host_random.interception import exchanged
 from ..messages import errors
 from .dispatch import Call
 from .entry import Entry, Interpreted, Runnable
@@ -82,7 +84,8 @@ def _trace_with(
     drew them, the function is traced again: one that draws does so each time."""
     for _ in range(_TRIES):
         before = random_states()
-        with watched_entropy() as requests:
+        asked = nullcontext() if function._options.autograph else exchanged()
+        with watched_entropy() as requests, asked:
             traced = _trace_once(function, call, captured, views)
         if requests:
             refuse_random("the operating system (by a generator without a seed, secrets, a UUID)")

@@ -7,6 +7,7 @@ generators call, by address: `Target.RANDOM:NAME`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -340,6 +341,28 @@ def _below(source: Source, params: Sequence[Value], dtype: DType) -> Value:
     return found
 
 
+_KINDERMAN_MONAHAN = 4 * math.exp(-0.5) / math.sqrt(2.0)
+
+
+def _ratio(source: Source, params: Sequence[Value], dtype: DType) -> Value:
+    """`normalvariate`: a normal number as a ratio of uniform ones, after Kinderman and Monahan."""
+    b = source.b
+    again, done = b.later("again"), b.later("normal")
+    (found,) = b.parameters(done, "double")
+    b.jump(again)
+    b.at(again)
+    with b.scope():
+        u = source.double()
+        v = b.literal("double", float_constant(1.0)) - source.double()
+        scaled = (u - float_constant(0.5)) * float_constant(_KINDERMAN_MONAHAN)
+        z = b.binary("fdiv", scaled, v)
+        square = b.binary("fdiv", z * z, float_constant(4.0))
+        accepted = b.compare_floats("ole", square, b.negated(_logarithm(b, v)))
+        b.fork(accepted, done, (z,), again)
+    b.at(done)
+    return found
+
+
 # Which there are
 
 
@@ -400,6 +423,8 @@ _PYTHON = {
     "below": Law(_below),
     "bits": Law(_bits),
     "permutation": Law(None, _permutation),
+    "python.expovariate": Law(_inverse_exponential),
+    "python.normalvariate": Law(_ratio),
 }
 OF_CLASS: Mapping[str, Mapping[str, Law]] = {
     "Generator": _GENERATORS,

@@ -142,8 +142,8 @@ _SCALED = (
 )
 _VECTORS = ("multivariate_normal", "dirichlet", "multinomial", "multivariate_hypergeometric")
 _PYTHONS = (
-    *("gauss", "normalvariate", "betavariate", "gammavariate", "lognormvariate", "paretovariate"),
-    *("triangular", "vonmisesvariate", "weibullvariate"),
+    *("gauss", "normalvariate", "expovariate", "betavariate", "gammavariate", "lognormvariate"),
+    *("paretovariate", "triangular", "vonmisesvariate", "weibullvariate"),
 )
 
 LAWS: dict[str, Callable[..., Any]] = {
