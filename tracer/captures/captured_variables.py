@@ -18,11 +18,12 @@ from typing import Any, NoReturn
 from ..core import pytree, threaded_state
 from ..core.generators import GeneratorKind, asking, behind
 from ..core.specs import Spec, Static
+from ..core.trace import require_trace
 from ..core.tracers import Tracer
 from ..messages import errors
 from ..messages.errors import complain
 from .free_variables import FreeVariables, Key, find_free_variables
-from .frozen import attributes_of, is_random_state, is_user_function, random_state
+from .frozen import IMMUTABLE, attributes_of, is_random_state, is_user_function, random_state, walk
 from .guards import Guard, SourceText, write_guards
 from .hidden import Hidden, array_checks, array_of, flatten_like, hidden_at, states_at
 from .paths import Path, is_user_module
@@ -150,6 +151,7 @@ class CapturedVariables:
     def call(self, args: Sequence[Any], kwargs: dict[str, Any], stand_ins: Sequence[Any]) -> Any:
         """Call the function with stand-ins for the hidden values."""
         target = self.owner.read() if self.owner else None
+        require_trace().is_guarded = self._is_guarded
         if not self.hidden:
             function = self.function if target is None else MethodType(self.function, target)
             result = self.adapt(function)(*args, **kwargs)
@@ -167,6 +169,15 @@ class CapturedVariables:
             if random_state(value) != state:
                 refuse_random(str(path))
         return result
+
+    def _is_guarded(self, generator: Any) -> bool:
+        """Whether a guard notices when another generator takes the place of this one."""
+        return any(
+            part is generator
+            for guard in self.guards
+            if not guard.how and type(guard.value) not in IMMUTABLE
+            for part, _ in walk(guard.value)
+        )
 
     def _stand_ins(self, stand_ins: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
         """Arrays, and generators of others, with what stands in for each."""

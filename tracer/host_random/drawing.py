@@ -68,11 +68,8 @@ class StandIn:
     ) -> Tracer:
         """Numbers of a law; `params` are values or what has dtypes that fit."""
         trace = require_trace()
-        within = current_trace()
-        while within is not None:
-            if within.what == "vmap":
-                refuse_examples()
-            within = within.parent
+        if under_vmap():
+            refuse_examples()
         values = [p if isinstance(p, Value) else as_value(p) for p in params]
         attrs = {
             "law": law,
@@ -86,6 +83,16 @@ class StandIn:
             op = trace.builder.append(DRAW, [handle, *values, order_token()], attrs)
             advance(op.results)
         return wrap(op.results[0], scalar=False)
+
+
+def under_vmap() -> bool:
+    """Whether what is traced is for one of many examples."""
+    trace = current_trace()
+    while trace is not None:
+        if trace.what == "vmap":
+            return True
+        trace = trace.parent
+    return False
 
 
 _DTYPES = {"f": F64, "i": I64}

@@ -19,10 +19,12 @@ import numpy as np
 
 from ...ir.forks import in_child, renewed
 from ..core.generators import behind, provide_asking
+from ..core.threaded_state import refuse_examples
 from ..core.trace import current_trace
 from ..messages import errors
 from ..messages.errors import complain
-from .made import MAKERS
+from .drawing import under_vmap
+from .made import MAKERS, guarded
 from .stand_ins import traced
 
 _METHODS = (MethodType, BuiltinFunctionType)
@@ -31,7 +33,11 @@ _METHODS = (MethodType, BuiltinFunctionType)
 def replaced(function: Any) -> Callable[..., Any] | None:
     """What is called in place of a function that draws, or makes a generator; None for all others."""
     trace = current_trace()
-    if trace is None or trace.eager:
+    if trace is None:
+        return None
+    if trace.eager:
+        if under_vmap() and behind(function) is not None:
+            refuse_examples()
         return None
     try:
         maker = MAKERS.get(function)
@@ -42,7 +48,7 @@ def replaced(function: Any) -> Callable[..., Any] | None:
     generator = behind(function)
     if generator is None:
         return None
-    found = traced(generator)
+    found = traced(generator) or guarded(generator)
     if found is None:
         _refuse(generator, function)
     name = function.__name__
@@ -122,7 +128,7 @@ def _asking(function: Any) -> Callable[..., Any]:
         if trace is None or trace.eager:
             return function(*args, **kwargs)
         generator = behind(function)
-        if generator is not None and traced(generator) is None:
+        if generator is not None and traced(generator) is None and not under_vmap():
             return function(*args, **kwargs)  # a library's code: what it draws is noticed
         return (replaced(function) or function)(*args, **kwargs)
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..core.generators import kind_of, lasting_handle
-from ..core.trace import require_trace
+from ..core.trace import Trace, require_trace
 from ..core.tracers import Tracer
 from ..messages import errors
 from ..messages.errors import complain
@@ -22,16 +22,31 @@ from .random_states import begin
 from .stand_ins import make
 
 
-def _made(generator: Any, seed: Any) -> StandIn:
+def _root() -> Trace:
+    trace = require_trace()
+    while trace.parent is not None:
+        trace = trace.parent
+    return trace
+
+
+def _kept(generator: Any) -> StandIn:
+    """What stands in for a generator that compiled code keeps."""
     kind = kind_of(generator)
     assert kind is not None
-    handle = lasting_handle(generator)
-    root = require_trace()
-    while root.parent is not None:
-        root = root.parent
-    stand_in = make(kind, handle)
-    # Who keeps the array keeps it from being a constant of the code, which outlives the generator.
+    stand_in, root = make(kind, lasting_handle(generator)), _root()
+    # Who keeps the handle keeps it from being a constant of the code, which outlives the generator.
     root.stand_ins = {**(root.stand_ins or {}), id(generator): stand_in}  # type: ignore[dict-item]
+    return stand_in
+
+
+def guarded(generator: Any) -> StandIn | None:
+    """What stands in for a generator deep inside of what guards compare; None for others."""
+    is_guarded = _root().is_guarded
+    return _kept(generator) if is_guarded is not None and is_guarded(generator) else None
+
+
+def _made(generator: Any, seed: Any) -> StandIn:
+    stand_in = _kept(generator)
     begin(stand_in, seed)
     return stand_in
 
