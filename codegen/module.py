@@ -57,6 +57,7 @@ class CallbackSite:
     function: Callable[..., tuple[np.ndarray[Any, Any], ...]]
     operands: tuple[TensorType, ...]
     results: tuple[TensorType, ...]
+    loc: SourceLine | None = None
 
 
 @record

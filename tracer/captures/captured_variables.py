@@ -79,8 +79,10 @@ class CapturedVariables:
                 self.guards.append(guard)
                 if key in self.variables.doubtful:
                     self._doubtful[id(guard)] = key
-            if not how and is_random_state(value):
-                self._random.append((path, value, random_state(value)))
+            if not how and type(value) not in IMMUTABLE:
+                parts = (part for part, _ in walk(value, arrays=False))
+                generators = [part for part in parts if is_random_state(part)]
+                self._random += [(path, part, random_state(part)) for part in generators]
             if behind(value) is not None:
                 self._draws_by(value, path, unbound)
 
@@ -243,8 +245,8 @@ def refuse_random(name: str) -> NoReturn:
         errors.ImpureFunctionError,
         f"{name} was asked for random numbers while the function was traced: the compiled function "
         "would return the same numbers for ever",
-        "draw from jitney's own generator, rng = jt.random.default_rng(seed), whose state compiled "
-        "functions advance; or draw the numbers outside and pass them as an argument.",
+        "pass the generator as an argument, or compile with autograph=True, which sees more calls of "
+        "generators; or draw the numbers outside and pass them as an argument.",
     )
 
 

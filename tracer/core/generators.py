@@ -41,6 +41,8 @@ class GeneratorKind:
         if _offset(self.cls) is None or (self.bits is not None and not are_there()):
             return name + _ASKED
         known = "MT19937" if self.bits is None else _known(self.bits)
+        if self.cls is np.random.RandomState and known != "MT19937":
+            return name  # of those that have others, few are in a hurry
         return f"{name}:{known}" if known else name
 
     def handle(self, value: Any) -> Array:
@@ -66,7 +68,15 @@ def provide_asking(ask: Callable[[Any], Any]) -> None:
 
 def asking(function: Any) -> Any:
     """What a name that stands for a drawing function stands for while a function is traced."""
-    return _ask[0](function)
+    asks = _asking.get(id(function))
+    if asks is None:
+        asks = _asking[id(function)] = _ask[0](function)
+        _asked[id(asks)] = asks, function
+    return asks
+
+
+_asking: dict[int, Any] = {}
+_asked: dict[int, tuple[Any, Any]] = {}  # what `asking` has made, and of what
 
 
 def kind_of(value: Any) -> GeneratorKind | None:
@@ -80,7 +90,7 @@ def kind_of(value: Any) -> GeneratorKind | None:
 
 
 @cache
-def _kind(cls: type, bits: type | None) -> GeneratorKind:
+def _kind(cls: Any, bits: Any) -> GeneratorKind:
     return GeneratorKind(cls, bits)
 
 
@@ -103,11 +113,12 @@ def lasting_handle(value: Any) -> Array:
 def behind(function: Any) -> Any:
     """The generator that a function draws from: one of its methods, or of a module that has one; None
     for all others."""
+    function = _asked.get(id(function), (None, function))[1]
     if isinstance(function, (MethodType, BuiltinFunctionType)):
         owner = function.__self__
         return owner if kind_of(owner) is not None else None
     if type(function) is _FUNCTION and function in _of_module:
-        return np.random.mtrand._rand  # type: ignore[attr-defined]
+        return np.random.mtrand._rand
     return None
 
 
@@ -119,7 +130,7 @@ _of_module = (np.random.seed, np.random.sample, np.random.ranf)
 
 
 @cache
-def _offset(cls: type) -> int | None:
+def _offset(cls: Any) -> int | None:
     """Bytes from a generator to what native code takes for it."""
     try:
         if cls is random.Random:
@@ -176,7 +187,7 @@ def _offset_in_random() -> int | None:
 
 
 @cache
-def _known(bits: type) -> str:
+def _known(bits: Any) -> str:
     """The name of a bit generator whose state native code knows."""
     if bits is np.random.PCG64:
         return "PCG64" if _is_pcg64() else ""

@@ -11,7 +11,7 @@ import numpy as np
 from ...ir.graph import Value
 from ...ir.ops.control.draws import DRAW
 from ...ir.types import F32, F64, I64, is_supported
-from ..arrays.common import array, broadcast_shape, ints
+from ..arrays.common import array, broadcast_shape, build, ints
 from ..core.effects import advance, check, order_token
 from ..core.generators import GeneratorKind
 from ..core.threaded_state import refuse_examples
@@ -22,6 +22,12 @@ from ..messages.errors import complain
 from ..messages.source import user_line
 
 Limit = tuple[str, str]  # how a parameter is held, and what NumPy says of one that is not
+
+
+_OF_WHOLE_ARRAYS = frozenset(
+    ("seed", "choice", "multivariate_normal", "dirichlet", "multinomial")
+    + ("multivariate_hypergeometric",)
+)
 
 
 class StandIn:
@@ -71,6 +77,8 @@ class StandIn:
         if under_vmap():
             refuse_examples()
         values = [p if isinstance(p, Value) else as_value(p) for p in params]
+        if law not in _OF_WHOLE_ARRAYS:
+            values = [build().broadcast_to(v, shape) if v.shape else v for v in values]
         attrs = {
             "law": law,
             "source": self._kind.source,

@@ -98,19 +98,18 @@ class TracedGenerator(Distributions):
             given = [as_value(count, I64)] + ([] if p is None else [as_value(array(p, F64))])
             places = self._draw("choice", shape_of(size), I64, *given, options=options)
         if population is None:
-            return number(places, None) if size is None else places
-        chosen = np.take(a, places, axis=axis)
+            return number(places, "i") if size is None else places
+        chosen: Any = np.take(a, places, axis=axis)
         return number(chosen, None) if size is None and not chosen.shape else chosen
 
     def permuted(self, x: Any, *, axis: int | None = None, out: Any = None) -> Any:
         x = array(x)
         if axis is None:
-            order = self._draw("permuted", (x.size,), I64)
-            found = np.ravel(x)[order].reshape(x.shape)
+            found = np.ravel(x)[self._draw("permuted", (x.size,), I64)].reshape(x.shape)
         else:
             axis = axis_index(axis, x.ndim, x)
             rows = np.moveaxis(x, axis, -1)
-            order = self._draw("permuted", rows.shape, I64)
+            order: Any = self._draw("permuted", rows.shape, I64)
             found = np.moveaxis(np.take_along_axis(rows, order, -1), -1, axis)
         if out is None:
             return found

@@ -1,8 +1,8 @@
 """Calls that draw from real generators while a function is traced: who they are meant for.
 
 `np.random.rand` is a method of the RandomState that the module has, `random.random` one of a
-random.Random, and `draw = rng.normal` of any generator. Under autograph each call asks `replaced`; where
-functions run as they were written, those of the two modules are exchanged while something is traced.
+random.Random, and `draw = rng.normal` of any generator. Under autograph each call asks `replaced`. For
+functions that run as they were written, those of the two modules are exchanged while one is traced.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.forks import in_child, renewed
-from ..core.generators import behind, provide_asking
+from ..core.generators import asking, behind, provide_asking
 from ..core.threaded_state import refuse_examples
 from ..core.trace import current_trace
 from ..messages import errors
@@ -68,7 +68,7 @@ def _refuse(generator: Any, function: Any) -> None:
     )
 
 
-# Without autograph
+# Functions that run as they were written
 
 _exchanging = renewed(threading.RLock())
 _inside = 0
@@ -86,7 +86,7 @@ def exchanged() -> Iterator[None]:
                 for name, function in list(vars(module).items()):
                     if _draws(function):
                         _originals.append((module, name, function))
-                        setattr(module, name, _asking(function))
+                        setattr(module, name, asking(function))
     try:
         yield
     finally:

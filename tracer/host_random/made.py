@@ -62,7 +62,7 @@ def default_rng(seed: Any = None) -> Any:
 def random_state(seed: Any = None) -> Any:
     """A RandomState of a seed."""
     _check(seed)
-    return _made(np.random.RandomState(0), seed)
+    return _made(np.random.RandomState(np.random.MT19937(0)), seed)
 
 
 def python_random(seed: Any = None) -> Any:

@@ -62,8 +62,7 @@ class TracedRandomState(Distributions):
         return result(self._draw("integers", shape_of(size), dtype, first, last), size, "i")
 
     def tomaxint(self, size: Any = None) -> Any:
-        first, last, dtype = bounds(0, np.iinfo(np.int64).max, I64, True)
-        return result(self._draw("integers", shape_of(size), dtype, first, last), size, "i")
+        return result(self._draw("tomaxint", shape_of(size), I64), size, "i")
 
     def choice(self, a: Any, size: Any = None, replace: bool = True, p: Any = None) -> Any:
         population, count = self._population(a)

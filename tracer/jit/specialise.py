@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -84,8 +83,7 @@ def _trace_with(
     drew them, the function is traced again: one that draws does so each time."""
     for _ in range(_TRIES):
         before = random_states()
-        asked = nullcontext() if function._options.autograph else exchanged()
-        with watched_entropy() as requests, asked:
+        with watched_entropy() as requests, exchanged():
             traced = _trace_once(function, call, captured, views)
         if requests:
             refuse_random("the operating system (by a generator without a seed, secrets, a UUID)")

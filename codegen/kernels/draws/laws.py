@@ -226,6 +226,27 @@ def _binomial(source: Source, params: Sequence[Value], dtype: DType) -> Value:
     )
 
 
+def _legacy_binomial(source: Source, params: Sequence[Value], dtype: DType) -> Value:
+    """RandomState's choice between the two methods, which draws for n = 0 and p = 0, too."""
+    b = source.b
+    n, p = params
+    kept = _slot(b, "i64", _BINOMIAL_WORDS)
+    b.fill(kept, 0, 8 * _BINOMIAL_WORDS)
+    half, one = (float_constant(x) for x in (0.5, 1.0))
+    low = b.compare_floats("ole", p, half)
+    q = b.select(low, p, b.literal("double", one) - p)
+    few = b.compare_floats("ole", q * n.to("sitofp", "double"), float_constant(30.0))
+    inverted, rejected, on = b.later("inversion"), b.later("btpe"), b.later("binomial")
+    (found,) = b.parameters(on, "i64")
+    b.branch(few, inverted, rejected)
+    for block, name in ((inverted, "inversion"), (rejected, "btpe")):
+        b.at(block)
+        with b.scope():
+            b.jump(on, _called(source, "i64", f"random_binomial_{name}", n, q, kept))
+    b.at(on)
+    return b.select(low, found, n - found)
+
+
 def _permutation(
     source: Source, params: Sequence[Value], dtype: DType, out: Value, count: int
 ) -> None:
@@ -417,6 +438,7 @@ _LEGACY = {
     **_SHARED,
     "standard_normal": Law(_polar, _many(_polar)),
     "standard_exponential": Law(_inverse_exponential, _many(_inverse_exponential)),
+    "binomial": Law(_legacy_binomial, None, ("random_binomial_inversion", "random_binomial_btpe")),
 }
 _PYTHON = {
     "random": Law(_random),

@@ -71,7 +71,7 @@ def _ask(low: Lowering, op: Op) -> None:
     operands = [contiguous(low, operand_array(low, v)) for v in op.operands]
     results = [result_array(low, v) for v in op.results]
     types = tuple(v.type for v in op.operands if isinstance(v.type, TensorType))
-    number = low.context.python(function, types)
+    number = low.context.python(function, types, op)
     given = [a for a in operands if a is not None]
     low.items.append(Callback(number, given, [a for a in results if a is not None]))
     bind(low, op, results)
@@ -131,10 +131,8 @@ def _in_loop(c: ScalarBuilder, op: Op) -> None:
         raise Unfit  # draws of narrow integers share words
     for spot in np.ndindex(*result.shape):
         own = [_at(x, spot) for x in params]
-        found[spot] = var(Unique("drawn"), result.dtype)
-        c.block.statements.append(
-            _special(op, law, [found[spot]], [place, *own], [], _one(op, law))
-        )
+        drawn = found[spot] = var(Unique("drawn"), result.dtype)
+        c.block.statements.append(_special(op, law, [drawn], [place, *own], [], _one(op, law)))
     c.bind(result, found)
 
 

@@ -121,15 +121,12 @@ def _permuted(g: Any, shape: Any, dtype: Any, options: Options) -> Any:
 
 
 def _seed(g: Any, shape: Any, dtype: Any, options: Options, *seed: Array) -> Any:
-    """Begin the stream of a seed. Gives nothing of interest."""
+    """Begin the stream of a seed, or of what the operating system gives. Gives nothing of interest."""
     given = [_number(s) for s in seed]
     if isinstance(g, np.random.Generator):
-        made = np.random.default_rng(given[0] if len(given) == 1 else given)
-        g.bit_generator.state = made.bit_generator.state
+        g.bit_generator.state = np.random.default_rng(*given).bit_generator.state
     else:
         g.seed(*given)
-        if isinstance(g, np.random.RandomState):
-            return 0
     return 0
 
 
@@ -138,7 +135,7 @@ _SCALED = (
     *("standard_cauchy", "standard_t", "vonmises", "pareto", "weibull", "power", "laplace"),
     *("gumbel", "logistic", "lognormal", "rayleigh", "wald", "triangular", "normal", "exponential"),
     *("poisson", "binomial", "negative_binomial", "geometric", "zipf", "logseries"),
-    "hypergeometric",
+    *("hypergeometric", "tomaxint"),
 )
 _VECTORS = ("multivariate_normal", "dirichlet", "multinomial", "multivariate_hypergeometric")
 _PYTHONS = (
