@@ -410,7 +410,7 @@ def test_random_numbers_of_the_operating_system_are_not_frozen():
         lambda: os.urandom(1)[0],
         lambda: uuid.uuid4().int % 10,
     ):
-        with pytest.raises(ValueError, match=r"jt\.random\.default_rng"):
+        with pytest.raises(ValueError, match="operating system"):
             jt.jit(lambda x, draw=draw: x + draw())(1.0)
     assert os.urandom is real
     seeded = jt.jit(lambda x: x + np.random.default_rng(3).normal())
