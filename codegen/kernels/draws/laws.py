@@ -17,7 +17,7 @@ from ....ir.types import F32, F64, I64
 from ...llvm.builder import Value, constant
 from ...llvm.text import TextEmitter
 from ...target import Target
-from .sources import SOURCES, PythonTwister, Source, float_constant, twist
+from .sources import PCG64, SOURCES, PythonTwister, Source, float_constant, twist
 
 DType = np.dtype[np.generic]
 One = Callable[[Source, Sequence[Value], DType], Value]
@@ -208,6 +208,71 @@ def _filled(name: str) -> Many:
         _called(source, "void", name + suffix, number, out)
 
     return write
+
+
+_LAYERS = 256  # of a ziggurat; see `runtime.random_functions`
+
+
+def _ziggurat(name: str, layer_at: int, number_at: int, sign_at: int | None) -> One:
+    """Marsaglia and Tsang's method: most numbers are a product, by the layer that some of the bits
+    choose. For the others NumPy's function begins again with the same bits."""
+    called = _function(f"random_standard_{name}")
+    table_name = symbol(f"{name}_layers")
+
+    def write(source: Source, params: Sequence[Value], dtype: DType) -> Value:
+        if dtype == F32 or not isinstance(source, PCG64):
+            return called(source, params, dtype)
+        b = source.b
+        b.declare(table_name, f'@"{table_name}" = external global i8')
+        table = Value("ptr", f'@"{table_name}"', b)
+        between = source.registers()  # those of a loop that draws
+        if not between:
+            source.resume(source.begin())
+        (before,) = source.registers()
+        bits = source.word64()
+        (after,) = source.registers()
+        layer = (bits >> layer_at) & (_LAYERS - 1)
+        number = bits >> number_at
+        if sign_at is not None:
+            number = number & ((1 << 52) - 1)
+        unit = b.load("double", table, layer, "double", align=8)
+        below = b.load("i64", b.offset(table, 8 * _LAYERS), layer, "i64", align=8)
+        x = number.to("uitofp", "double") * unit
+        if sign_at is not None:
+            turned = x.to("bitcast", "i64") ^ ((bits >> sign_at) << 63)
+            x = turned.to("bitcast", "double")
+        taken, refused, on = b.later("taken"), b.later("refused"), b.later("drawn")
+        found, state = b.parameters(on, "double", after.type)
+        b.fork(number.ult(below), taken, (), refused, hint=_mostly(b))
+        b.at(taken)
+        if not between:
+            source.end((after,))
+        b.jump(on, x, after)
+        b.at(refused)
+        with b.scope():
+            if between:
+                source.end((before,))
+            other = called(source, params, dtype)
+            b.jump(on, other, source.again() if between else after)
+        b.at(on)
+        source.resume((state,) if between else ())
+        return found
+
+    return write
+
+
+def _layered(name: str, layer_at: int, number_at: int, sign_at: int | None) -> Law:
+    one = _ziggurat(name, layer_at, number_at, sign_at)
+    filled, many = _filled(f"random_standard_{name}"), _many(one)
+
+    def write(
+        source: Source, params: Sequence[Value], dtype: DType, out: Value, count: int
+    ) -> None:
+        how = many if dtype == F64 and isinstance(source, PCG64) else filled
+        how(source, params, dtype, out, count)
+
+    function = f"random_standard_{name}"
+    return Law(one, write, (function, f"{function}_fill", f"{name}_layers"))
 
 
 _BINOMIAL_WORDS = 40  # a binomial_t has 18 words: what NumPy keeps from one draw to the next
@@ -409,16 +474,8 @@ _SHARED = {
 }
 _GENERATORS = {
     **_SHARED,
-    "standard_normal": Law(
-        _function("random_standard_normal"),
-        _filled("random_standard_normal"),
-        ("random_standard_normal", "random_standard_normal_fill"),
-    ),
-    "standard_exponential": Law(
-        _function("random_standard_exponential"),
-        _filled("random_standard_exponential"),
-        ("random_standard_exponential", "random_standard_exponential_fill"),
-    ),
+    "standard_normal": _layered("normal", 0, 9, 8),
+    "standard_exponential": _layered("exponential", 3, 11, None),
     "standard_gamma": _call("standard_gamma"),
     "geometric": _call("geometric", "i64"),
     "negative_binomial": _call("negative_binomial", "i64"),

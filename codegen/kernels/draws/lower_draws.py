@@ -26,7 +26,7 @@ from ...lowering.pointwise import Pointwise
 from ...lowering.scalar_builder import SMALL, ScalarBuilder, Unfit, rule
 from ...scalar import Expr, Unique, var
 from .laws import Law, helpers_of, law_of, symbol
-from .sources import SOURCES, Source
+from .sources import PCG64, SOURCES, Source
 
 WORK = 8  # scalar operations that a draw counts for
 
@@ -167,7 +167,8 @@ def _functions(op: Op, law: Law) -> list[str]:
         width = "bool" if dtype == BOOL else f"uint{8 * dtype.itemsize}"
         return [f"random_bounded_{width}_fill"]
     single = "_f" if dtype.itemsize == 4 and dtype.kind == "f" else ""
-    return [name + single for name in law.imports]
+    layered = not single and SOURCES[op.attrs["source"]] is PCG64
+    return [name + single for name in law.imports if layered or not name.endswith("_layers")]
 
 
 def _source(op: Op, b: Any, place: Native) -> Source:

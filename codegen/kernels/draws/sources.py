@@ -129,6 +129,11 @@ class PCG64(Pointers):
             self.b.store(values[0], self._where, align=8)
         self._held = None
 
+    def again(self) -> Value:
+        """What the register would be after a function of NumPy's has drawn."""
+        assert self._where is not None
+        return self.b.load("i128", self._where, align=8)
+
     def word64(self) -> Value:
         b = self.b
         if self._held is not None:
