@@ -28,7 +28,7 @@ from ..scalar import Expr
 from ..schedule.in_place import carried
 from . import scalar_rules  # noqa: F401  (imported for its rules)
 from .elements import at, chosen, pick, variables
-from .lower import Lowering, memory_type
+from .lower import HOMES, Lowering, memory_type, rule_of
 from .lower_control import contiguous
 from .scalar_builder import RULES, SMALL, Held, ScalarBuilder, Stored, Unfit, rule
 
@@ -60,12 +60,19 @@ def _work(op: Op) -> int:
     return scalar
 
 
+def _has_rule(name: str) -> bool:
+    """Whether an op that is not pointwise can be scalar code; a kernel family may say how to."""
+    if name not in RULES and name in HOMES:
+        rule_of(name)
+    return name in RULES
+
+
 def _costs(op: Op) -> tuple[int, int]:
     """What one trip of a loop costs as scalar code, and what it costs as kernels."""
     scalar, kernels = 0, KERNEL
     for region in op.regions:
         for inner in region.ops:
-            if not inner.definition.pointwise and inner.name not in RULES:
+            if not inner.definition.pointwise and not _has_rule(inner.name):
                 raise Unfit
             if inner.regions and inner.name != "lanes_while":
                 s, k = _costs(inner)
