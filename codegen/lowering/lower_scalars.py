@@ -17,6 +17,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ...ir.cost import Cost
 from ...ir.graph import Op, Value
 from ...ir.record import replace
 from ..loop_ir.index import Index, Var, of_var
@@ -245,7 +246,7 @@ def _stacked(c: ScalarBuilder, x: Value, size: int) -> Stored | None:
 def _cond(c: ScalarBuilder, op: Op) -> None:
     index = c.scalar(op.operands[0])
     arguments = [c.get(v) for v in op.operands[1:]]
-    if _cheap(op):
+    if _cheap(op) and not _known_late(op.operands[0]):
         outputs = [c.region(r, arguments) for r in op.regions]
         for value, parts in zip(op.results, zip(*outputs, strict=True), strict=True):
             c.bind(value, chosen(index, [h for h in parts if isinstance(h, np.ndarray)]))
@@ -286,6 +287,20 @@ def _carries(op: Op) -> tuple[int, int]:
     """Where a loop's carries start and stop among its operands."""
     first: int = op.attrs["consts"]
     return first, first + op.attrs.get("carries", len(op.operands) - first)
+
+
+def _known_late(flag: Value) -> bool:
+    """Whether a condition takes a function's time: where it is guessed, what follows need not wait."""
+    pending, seen = [flag], set[Op]()
+    while pending:
+        op = pending.pop().op
+        if op is None or op in seen or op.regions:
+            continue
+        if op.definition.pointwise and op.definition.cost is Cost.FUNCTION:
+            return True
+        seen.add(op)
+        pending += op.operands
+    return False
 
 
 def _cheap(op: Op) -> bool:

@@ -45,11 +45,27 @@ class GeneratorKind:
             return name  # of those that have others, few are in a hurry
         return f"{name}:{known}" if known else name
 
-    def handle(self, value: Any) -> Array:
-        """The handle of a generator of this kind; TypeError for others."""
-        if kind_of(value) is not self:
-            raise TypeError
-        return handle_of(value)
+    def asker(self) -> Callable[[Any], Array]:
+        """A function that gives the handles of generators of this kind, and raises TypeError for others.
+
+        It remembers the last one: mostly it is asked for the same again. That one stays alive.
+        """
+        last, bits, lock, handle = None, None, None, None
+        is_state = self.cls is np.random.RandomState
+
+        def ask(value: Any) -> Any:
+            nonlocal last, bits, lock, handle
+            if value is not last or (is_state and value._bit_generator is not bits):
+                if kind_of(value) is not self:
+                    raise TypeError
+                handle, bits = handle_of(value), _bits_of(value)
+                last, lock = value, getattr(bits, "lock", None)
+            elif lock is not None:
+                with lock:
+                    pass
+            return handle
+
+        return ask
 
     def __call__(self, handle: Any) -> Any:
         """What stands in for the generator with this handle while a function is traced."""
@@ -96,11 +112,18 @@ def _kind(cls: Any, bits: Any) -> GeneratorKind:
 
 def handle_of(value: Any) -> Array:
     """Where a generator is. Waits for a thread that is drawing from it."""
-    if type(value) is not random.Random:
-        bits = value._bit_generator if type(value) is np.random.RandomState else value.bit_generator
+    bits = _bits_of(value)
+    if bits is not None:
         with bits.lock:
             pass
     return np.array((id(value), id(value) + (_offset(type(value)) or 0)), np.uint64)
+
+
+def _bits_of(value: Any) -> Any:
+    """The bit generator of a generator; None for Python's."""
+    if type(value) is np.random.RandomState:
+        return value._bit_generator
+    return None if type(value) is random.Random else value.bit_generator
 
 
 def lasting_handle(value: Any) -> Array:

@@ -212,7 +212,7 @@ class _Writer(GuardWriter):
     def _handle(self, word: int, kind: GeneratorKind, number: int) -> None:
         """Where a generator of this kind is."""
         handle = self.program.own()
-        self.program.ask(handle, kind.handle, word)
+        self.program.ask(handle, kind.asker(), word)
         self._array(handle, number)
 
     def _array(self, word: int, number: int) -> None:
