@@ -118,7 +118,7 @@ def _asked_with(ziggurat: Ziggurat) -> Callable[[int, int], tuple[float, int]]:
         asked += 1
         return 0.0 if asked < 9 else 0.5  # zeros for ever would be refused for ever
 
-    types = dict(_Bits._fields_)
+    types: Any = {name: type for name, type, *_ in _Bits._fields_}
     integer, double = types["next_uint64"](next_word), types["next_double"](next_double)
     bits = _Bits(None, integer, types["next_uint32"](next_word), double, integer)
     function = getattr(_library(), ziggurat.function)

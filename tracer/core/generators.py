@@ -31,8 +31,8 @@ _ask: list[Callable[[Any], Any]] = []
 class GeneratorKind:
     """What compiled code relies on: the class of a generator, and that of its bit generator."""
 
-    cls: type
-    bits: type | None
+    cls: Any
+    bits: Any
 
     @property
     def source(self) -> str:
@@ -50,7 +50,10 @@ class GeneratorKind:
 
         It remembers the last one: mostly it is asked for the same again. That one stays alive.
         """
-        last, bits, lock, handle = None, None, None, None
+        last: Any = None
+        bits: Any = None
+        lock: Any = None
+        handle: Any = None
         is_state = self.cls is np.random.RandomState
 
         def ask(value: Any) -> Any:
@@ -97,7 +100,7 @@ _asked: dict[int, tuple[Any, Any]] = {}  # what `asking` has made, and of what
 
 def kind_of(value: Any) -> GeneratorKind | None:
     """The kind of a generator of NumPy's or Python's own classes; None for all other values."""
-    cls = type(value)
+    cls: Any = type(value)
     if cls is np.random.Generator:
         return _kind(cls, type(value.bit_generator))
     if cls is np.random.RandomState:
@@ -105,9 +108,12 @@ def kind_of(value: Any) -> GeneratorKind | None:
     return _kind(cls, None) if cls is random.Random else None
 
 
-@cache
-def _kind(cls: Any, bits: Any) -> GeneratorKind:
-    return GeneratorKind(cls, bits)
+def _kind(cls: type, bits: type | None) -> GeneratorKind:
+    """The one record of a kind."""
+    return _kinds.setdefault((cls, bits), GeneratorKind(cls, bits))
+
+
+_kinds: dict[tuple[type, type | None], GeneratorKind] = {}
 
 
 def handle_of(value: Any) -> Array:
@@ -116,7 +122,8 @@ def handle_of(value: Any) -> Array:
     if bits is not None:
         with bits.lock:
             pass
-    return np.array((id(value), id(value) + (_offset(type(value)) or 0)), np.uint64)
+    cls: Any = type(value)
+    return np.array((id(value), id(value) + (_offset(cls) or 0)), np.uint64)
 
 
 def _bits_of(value: Any) -> Any:

@@ -35,7 +35,7 @@ WORK = 8  # scalar operations that a draw counts for
 def _draw(low: Lowering, op: Op) -> None:
     law = _law(op)
     if law is None:
-        _ask(low, op)
+        ask(low, op)
         return
     result = op.results[0]
     array = low.array_for(result)
@@ -59,15 +59,15 @@ def _varies(op: Op) -> bool:
     return any(v.shape for v in op.operands[1:-1])
 
 
-def _ask(low: Lowering, op: Op) -> None:
-    """A callback that asks the generator."""
+def ask(low: Lowering, op: Op) -> None:
+    """A callback that asks the generator: all that there is on a GPU, too."""
     attrs, definition = dict(op.attrs), op.definition
 
-    def ask(*arrays: Any) -> tuple[Any]:
+    def asked(*arrays: Any) -> tuple[Any]:
         return (definition.reference(*arrays, None, **attrs)[0],)
 
     name = f"{attrs['source'].partition(':')[0]}.{attrs['law'].rpartition('.')[2]}"
-    function = PythonFunction(ask, (op.results[0].tensor,), name)
+    function = PythonFunction(asked, (op.results[0].tensor,), name)
     operands = [contiguous(low, operand_array(low, v)) for v in op.operands]
     results = [result_array(low, v) for v in op.results]
     types = tuple(v.type for v in op.operands if isinstance(v.type, TensorType))
@@ -121,6 +121,8 @@ def _code(op: Op, p: Pointwise, block: Block, array: Array, work: int) -> Scalar
 def _in_loop(c: ScalarBuilder, op: Op) -> None:
     """Few numbers are drawn one by one."""
     law, result = _law(op), op.results[0]
+    if "draw" in c.low.context.rules:
+        raise Unfit  # generators are out of the target's reach
     if law is None or result.tensor.size > SMALL or law.one is None:
         raise Unfit
     place = c.elements(op.operands[0]).item(1)
