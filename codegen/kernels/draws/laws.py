@@ -104,7 +104,7 @@ def _fill_integers(
     else:
         name, type = f"random_bounded_{_FILLS[dtype.itemsize]}_fill", f"i{8 * dtype.itemsize}"
         low, span = (v if type == "i64" else v.trunc(type) for v in (low, span))
-    masked = "true" if _is_legacy(source) else "false"
+    masked = "true" if source.is_legacy else "false"
     b.declare(
         name,
         f'declare void @"{symbol(name)}"(ptr, {type} zeroext, {type} zeroext, i64, i1 zeroext, ptr)'
@@ -118,14 +118,10 @@ def _fill_integers(
     )
 
 
-def _is_legacy(source: Source) -> bool:
-    return type(source).__name__.startswith("Legacy")
-
-
 def _integer(source: Source, params: Sequence[Value], dtype: DType) -> Value:
     """Small spans of wide integers by instructions, Lemire's way; what is left by NumPy's function."""
     b, type = source.b, f"i{8 * dtype.itemsize}"
-    if dtype.itemsize < 4 or _is_legacy(source) or isinstance(source, PythonTwister):
+    if dtype.itemsize < 4 or source.is_legacy or isinstance(source, PythonTwister):
         return _integer_called(source, params, dtype)
     low, span = _span(params)
     short, long, on = b.later("short"), b.later("long"), b.later("integer")

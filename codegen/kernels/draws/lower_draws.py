@@ -26,7 +26,7 @@ from ...lowering.pointwise import Pointwise
 from ...lowering.scalar_builder import SMALL, ScalarBuilder, Unfit, rule
 from ...scalar import Expr, Unique, var
 from .laws import Law, helpers_of, law_of, symbol
-from .sources import PCG64, SOURCES, Source
+from .sources import PCG64, SOURCES, Source, source_of
 
 WORK = 8  # scalar operations that a draw counts for
 
@@ -86,7 +86,7 @@ def _filling(low: Lowering, op: Op, law: Law, handle: Array, array: Array) -> Sc
     def write(b: Any, values: Sequence[Native], pointers: Sequence[Native]) -> Sequence[Native]:
         source = _source(op, b, values[0])
         assert law.many is not None
-        law.many(source, _words(values[1:]), array.dtype, pointers[0], count)
+        law.many(source, values[1:], array.dtype, pointers[0], count)
         return ()
 
     statement = _special(op, law, [], operands, [array], write)
@@ -149,7 +149,7 @@ def _one(op: Op, law: Law) -> Any:
     def write(b: Any, values: Sequence[Native], pointers: Sequence[Native]) -> Sequence[Native]:
         source = _source(op, b, values[0])
         assert law.one is not None
-        return (law.one(source, _words(values[1:]), op.attrs["dtype"]),)
+        return (law.one(source, values[1:], op.attrs["dtype"]),)
 
     return write
 
@@ -174,7 +174,7 @@ def _functions(op: Op, law: Law) -> list[str]:
 
 
 def _source(op: Op, b: Any, place: Native) -> Source:
-    return SOURCES[op.attrs["source"]](b, place.to("inttoptr", "ptr"))
+    return source_of(op.attrs["source"], b, place.to("inttoptr", "ptr"))
 
 
 def _place(p: Pointwise, handle: Array) -> Expr:
@@ -183,7 +183,3 @@ def _place(p: Pointwise, handle: Array) -> Expr:
 
 def _parameters(p: Pointwise, op: Op) -> list[Expr]:
     return [p.at(v, ()) for v in op.operands[1:-1]]
-
-
-def _words(values: Sequence[Native]) -> list[Native]:
-    return list(values)

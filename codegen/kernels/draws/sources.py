@@ -39,16 +39,17 @@ def single_constant(value: float) -> Value:
 
 
 class Source(ABC):
-    """Writes what draws bits. `bitgen` is the address that NumPy's functions take."""
+    """Writes what draws bits. `is_legacy`: the place is that of a RandomState."""
 
-    def __init__(self, b: TextEmitter, place: Value) -> None:
+    def __init__(self, b: TextEmitter, place: Value, is_legacy: bool) -> None:
         self.b = b
         self.place = place
+        self.is_legacy = is_legacy
 
     @property
     def bitgen(self) -> Value:
-        """Where the bitgen_t is."""
-        return self.place
+        """Where the bitgen_t is, whose address NumPy's functions take."""
+        return self.b.load("ptr", self.place, align=8) if self.is_legacy else self.place
 
     @abstractmethod
     def word64(self) -> Value:
@@ -198,22 +199,6 @@ class MT19937(_Twister, Pointers):
         return Pointers.word32(self)
 
 
-class LegacyTwister(MT19937):
-    """The MT19937 of a RandomState."""
-
-    @property
-    def bitgen(self) -> Value:
-        return self.b.load("ptr", self.place, align=8)
-
-
-class LegacyPointers(Pointers):
-    """Any other bit generator of a RandomState."""
-
-    @property
-    def bitgen(self) -> Value:
-        return self.b.load("ptr", self.place, align=8)
-
-
 class PythonTwister(_Twister):
     """A `random.Random`."""
 
@@ -269,7 +254,12 @@ SOURCES: dict[str, type[Source]] = {
     "Generator": Pointers,
     "Generator:PCG64": PCG64,
     "Generator:MT19937": MT19937,
-    "RandomState": LegacyPointers,
-    "RandomState:MT19937": LegacyTwister,
+    "RandomState": Pointers,
+    "RandomState:MT19937": MT19937,
     "Random:MT19937": PythonTwister,
 }
+
+
+def source_of(name: str, b: TextEmitter, place: Value) -> Source:
+    """The source of that name whose state is at `place`."""
+    return SOURCES[name](b, place, name.startswith("RandomState"))
