@@ -188,6 +188,8 @@ class CapturedVariables:
             for leaf, inside, spec in zip(*leaves, hidden.specs, strict=True):
                 if isinstance(spec, Spec):
                     whole = isinstance(spec.holder, GeneratorKind)
+                    if whole and hidden.tree.is_leaf():
+                        object.__setattr__(inside, "_origin", hidden.path.read)
                     yield (leaf, inside) if whole else (array_of(leaf), array_of(inside))
 
     def compile(self, extra: tuple[Any, ...]) -> Callable[[], tuple[Any, ...] | None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,15 @@ class StandIn:
 
     _kind: GeneratorKind
     _handle: Any
+    _origin: Callable[[], Any] | None = (
+        None  # gives the generator itself, to callbacks that run later
+    )
+
+    def __getattribute__(self, name: str) -> Any:
+        origin = object.__getattribute__(self, "_origin")
+        if origin is not None and name[:1] != "_" and current_trace() is None:
+            return getattr(origin(), name)
+        return object.__getattribute__(self, name)
 
     def __init__(self, kind: GeneratorKind, handle: Any) -> None:
         object.__setattr__(self, "_kind", kind)

@@ -64,7 +64,8 @@ def _refuse(generator: Any, function: Any) -> None:
         f"{function.__name__} of a {type(generator).__name__} that compiled code cannot find again at "
         "the next call",
         "pass the generator as an argument, or let the function find it by a name: a global, a "
-        "variable of an enclosing function, an attribute such as self.rng.",
+        "variable of an enclosing function, an attribute such as self.rng. One that the function makes "
+        "for itself is to be made by np.random.default_rng(seed).",
     )
 
 

@@ -597,6 +597,18 @@ def test_what_is_refused() -> None:
     assert state(r) == state(np.random.default_rng(1))
 
 
+def test_callbacks_draw_from_the_generator_itself() -> None:
+    r, twin = np.random.default_rng(1), np.random.default_rng(1)
+
+    def f(x: float) -> Any:
+        first = jt.io_callback(lambda: np.float64(r.random()), np.float64(0))
+        return first + r.random() * x
+
+    for compiled in (jt.jit(f), jt.jit(f, autograph=True)):
+        assert compiled(2.0) == twin.random() + twin.random() * 2.0
+    assert state(r) == state(twin)
+
+
 def test_python_is_left_alone() -> None:
     before = dict(vars(np.random)), dict(vars(random))
     f = jt.jit(lambda x: x + np.random.rand())
