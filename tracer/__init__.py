@@ -27,8 +27,10 @@ from ..ir.surface import provides
 
 @provides("trace")
 def _arrays() -> None:
-    from . import functions, host_random, images, linear_algebra  # noqa: F401
-    from .core import conversions, views  # noqa: F401
+    from . import autograph, functions, host_random, images, linear_algebra  # noqa: F401
+    from .core import asked, conversions, tracing, views  # noqa: F401
+
+    tracing.serve_twins(autograph.convert)
 
 
 @provides("special")

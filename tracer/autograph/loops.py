@@ -30,7 +30,7 @@ from ..messages.errors import complain
 from ..messages.source import user_line
 from .adoption import Adoption, write
 from .carried import CarriedVariable
-from .sharing import confuse, storage_of
+from .sharing import confuse, seen_by_others, storage_of, watch
 from .surroundings import Slot, Surroundings
 from .syntax.jumps import RESULT
 from .variables import (
@@ -67,6 +67,8 @@ class TracedLoop:
         # By position among the variables, by name, or by slot:
         self.carried: dict[int | str | Slot, CarriedVariable] = {}
         self.undefined: dict[int, Undefined] = {}  # without a value before: they keep none
+        # Containers of others that a variable is bound to at an iteration's end:
+        self.bound: dict[int | str | Slot, list[Any]] = {}
         for i, (name, value) in enumerate(zip(state.names, self.entry, strict=True)):
             if not state.live[i]:
                 continue
@@ -194,6 +196,10 @@ class TracedLoop:
                 self._look_for_more(i, value)
             self.state.set(self.entry)
             containers.restore()
+            values = value = ()  # or they would count among those that see it
+            for key, end, _, _ in ends:
+                if isinstance(key, int) and end is not self.entry[key]:
+                    self.bound[key] = seen_by_others(end, 2)  # `ends`, and `end`
             for slot, old in self.surroundings.changes():
                 if slot not in self.carried and not isinstance(old, Undefined):
                     self.carried[slot] = CarriedVariable.of(slot.name, self.where, old)
@@ -300,6 +306,9 @@ class TracedLoop:
             value = carried.build(arrays)
             if isinstance(key, int):
                 values[key] = value
+                if self.bound.get(key):
+                    among = [carried.value, *self.bound[key]]
+                    watch(carried.name, value, among, self.line)
             elif isinstance(key, Slot):
                 key.put(value)
             elif key != COUNTER:

@@ -51,10 +51,12 @@ class TraceOptions:
 
     boundscheck       indices that are known only when the code runs are checked
     mark_cotangents   the seeds of backward parts get a name, which `jit(save=...)` looks for
+    autograph         Python's own control flow may depend on traced values
     """
 
     boundscheck: bool = True
     mark_cotangents: bool = False
+    autograph: bool = True
 
 
 _DEFAULTS = TraceOptions()
@@ -133,6 +135,7 @@ class Trace:
         self.eager = eager
         self.what = what  # the word for error messages: "jit", "grad", "while_loop body", ...
         self.done = False
+        self.checks: list[Callable[[], None]] = []  # asked when the function has returned
         self.conditional = False  # a region that may run never or often: a branch, a loop's body
         # A threaded_state.Borrowed, where states from outside may be taken over.
         self.borrowed: Any = None

@@ -7,9 +7,13 @@ class. `Call` holds that; `Call.key` is hashable.
 
 from __future__ import annotations
 
+import enum
+import functools
 import inspect
 import operator
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from itertools import accumulate
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -32,6 +36,9 @@ from ..messages import errors
 from ..messages.errors import complain
 
 _WEAK = {bool: "b", int: "i", float: "f", complex: "c"}
+_NUMBERS = (bool, int, float, complex, np.generic)
+_CONSTANTS = (str, bytes, enum.Enum, np.dtype, range, slice, type(Ellipsis), type(NotImplemented))
+_FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType, type(np.sum))
 _ORDINARY = frozenset({np.ndarray, *_WEAK})
 
 
@@ -153,6 +160,7 @@ class Call:
         *,
         has_owner: bool = False,
         device: Device | None = None,
+        numbers: Callable[[Hashable], frozenset[int]] = lambda structure: frozenset(),
     ) -> None:
         args, kwargs = arrange(args, kwargs, static, signature, has_owner)
         self.args, self.kwargs = tuple(args), kwargs
@@ -160,6 +168,17 @@ class Call:
         self._shift = int(has_owner)
         self.leaves, self.tree = pytree.flatten((self.args, kwargs))
         self.structure = pytree.as_written((self.args, kwargs))[1]
+        # Leaves that are static without being named: Python bools that are arguments by themselves,
+        # and the numbers that tracing asked for.
+        children = [c for tree in self.tree.children() for c in tree.children()]
+        starts = accumulate((c.num_leaves for c in children), initial=0)
+        bools = [
+            i
+            for i, child in zip(starts, children, strict=False)
+            if child.is_leaf() and type(self.leaves[i]) is bool
+        ]
+        self._static = numbers(self.structure).union(bools)
+        self.failure: Exception | None = None  # what became of tracing it
         self.names: list[str] = []
         # Where the call has to run; None: wherever what the function reads is, or by default.
         self.device = self._choose_device(device)
@@ -194,12 +213,14 @@ class Call:
         cls = type(leaf)
         if cls is np.ndarray and is_supported(leaf.dtype):
             return array_spec(leaf)
+        if index in self._static and isinstance(leaf, _NUMBERS):
+            return Static(leaf)
         if is_generator(leaf):
             return replace(array_spec(array_of(leaf)), holder=holder_of(leaf))
         if cls in _WEAK:
             kind = _WEAK[cls]
             if kind == "i" and not -(2**63) <= leaf < 2**63:
-                self.refuse(index, "a Python int beyond int64", "pass np.uint64(n), or a float")
+                return Static(leaf)  # no dtype has room for it
             return Spec(TensorType((), WEAK_DTYPES[kind]), kind, True)
         if cls is StaticLeaf:
             return Static(leaf.value)
@@ -209,6 +230,8 @@ class Call:
             return Spec(TensorType(leaf.shape, leaf.dtype))
         if isinstance(leaf, np.generic):
             return Spec(TensorType((), check_dtype(leaf, self.leaf_names()[index])), None, True)
+        if isinstance(leaf, _CONSTANTS) or (callable(leaf) and not _is_object(leaf)):
+            return Static(leaf)
         if isinstance(leaf, Tracer):
             refuse_leaked(leaf)
         if isinstance(leaf, np.ndarray):
@@ -294,6 +317,11 @@ class Call:
         return self.names
 
     @property
+    def has_static(self) -> bool:
+        """Whether the value of a leaf decides, and not its type alone, which code runs."""
+        return any(isinstance(spec, Static) for spec in self.specs)
+
+    @property
     def key(self) -> Hashable:
         """What calls must share to run the same code."""
         specs = tuple(Exact(s.value) if isinstance(s, Static) else s for s in self.specs)
@@ -301,7 +329,7 @@ class Call:
 
     def static_values(self) -> list[tuple[str, Any]]:
         """The static arguments that can change inside, with their names: equal ones may differ then."""
-        if not any(isinstance(spec, Static) for spec in self.specs):
+        if not self.has_static:
             return []
         pairs = zip(self.leaf_names(), self.specs, strict=True)
         named = [(name, spec.value) for name, spec in pairs if isinstance(spec, Static)]
@@ -348,6 +376,11 @@ def show_spec(spec: Spec) -> str:
         return kinds[spec.weak]
     layout = f" strides {list(spec.strides)}" if spec.strides is not None else ""
     return f"{spec.type}{layout}"
+
+
+def _is_object(leaf: Any) -> bool:
+    """Whether what can be called is an object of the user's, with a state."""
+    return not isinstance(leaf, (type, np.ufunc, functools.partial, *_FUNCTIONS))
 
 
 def _static(value: Any, name: str) -> StaticLeaf:

@@ -32,6 +32,7 @@ from .cache_info import CacheInfo, cache_info
 from .dispatch import Call, StaticNames, arrange, signature_of, static_names
 from .entry import STALE, Entry, Overlap, ReadOnly, Refused, SameArrays
 from .lowered import Lowered
+from .numbers import CompiledNumbers
 from .options import (
     DEFAULTS,
     Backend,
@@ -52,6 +53,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 Q = ParamSpec("Q")
 S = TypeVar("S")
+T = TypeVar("T")
 
 _WARN_AFTER = 50  # compilations of one function
 _SIGNATURES = 1024  # kept per function; beyond that the oldest is forgotten
@@ -101,6 +103,7 @@ class JitFunction(Generic[P, R]):
         self._buckets: dict[Hashable, Bucket] = {}  # by canonical signature
         self._bound: dict[int, tuple[Any, JitFunction[..., R]]] = {}
         self._simple = not self._static.any
+        self._numbers = CompiledNumbers()
         self._misses = 0
         self.most_signatures = _SIGNATURES
         self._native = hasattr(self, "_chain")
@@ -187,12 +190,21 @@ class JitFunction(Generic[P, R]):
             args, kwargs = borrowed(written)
             if args is not written[0]:
                 return self(*args, **kwargs)  # arrays of other libraries are ndarrays now
-        call = self._analyse(args, kwargs)
+        return self._settled(lambda call: self._call_of(call, args, kwargs, fast), args, kwargs)
+
+    def _settled(self, work: Callable[[Call], T], args: Sequence[Any], kwargs: dict[str, Any]) -> T:
+        """What `work` makes of the call, see `CompiledNumbers`."""
+        return self._numbers.settle(lambda: self._analyse(args, kwargs), work)
+
+    def _call_of(
+        self, call: Call, args: Sequence[Any], kwargs: dict[str, Any], fast: Hashable | None
+    ) -> Any:
         bucket = self._bucket(call.key)
-        if fast is not None:
-            self._fast[fast] = bucket, self._order(args, kwargs)
         try:
-            return self._run(call, bucket, args, kwargs)
+            result = self._run(call, bucket, args, kwargs)
+            if fast is not None and not call.has_static:
+                self._fast[fast] = bucket, self._order(args, kwargs)
+            return result
         except SameArrays:
             call.alias()
             try:
@@ -265,6 +277,7 @@ class JitFunction(Generic[P, R]):
             self._signature,
             has_owner=self._owner is not None,
             device=self._options.device,
+            numbers=self._numbers.of,
         )
 
     def _order(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[int] | None:
@@ -316,14 +329,17 @@ class JitFunction(Generic[P, R]):
     @shortened
     def trace(self, *args: Any, **kwargs: Any) -> Graph:
         """The graph of a call with these arguments (arrays, or `jt.ShapeDtype`), as traced."""
-        call = self._analyse(args, kwargs)
-        with self._lock:
-            return trace_call(self, call)[0].graph
+
+        def traced(call: Call) -> Graph:
+            with self._lock:
+                return trace_call(self, call)[0].graph
+
+        return self._settled(traced, args, kwargs)
 
     @shortened
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The compiled form of a call: `.graph`, `.kernels`, `.llvm()`, `.asm()`, `.explain()`."""
-        return lower(self, self._analyse(args, kwargs))
+        return self._settled(functools.partial(lower, self), args, kwargs)
 
     @shortened
     def explain(self, *args: Any, **kwargs: Any) -> str:
@@ -338,7 +354,7 @@ class JitFunction(Generic[P, R]):
         >>> jit(lambda x: x + 1).ptx(np.ones(8)).count(".entry")
         1
         """
-        return ptx(self, self._analyse(args, kwargs), arch)
+        return self._settled(lambda call: ptx(self, call, arch), args, kwargs)
 
     def cache_info(self) -> CacheInfo:
         """Hits, misses, and every specialisation with the reason why it was made."""
@@ -468,7 +484,7 @@ def jit(
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Sequence[str] | None = None,
     donate_argnums: int | Sequence[int] | None = None,
-    autograph: bool = False,
+    autograph: bool = True,
     check: bool = False,
     fastmath: bool = False,
     deterministic: bool = True,
@@ -504,7 +520,9 @@ def jit(
     and for what cannot be compiled one of `jt.errors`, with the line and the remedy.
 
     static_argnums, static_argnames
-        Parameters that are compiled in: any hashable value. A new value compiles anew.
+        Parameters that are compiled in: any hashable value. A new value compiles anew. Python's bools,
+        strings, functions, classes, dtypes, enums, slices and ranges are static without being named, and
+        numbers are where a shape, a range, an axis or a slice asks for them.
     donate_argnums
         Arrays that the caller gives up: a result may take the place of one of its shape and dtype, and
         then is that very array, with new elements. It is a permission: after the call the elements of
@@ -514,9 +532,11 @@ def jit(
         "require": raise InPlaceError, with the line and the reason, if an array that is updated or
         carried by a loop has to be copied. `f.explain(...)` lists the copies.
     autograph
-        Let Python's own control flow depend on traced values: `if`, `while`, `for` over ranges and
+        Python's own control flow may depend on traced values: `if`, `while`, `for` over ranges and
         arrays, `break`, `continue`, early `return`, `and`, `or`, `not`, conditional expressions and
-        `assert` become ops, here and in the functions of yours that are called. It reads the source.
+        `assert` become ops, here and in the functions of yours that are called. It reads the source;
+        functions without one (`exec`, a prompt that keeps none) are traced as with False: Python runs
+        them as they stand, and a condition that is traced is an error.
     check
         Trace twice and raise ImpureFunctionError, with the line, if the two differ.
     fastmath

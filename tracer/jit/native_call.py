@@ -157,7 +157,7 @@ class _Writer(GuardWriter):
             elif isinstance(spec, Spec):
                 self._leaf(word, value, self.explicit[index])
             else:
-                raise NotNative
+                self.constant(word, value)
 
         real = [*args, *kwargs.values()]
         numbered = [*numbered_args, *(numbered_kwargs[name] for name in kwargs)]
