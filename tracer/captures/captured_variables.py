@@ -247,8 +247,8 @@ def refuse_random(name: str) -> NoReturn:
         errors.ImpureFunctionError,
         f"{name} was asked for random numbers while the function was traced: the compiled function "
         "would return the same numbers for ever",
-        "pass the generator as an argument, or compile with autograph=True, which sees more calls of "
-        "generators; or draw the numbers outside and pass them as an argument.",
+        "pass the generator as an argument, or compile without autograph=False, which sees fewer calls; "
+        "or draw the numbers outside and pass them as an argument.",
     )
 
 

@@ -405,7 +405,6 @@ def test_random_numbers_of_the_operating_system_are_not_frozen():
     np.random.default_rng()
     real = os.urandom
     for draw in (
-        lambda: np.random.RandomState().rand(),
         lambda: secrets.randbelow(100),
         lambda: os.urandom(1)[0],
         lambda: uuid.uuid4().int % 10,
