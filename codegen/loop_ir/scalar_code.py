@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ...ir.record import field, record
-from ..math.functions import Function
+from ..math.functions import Elementwise
 from ..scalar import Expr
 from .index import Index, Var
 from .kernel import Array
@@ -56,10 +56,10 @@ class Repeat:
 
     carries: list[Expr]
     start: list[Expr]
-    body: Block
+    body: Body
     new: list[Expr]
     counter: Var | None = None
-    test: Block | None = None
+    test: Body | None = None
     condition: Expr | None = None
 
     @property
@@ -73,7 +73,7 @@ class Choose:
     """Run one block, chosen by the int32 `index` (clamped into range); `results` become its values."""
 
     index: Expr
-    blocks: list[Block]
+    blocks: list[Body]
     values: list[list[Expr]]
     results: list[Expr]
 
@@ -99,12 +99,12 @@ Statement = Let | Write | Require | Repeat | Choose | Special
 
 
 @record(frozen=False, eq=False)
-class Block:
+class Body:
     """Statements in execution order."""
 
     statements: list[Statement] = field(default_factory=list)
 
-    def inner(self) -> Iterator[Block]:
+    def inner(self) -> Iterator[Body]:
         """The blocks directly inside this one."""
         for s in self.statements:
             if isinstance(s, Repeat):
@@ -113,7 +113,7 @@ class Block:
                 yield from s.blocks
 
 
-def nodes(block: Block) -> set[Expr]:
+def nodes(block: Body) -> set[Expr]:
     """The expressions of a block's own statements, not of blocks inside."""
     pending: list[Expr] = []
     for s in block.statements:
@@ -139,7 +139,7 @@ def nodes(block: Block) -> set[Expr]:
     return found
 
 
-def calls(block: Block) -> list[Function]:
+def calls(block: Body) -> list[Elementwise]:
     """The elementwise functions that it has as units, once per call, inner blocks included."""
     found = [node.attr for node in nodes(block) if node.op == "call"]
     for inner in block.inner():
@@ -147,7 +147,7 @@ def calls(block: Block) -> list[Function]:
     return found
 
 
-def specials(block: Block) -> Iterator[Special]:
+def specials(block: Body) -> Iterator[Special]:
     """The special statements of a block, those of blocks inside included."""
     for s in block.statements:
         if isinstance(s, Special):
@@ -156,7 +156,7 @@ def specials(block: Block) -> Iterator[Special]:
         yield from specials(inner)
 
 
-def operations(block: Block, work: int) -> int | None:
+def operations(block: Body, work: int) -> int | None:
     """Scalar operations of one run if a trip takes `work` of them; None if a trip count is unknown."""
     total = work
     for s in block.statements:

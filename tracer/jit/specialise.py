@@ -26,6 +26,7 @@ from ..messages.source import is_user_frame
 from .dispatch import Call
 from .entry import Entry, Interpreted, Runnable
 from .lowered import Lowered, refuse_copies
+from .stack import deep_stack
 from .trace_cache import CachedTrace
 
 if TYPE_CHECKING:
@@ -51,23 +52,30 @@ def trace_call(
     (`if W[0] > 0`, `range(N[1])`), they stay arrays, and their content is guarded."""
     captured = captured or function._captured_variables(call)
     try:
-        try:
-            return _trace_settled(function, call, captured, views)
-        except errors.JitneyError:
-            if not captured.hidden:
-                raise
-            try:
-                return _trace_settled(
-                    function, call, function._captured_variables(call, substitute=False), views
-                )
-            except errors.JitneyError:
-                pass
-            raise
+        with deep_stack():
+            return _trace_either(function, call, captured, views)
     except RecursionError as error:
         call.failure = _endless(error)
         raise call.failure from None
     except Exception as error:
         call.failure = error
+        raise
+
+
+def _trace_either(
+    function: JitFunction, call: Call, captured: CapturedVariables, views: bool
+) -> tuple[Traced, CapturedVariables]:
+    """Trace with stand-ins for what is closed over, or else without."""
+    try:
+        return _trace_settled(function, call, captured, views)
+    except errors.JitneyError:
+        if not captured.hidden:
+            raise
+        try:
+            plain = function._captured_variables(call, substitute=False)
+            return _trace_settled(function, call, plain, views)
+        except errors.JitneyError:
+            pass
         raise
 
 

@@ -33,6 +33,7 @@ class Law(NamedTuple):
 
 
 def symbol(name: str) -> str:
+    """What the runtime knows a function of NumPy's by."""
     return f"{Target.RANDOM}:{name}"
 
 
@@ -113,8 +114,8 @@ def _fill_integers(
     )
     extend = " zeroext" if type in ("i8", "i16") else ""
     b.line(
-        f'call void @"{symbol(name)}"(ptr {source.bitgen}, {type}{extend} {low}, '
-        f"{type}{extend} {span}, i64 {count}, i1 zeroext {masked}, ptr {out})"
+        f'call void @"{symbol(name)}"(ptr {source.bitgen.text}, {type}{extend} {low.text}, '
+        f"{type}{extend} {span.text}, i64 {count}, i1 zeroext {masked}, ptr {out.text})"
     )
 
 
@@ -151,7 +152,7 @@ def _lemire(source: Source, span: Value) -> Value:
     rare, again, done = b.later("rare"), b.later("again"), b.later("taken")
     (product,) = b.parameters(done, "i64")
     left = first & 0xFFFFFFFF
-    b.fork(left.ult(size), rare, (), done, (first,), b.seldom())
+    b.fork(left.ult(size), rare, (), done, (first,), b.unlikely())
     b.at(rare)
     with b.scope():
         threshold = (0xFFFFFFFF - span) % size
@@ -177,7 +178,7 @@ def _integer_called(source: Source, params: Sequence[Value], dtype: DType) -> Va
 def _slot(b: TextEmitter, type: str, count: int = 1) -> Value:
     """Memory on the stack, of the function and not of a trip of its loops."""
     name = f"%slot{next(b.code.numbers)}"
-    b.code.start.append(f"  {name} = alloca {type}, i64 {count}, align 16")
+    b.code.start.lines.append(f"  {name} = alloca {type}, i64 {count}, align 16")
     return Value("ptr", name, b)
 
 
@@ -200,7 +201,7 @@ def _filled(name: str) -> Many:
         source: Source, params: Sequence[Value], dtype: DType, out: Value, count: int
     ) -> None:
         suffix = "_fill_f" if dtype == F32 else "_fill"
-        number = Value("i64", str(count), source.b)
+        number = source.b.literal("i64", count)
         _called(source, "void", name + suffix, number, out)
 
     return write
@@ -282,9 +283,8 @@ def _binomial(source: Source, params: Sequence[Value], dtype: DType) -> Value:
     b.fill(kept, 0, 8 * _BINOMIAL_WORDS)
     name = "random_binomial"
     b.declare(name, f'declare i64 @"{symbol(name)}"(ptr, double, i64, ptr)')
-    return b.fresh(
-        "i64", f'call i64 @"{symbol(name)}"(ptr {source.bitgen}, double {p}, i64 {n}, ptr {kept})'
-    )
+    given = ", ".join(map(repr, (source.bitgen, p, n, kept)))
+    return b.fresh("i64", f'call i64 @"{symbol(name)}"({given})')
 
 
 def _legacy_binomial(source: Source, params: Sequence[Value], dtype: DType) -> Value:
@@ -295,7 +295,7 @@ def _legacy_binomial(source: Source, params: Sequence[Value], dtype: DType) -> V
     b.fill(kept, 0, 8 * _BINOMIAL_WORDS)
     half, one = (float_constant(x) for x in (0.5, 1.0))
     low = b.compare_floats("ole", p, half)
-    q = b.select(low, p, b.literal("double", one) - p)
+    q = b.select(low, p, Value("double", one.text, b) - p)
     few = b.compare_floats("ole", q * n.to("sitofp", "double"), float_constant(30.0))
     inverted, rejected, on = b.later("inversion"), b.later("btpe"), b.later("binomial")
     (found,) = b.parameters(on, "i64")
@@ -346,7 +346,7 @@ def _permutation(
 def _logarithm(b: TextEmitter, x: Value) -> Value:
     """The C library's, which NumPy's code calls."""
     b.declare("log", "declare double @log(double)")
-    return b.fresh("double", f"call double @log(double {x})")
+    return b.fresh("double", f"call double @log(double {x.text})")
 
 
 _HAS_NORMAL, _NORMAL = 8, 16  # in an aug_bitgen_t
@@ -384,7 +384,7 @@ def _polar(source: Source, params: Sequence[Value], dtype: DType) -> Value:
 
 
 def _inverse_exponential(source: Source, params: Sequence[Value], dtype: DType) -> Value:
-    u = source.b.literal("double", float_constant(1.0)) - source.double()
+    u = Value("double", float_constant(1.0).text, source.b) - source.double()
     return source.b.negated(_logarithm(source.b, u))
 
 
@@ -435,7 +435,7 @@ def _ratio(source: Source, params: Sequence[Value], dtype: DType) -> Value:
     b.at(again)
     with b.scope():
         u = source.double()
-        v = b.literal("double", float_constant(1.0)) - source.double()
+        v = Value("double", float_constant(1.0).text, b) - source.double()
         scaled = (u - float_constant(0.5)) * float_constant(_KINDERMAN_MONAHAN)
         z = b.binary("fdiv", scaled, v)
         square = b.binary("fdiv", z * z, float_constant(4.0))

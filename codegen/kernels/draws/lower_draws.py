@@ -18,7 +18,7 @@ from ....ir.types import BOOL, TensorType
 from ...llvm.builder import Value as Native
 from ...loop_ir.index import Index, Var, of_var
 from ...loop_ir.kernel import Array
-from ...loop_ir.scalar_code import Block, Repeat, Special, Write
+from ...loop_ir.scalar_code import Body, Repeat, Special, Write
 from ...loop_ir.steps import Callback, ScalarCode
 from ...lowering.lower import Lowering, lowering
 from ...lowering.lower_control import bind, contiguous, operand_array, result_array
@@ -90,7 +90,7 @@ def _filling(low: Lowering, op: Op, law: Law, handle: Array, array: Array) -> Sc
         return ()
 
     statement = _special(op, law, [], operands, [array], write)
-    return _code(op, p, Block([statement]), array, WORK * count)
+    return _code(op, p, Body([statement]), array, WORK * count)
 
 
 def _one_by_one(low: Lowering, op: Op, law: Law, handle: Array, array: Array) -> ScalarCode:
@@ -103,15 +103,15 @@ def _one_by_one(low: Lowering, op: Op, law: Law, handle: Array, array: Array) ->
     for v in op.operands[1:-1]:
         operands.append(p.at(v, index[len(shape) - len(v.shape) :] if v.shape else ()))
     number = var(Unique("drawn"), array.dtype)
-    block = Block(
+    block = Body(
         [_special(op, law, [number], operands, [], _one(op, law)), Write(array, index, number)]
     )
     for d in reversed(dims):
-        block = Block([Repeat([], [], block, [], d)])
+        block = Body([Repeat([], [], block, [], d)])
     return _code(op, p, block, array, WORK)
 
 
-def _code(op: Op, p: Pointwise, block: Block, array: Array, work: int) -> ScalarCode:
+def _code(op: Op, p: Pointwise, block: Body, array: Array, work: int) -> ScalarCode:
     reads = list(dict.fromkeys(access.array for access in p.reads))
     name = op.attrs["law"].replace(".", "_")
     return ScalarCode(block, reads, [array], [f"draw_{name}"], work, loc=op.loc)

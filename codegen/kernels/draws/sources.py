@@ -35,7 +35,7 @@ def float_constant(value: float) -> Value:
 
 def single_constant(value: float) -> Value:
     """A float of 32 bits that is exact as such; LLVM writes it as the double of the same value."""
-    return Value("float", str(float_constant(value)))
+    return Value("float", float_constant(value).text)
 
 
 class Source(ABC):
@@ -139,10 +139,10 @@ class PCG64(Pointers):
         b = self.b
         if self._held is not None:
             assert self._step is not None
-            state = self._held = self._held * str(PCG_MULTIPLIER) + self._step
+            state = self._held = self._held * PCG_MULTIPLIER + self._step
         else:
             where = self._state()
-            state = b.load("i128", where, align=8) * str(PCG_MULTIPLIER)
+            state = b.load("i128", where, align=8) * PCG_MULTIPLIER
             state = state + b.load("i128", where, 16, align=8)
             b.store(state, where, align=8)
         low, high = state.trunc("i64"), (state >> 64).trunc("i64")
@@ -211,7 +211,7 @@ class PythonTwister(_Twister):
 
     def _first_of_next(self) -> Value:
         words, b = self.b.offset(self.place, 4), self.b
-        b.line(f"call void @{twist().name}(ptr {words})")
+        b.line(f"call void @{twist().name}({words!r})")
         b.store(constant("i32", 1), self.place, align=4)
         return _tempered(b.load("i32", words, align=4))
 
