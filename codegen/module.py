@@ -57,6 +57,7 @@ class CallbackSite:
     function: Callable[..., tuple[np.ndarray[Any, Any], ...]]
     operands: tuple[TensorType, ...]
     results: tuple[TensorType, ...]
+    loc: SourceLine | None = None
 
 
 @record
@@ -118,4 +119,7 @@ class NativeModule:
     in_place: list[tuple[int, int]] = field(default_factory=list)
     # Scalar operations per call, None if unknown (loops): short calls keep the GIL.
     work: int | None = None
+    keeps_gil: bool = (
+        False  # it touches what belongs to Python, such as generators of random numbers
+    )
     notes: dict[str, Any] = field(default_factory=dict)  # compile timings and the like

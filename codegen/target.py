@@ -36,6 +36,7 @@ class Target:
     BLAS: ClassVar[str] = (
         "jitney_blas"  # how many threads the BLAS of these loops has: BLAS:get, BLAS:set
     )
+    RANDOM: ClassVar[str] = "jitney_random"  # a function of NumPy's generators: RANDOM:name
     SANITIZER: ClassVar[str] = "jitney_san"  # what such functions' names begin with
     CALLBACK: ClassVar[str] = "jitney_callback"  # i32 (i64 number, ptr operands and results)
     PYTHON_SYMBOLS: ClassVar[tuple[str, ...]] = (

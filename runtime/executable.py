@@ -95,7 +95,8 @@ class Executable:
         self.timings["link"] = time.perf_counter() - start
         self.nbytes = self._library.nbytes
         self._failed = _Failed(module, callbacks, target)
-        self._release_gil = module.work is None or module.work > _SHORT_WORK
+        long = module.work is None or module.work > _SHORT_WORK
+        self._release_gil = long and not module.keeps_gil
         self._address = self._library.address(module.entry)
         self._entry = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(self._address)
         if is_native(self):
@@ -312,6 +313,10 @@ def runtime_imports(names: set[str]) -> dict[str, int]:
             from .library_loops import loop_address
 
             imports[name] = loop_address(name)
+        elif name.startswith(Target.RANDOM):
+            from .random_functions import function_address
+
+            imports[name] = function_address(name.partition(":")[2])
         elif name.startswith(Target.BLAS):
             from .library_loops import blas_address
 

@@ -11,6 +11,7 @@ From the lowest room to the highest; imports run down only, and a test holds thi
     indexing        x[index], x[index] = value
     functions       the other array functions;  linear_algebra, images: of these fields
     captures        what a function reads from outside: found, guarded, hashed
+    host_random     NumPy's and Python's generators of random numbers
     autograph       Python's own control flow
     jit             the jitted function: its calls, specialisations, memory on disk
     interop         operators of arrays on a GPU, the array API
@@ -26,7 +27,7 @@ from ..ir.surface import provides
 
 @provides("trace")
 def _arrays() -> None:
-    from . import autograph, functions, images, linear_algebra  # noqa: F401
+    from . import autograph, functions, host_random, images, linear_algebra  # noqa: F401
     from .core import asked, conversions, tracing, views  # noqa: F401
 
     tracing.serve_twins(autograph.convert)

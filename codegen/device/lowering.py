@@ -14,6 +14,7 @@ from ..cuda.tuning import Chooser
 from ..kernels.attention.cuda_lowering import attention, attention_grad
 from ..kernels.convolution.cuda_convolutions import convolution
 from ..kernels.convolution.cuda_windows import WINDOWS, window_reduction
+from ..kernels.draws.lower_draws import ask
 from ..kernels.matmul.cuda_epilogues import with_epilogues
 from ..kernels.matmul.cuda_lowering import product_of_matrices
 from ..kernels.scan.cuda_lowering import scan
@@ -41,6 +42,7 @@ class DeviceContext(Context):
         "attention": attention,
         "attention_grad": attention_grad,
         "scatter": scatter,
+        "draw": ask,
         **dict.fromkeys(HOSTED, hosted),
         **dict.fromkeys(SCANS, scan),
         **dict.fromkeys(WINDOWS, window_reduction),

@@ -11,7 +11,8 @@ all that follows in its block and in the blocks inside.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from ...ir.record import field, record
 from ..math.functions import Elementwise
@@ -79,7 +80,24 @@ class Choose:
     results: list[Expr]
 
 
-Statement = Let | Write | Require | Repeat | Choose
+@record(frozen=False, eq=False)
+class Special:
+    """The variables `results` become what `write(b, values, pointers)` writes instructions for.
+
+    `values` are those of `operands`, `pointers` those of contiguous `arrays`. It may read and write
+    memory that no array stands for, and call symbols of the runtime, `imports`, and `helpers`,
+    functions that the module then has.
+    """
+
+    results: list[Expr]
+    operands: list[Expr]
+    arrays: list[Array]
+    write: Callable[[Any, Sequence[Any], Sequence[Any]], Sequence[Any]]
+    imports: frozenset[str] = frozenset()
+    helpers: tuple[Any, ...] = ()
+
+
+Statement = Let | Write | Require | Repeat | Choose | Special
 
 
 @record(frozen=False, eq=False)
@@ -116,6 +134,8 @@ def nodes(block: Body) -> set[Expr]:
                 )
             case Choose():
                 pending += (s.index, *(v for values in s.values for v in values))
+            case Special():
+                pending += s.operands
     found: set[Expr] = set()
     while pending:
         node = pending.pop()
@@ -131,6 +151,15 @@ def calls(block: Body) -> list[Elementwise]:
     for inner in block.inner():
         found += calls(inner)
     return found
+
+
+def specials(block: Body) -> Iterator[Special]:
+    """The special statements of a block, those of blocks inside included."""
+    for s in block.statements:
+        if isinstance(s, Special):
+            yield s
+    for inner in block.inner():
+        yield from specials(inner)
 
 
 def operations(block: Body, work: int) -> int | None:

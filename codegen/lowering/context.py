@@ -102,8 +102,11 @@ class Context:
     def callback(self, op: Op) -> int:
         """A new site where native code calls Python; returns its number."""
         types = tuple(v.type for v in op.operands if isinstance(v.type, TensorType))
-        function = op.attrs["function"]
-        self.callbacks.append(CallbackSite(function, types, function.results))
+        return self.python(op.attrs["function"], types, op)
+
+    def python(self, function: Any, operands: tuple[TensorType, ...], op: Op) -> int:
+        """A new place where native code calls this `PythonFunction`; returns its number."""
+        self.callbacks.append(CallbackSite(function, operands, function.results, op.loc))
         return len(self.callbacks) - 1
 
     def constant(self, value: np.ndarray[Any, Any]) -> Array:

@@ -347,6 +347,7 @@ MODULES = {
         *("tape_new", "tape_push", "tape_pop"),
     ),
     "kernels.convolution.lower_convolution": ("conv",),
+    "kernels.draws.lower_draws": ("draw",),
     "kernels.factor.lower_factors": ("solve", "inv", "cholesky", "triangular_solve", "lu"),
     "lowering.lower_library": (
         *("det", "slogdet", "eigh", "eigvalsh", "eig", "eigvals"),

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ...ir.cost import Cost
 from ...ir.graph import Op, Value
 from ...ir.record import replace
 from ..loop_ir.index import Index, Var, of_var
@@ -29,7 +30,7 @@ from ..schedule.in_place import carried
 from . import scalar_rules
 from .counters import counters, trips_of
 from .elements import Elements, at, chosen, pick, variables
-from .lower import Lowering, memory_type
+from .lower import HOMES, Lowering, memory_type, rule_of
 from .lower_control import contiguous
 from .scalar_builder import RULES, SMALL, Held, ScalarBuilder, Stored, Unfit, rule
 
@@ -61,12 +62,19 @@ def _work(op: Op) -> int:
     return scalar
 
 
+def _has_rule(name: str) -> bool:
+    """Whether an op that is not pointwise can be scalar code; a kernel family may say how to."""
+    if name not in RULES and name in HOMES:
+        rule_of(name)
+    return name in RULES
+
+
 def _costs(op: Op) -> tuple[int, int]:
     """What one trip of a loop costs as scalar code, and what it costs as kernels."""
     scalar, kernels = 0, KERNEL
     for region in op.regions:
         for inner in region.ops:
-            if not inner.definition.pointwise and inner.name not in RULES:
+            if not inner.definition.pointwise and not _has_rule(inner.name):
                 raise Unfit
             if inner.regions and inner.name != "lanes_while":
                 s, k = _costs(inner)
@@ -261,7 +269,7 @@ def _stacked(c: ScalarBuilder, x: Value, size: int) -> Stored | None:
 def _cond(c: ScalarBuilder, op: Op) -> None:
     index = c.scalar(op.operands[0])
     arguments = [c.get(v) for v in op.operands[1:]]
-    if _cheap(op):
+    if _cheap(op) and not _known_late(op.operands[0]):
         outputs = [c.region(r, arguments) for r in op.regions]
         for value, parts in zip(op.results, zip(*outputs, strict=True), strict=True):
             c.bind(value, chosen(index, [h for h in parts if isinstance(h, np.ndarray)]))
@@ -302,6 +310,20 @@ def _carries(op: Op) -> tuple[int, int]:
     """Where a loop's carries start and stop among its operands."""
     first: int = op.attrs["consts"]
     return first, first + op.attrs.get("carries", len(op.operands) - first)
+
+
+def _known_late(flag: Value) -> bool:
+    """Whether a condition takes a function's time: where it is guessed, what follows need not wait."""
+    pending, seen = [flag], set[Op]()
+    while pending:
+        op = pending.pop().op
+        if op is None or op in seen or op.regions:
+            continue
+        if op.definition.pointwise and op.definition.cost is Cost.FUNCTION:
+            return True
+        seen.add(op)
+        pending += op.operands
+    return False
 
 
 def _cheap(op: Op) -> bool:

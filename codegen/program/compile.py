@@ -85,6 +85,7 @@ def _module(low: LoweredProgram, entry: EntryEmitter, text: str) -> NativeModule
         + [_tiled_report(s) for s in tiled]
         + [_scalar_report(s) for s in steps if isinstance(s, ScalarCode)],
         work=None if unknown else flops,
+        keeps_gil=entry.keeps_gil,
     )
 
 

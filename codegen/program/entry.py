@@ -22,6 +22,7 @@ from ..llvm.modules import Function, declarations
 from ..llvm.scalar_code.nests import NestEmitter, is_nest
 from ..llvm.scalar_code.statements import ScalarCodeEmitter
 from ..loop_ir.kernel import Array, Kernel
+from ..loop_ir.scalar_code import specials
 from ..loop_ir.steps import (
     Branch,
     Callback,
@@ -107,6 +108,7 @@ class EntryEmitter:
         self.context_words = CONTEXT_WORDS_AT_LEAST
         self.schedules: list[tuple[Kernel, Any, str]] = []
         self.calls: list[Call] = []  # what comes next
+        self.keeps_gil = False  # what it touches belongs to Python
         self.tapes: Value | None = None  # the list of the call's tapes
         self.provenance = Provenance(self, arena_bytes) if target.sanitize else None
 
@@ -256,6 +258,10 @@ class EntryEmitter:
         self.declarations |= set(emitter.b.declarations)
         if emitter.polls:
             control.polling(self)
+        for special in specials(step.body):
+            self.imports |= special.imports
+            self.add(special.helpers)
+            self.keeps_gil = True
         pointers = [(a, 0) for a in emitter.arrays]
         self.calls.append(Call(step.name, (*pointers, (None, 0)), 0, 0, True))
 

@@ -15,7 +15,7 @@ What branches and iterations hand on unchanged is what it was, for all examples,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from ..graph import Graph, Op, Value
 from ..types import TAPE, TOKEN, TensorType
@@ -315,6 +315,15 @@ def refuse_effect(b: BatchBuilder, op: Op, operands: Sequence[Value], batched: M
         op,
         "a callback with effects runs once per call, in program order, and vmap runs all examples "
         "at once: there is no order to keep",
+    )
+
+
+def refuse_draws(op: Op) -> NoReturn:
+    """Raise BatchingError."""
+    raise batching_error(
+        op,
+        "a generator's numbers come one after the other, and vmap runs all examples at once: give "
+        "each example a key of its own (jt.random.split), or draw the numbers outside",
     )
 
 

@@ -8,7 +8,17 @@ What does not live here: expansions into scalar primitives (`codegen.math`), wha
 """
 
 from ..opdef import OPS
-from .control import callbacks, custom, effects, loops_lanes, loops_while, scan, structured, tape  # noqa: F401
+from .control import (  # noqa: F401  # noqa: F401
+    callbacks,
+    custom,
+    draws,
+    effects,
+    loops_lanes,
+    loops_while,
+    scan,
+    structured,
+    tape,
+)
 from .elementwise import binary, bitwise, complex, erfinv, fused, random, removable, unary  # noqa: F401
 from .folds import partitions, reductions, scans, sorting, window_reductions  # noqa: F401
 from .libraries import (  # noqa: F401

@@ -311,9 +311,10 @@ class CallProgram:
     def attribute(self, dst: Owned, src: Word, name: str) -> None:
         self.emit(Opcode.ATTRIBUTE, dst, src, self.ref(name))
 
-    def ask(self, dst: Owned, function: Callable[[], Any]) -> None:
-        """`function()`; if it raises, the program does not take the call."""
-        self.emit(Opcode.ASK, dst, self.ref(function), 0, 0)
+    def ask(self, dst: Owned, function: Callable[..., Any], *given: Word) -> None:
+        """`function(*given)`; if it raises, the program does not take the call."""
+        assert len(given) < 2
+        self.emit(Opcode.ASK, dst, self.ref(function), len(given), *(given or (0,)))
 
     def apart(self, reaches: Sequence[tuple[Word, int, int, bool]]) -> None:
         """No pointer reaches a byte that is written through another one.

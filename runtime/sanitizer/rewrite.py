@@ -355,6 +355,31 @@ class _Function:
         arguments = ", ".join(f"ptr {p}" for p in (*tables, data))
         self.line(f"call void @{call.name}({arguments})")
 
+    def generator(self, line: str, call: ParsedCall) -> None:
+        """A function of NumPy's generators, which may be given memory: an array that it fills, or what
+        it keeps from one draw to the next."""
+        name = call.name.strip('"').partition(":")[2]
+        type, memory = call.operands[-1]
+        if len(call.operands) > 1 and type == "ptr":
+            count, width = _filled_by(name, call)
+            kind = at.BOTH | at.QUIET if width is None else at.WRITE
+            nbytes = _KEPT if width is None else self.value(f"mul i64 {count}, {width}")
+            line = _replaced(line, memory, self.access(memory, nbytes, kind))
+        self.lines.append(line)
+
+
+_KEPT = 320  # bytes of a `binomial_t`, and some
+
+
+def _filled_by(name: str, call: ParsedCall) -> tuple[str, int | None]:
+    """How many elements a function fills, and of how many bytes; None for one that fills nothing."""
+    if "_fill" not in name:
+        return "", None
+    bounded = re.match(r"random_bounded_(bool|uint(\d+))_fill", name)
+    if bounded:
+        return call.operands[3][1], int(bounded[2] or 8) // 8
+    return call.operands[1][1], 4 if name.endswith("_f") else 8
+
 
 def _replaced(line: str, old: str, new: str) -> str:
     """`line` with another value in the place of the first `old`."""
@@ -395,4 +420,5 @@ _CALLS: dict[str, _Rewriting] = {
     Target.WATCHED_FOR: _Function.shared,
     Target.CALLBACK: _Function.callback,
     f"{Target.LOOP}:": _Function.library,
+    f"{Target.RANDOM}:": _Function.generator,
 }

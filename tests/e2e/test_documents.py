@@ -1,5 +1,5 @@
-"""Every Python block of the README and of docs/autodidax.md runs, in order, and prints what the next
-`text` block says."""
+"""Every Python block of the README, docs/autodidax.md and docs/randomness.md runs, in order, and prints
+what the next `text` block says."""
 
 import contextlib
 import io
@@ -14,7 +14,11 @@ from types import ModuleType
 import pytest
 from folders import ROOT
 
-DOCUMENTS = {"README.md": 5, "docs/autodidax.md": 8}  # and how many blocks they have at least
+DOCUMENTS = {
+    "README.md": 5,
+    "docs/autodidax.md": 8,
+    "docs/randomness.md": 4,
+}  # and how many blocks they have at least
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

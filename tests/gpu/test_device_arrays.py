@@ -347,3 +347,18 @@ def test_what_is_explained_is_what_runs_there() -> None:
     assert "cuda" not in f.explain(x)
     with jt.device("cuda"):
         assert "on cuda:0" in f.explain(x)
+
+
+def test_numpys_generators_are_asked_on_the_host() -> None:
+    rng, twin = np.random.default_rng(0), np.random.default_rng(0)
+
+    def f(x):
+        return jt.fori_loop(0, 3, lambda i, c: c + rng.random(), 0.0) + x * rng.normal(size=4)
+
+    compiled = jt.jit(f, device="cuda")
+    total = 0.0
+    for _ in range(3):
+        total += twin.random()
+    check(compiled(np.ones(4)), total + twin.normal(size=4))
+    assert rng.bit_generator.state == twin.bit_generator.state
+    assert "Generator.random" in str(compiled.explain(np.ones(4)))

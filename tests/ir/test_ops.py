@@ -36,7 +36,7 @@ ALL = sorted(OPS)
 # Need regions, tokens or tapes: tested by hand.
 OF_MATRICES = ("library", "composition")  # see test_linalg and test_fourier
 SPECIAL = set(
-    "assert create_token tape_new tape_push tape_pop pure_callback io_callback custom_vjp "
+    "assert create_token tape_new tape_push tape_pop pure_callback io_callback draw custom_vjp "
     "custom_jvp remat require".split()
 )
 NO_DERIVATIVE = {

@@ -16,6 +16,7 @@ from ..control import callbacks
 from ..core.conversions import unreadable
 from ..core.foreign import borrowed
 from ..core.trace import current_trace
+from ..host_random.interception import replaced
 from ..transforms.vectorize import of_numpys
 from . import answers, iteration, logic, texts
 from .numpy_calls import replaced_numpy, where_traced
@@ -46,6 +47,9 @@ def convert(function: Any) -> Any:
     if current_trace() is None:
         return function
     kind = type(function)
+    drawing = replaced(function)
+    if drawing is not None:
+        return drawing
     of_numpy = replaced_numpy(function)
     if of_numpy is not None:
         return of_numpy

@@ -11,20 +11,22 @@ be, a random generator asks for what stands in for its state (`threaded_state.le
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from types import CellType, FunctionType, MethodType
 from typing import Any, NoReturn
 
 from ..core import pytree, threaded_state
+from ..core.generators import GeneratorKind, asking, behind
 from ..core.specs import Spec, Static
+from ..core.trace import require_trace
 from ..core.tracers import Tracer
 from ..messages import errors
 from ..messages.errors import complain
 from .free_variables import FreeVariables, Key, find_free_variables
-from .frozen import attributes_of, is_random_state, is_user_function, random_state
+from .frozen import IMMUTABLE, attributes_of, is_random_state, is_user_function, random_state, walk
 from .guards import Guard, SourceText, write_guards
 from .hidden import Hidden, array_checks, array_of, flatten_like, hidden_at, states_at
-from .paths import Path
+from .paths import Path, is_user_module
 from .running import Ran
 
 
@@ -56,6 +58,7 @@ class CapturedVariables:
         self.dropped: frozenset[Hashable] = frozenset()
         self._doubtful: dict[int, Key] = {}  # of guards, by their ids
         self._random: list[tuple[Path, Any, str]] = []
+        self.drawing: list[tuple[Path, Any]] = []  # functions that draw, by names of their own
         if wary:
             self.variables.fixed.update(self.variables.doubtfully_fixed)
         free = substitute and not any(
@@ -76,8 +79,25 @@ class CapturedVariables:
                 self.guards.append(guard)
                 if key in self.variables.doubtful:
                     self._doubtful[id(guard)] = key
-            if not how and is_random_state(value):
-                self._random.append((path, value, random_state(value)))
+            if not how and type(value) not in IMMUTABLE:
+                parts = (part for part, _ in walk(value, arrays=False))
+                generators = [part for part in parts if is_random_state(part)]
+                self._random += [(path, part, random_state(part)) for part in generators]
+            if behind(value) is not None:
+                self._draws_by(value, path, unbound)
+
+    def _draws_by(self, function: Any, path: Path, unbound: bool) -> None:
+        """The generator behind a function such as `np.random.rand` is an input."""
+        if not self.substitutes:
+            return
+        generator = behind(function)
+        if all(hidden.path.root is not generator for hidden in self.hidden):
+            hidden = states_at(Path("value", generator, str(path)), generator)
+            if hidden is not None:
+                self.hidden.append(hidden)
+        of_user = path.kind == "global" and is_user_module(path.root.get("__name__"))
+        if not path.attrs and not unbound and (of_user or path.kind == "cell"):
+            self.drawing.append((path, function))
 
     @property
     def doubtful(self) -> bool:
@@ -133,6 +153,7 @@ class CapturedVariables:
     def call(self, args: Sequence[Any], kwargs: dict[str, Any], stand_ins: Sequence[Any]) -> Any:
         """Call the function with stand-ins for the hidden values."""
         target = self.owner.read() if self.owner else None
+        require_trace().is_guarded = self._is_guarded
         if not self.hidden:
             function = self.function if target is None else MethodType(self.function, target)
             result = self.adapt(function)(*args, **kwargs)
@@ -143,7 +164,7 @@ class CapturedVariables:
             function = copies.function(self.function)
             if target is not None:
                 function = MethodType(function, copies.object(target))
-            threaded_state.let_stand_in(zip(self.arrays(), self._tracers(stand_ins), strict=True))
+            threaded_state.let_stand_in(self._stand_ins(stand_ins))
             result = self.adapt(function)(*args, **kwargs)
             copies.carry_over()
         for path, value, state in self._random:
@@ -151,13 +172,25 @@ class CapturedVariables:
                 refuse_random(str(path))
         return result
 
-    def _tracers(self, stand_ins: Sequence[Any]) -> list[Any]:
-        """What stands in for `arrays`."""
-        tracers = []
+    def _is_guarded(self, generator: Any) -> bool:
+        """Whether a guard notices when another generator takes the place of this one."""
+        return any(
+            part is generator
+            for guard in self.guards
+            if not guard.how and type(guard.value) not in IMMUTABLE
+            for part, _ in walk(guard.value)
+        )
+
+    def _stand_ins(self, stand_ins: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
+        """Arrays, and generators of others, with what stands in for each."""
         for hidden, value in zip(self.hidden, stand_ins, strict=True):
-            pairs = zip(pytree.flatten(value)[0], hidden.specs, strict=True)
-            tracers += [array_of(leaf) for leaf, spec in pairs if isinstance(spec, Spec)]
-        return tracers
+            leaves = pytree.flatten(hidden.path.read())[0], pytree.flatten(value)[0]
+            for leaf, inside, spec in zip(*leaves, hidden.specs, strict=True):
+                if isinstance(spec, Spec):
+                    whole = isinstance(spec.holder, GeneratorKind)
+                    if whole and hidden.tree.is_leaf():
+                        object.__setattr__(inside, "_origin", hidden.path.read)
+                    yield (leaf, inside) if whole else (array_of(leaf), array_of(inside))
 
     def compile(self, extra: tuple[Any, ...]) -> Callable[[], tuple[Any, ...] | None]:
         """A function that gives the hidden arrays and then `extra`; None if a guard fails."""
@@ -189,7 +222,7 @@ def compile_check(
     for i, hidden in enumerate(hiddens):
         source.lines.append(f"        h{i} = {source.read(hidden.path)}")
         spec = hidden.specs[0]
-        if hidden.tree.is_leaf() and isinstance(spec, Spec):
+        if hidden.tree.is_leaf() and isinstance(spec, Spec) and spec.holder is None:
             source.lines += array_checks(source, f"h{i}", spec)
             arrays.append(f"h{i}")
         else:
@@ -214,8 +247,8 @@ def refuse_random(name: str) -> NoReturn:
         errors.ImpureFunctionError,
         f"{name} was asked for random numbers while the function was traced: the compiled function "
         "would return the same numbers for ever",
-        "draw from jitney's own generator, rng = jt.random.default_rng(seed), whose state compiled "
-        "functions advance; or draw the numbers outside and pass them as an argument.",
+        "pass the generator as an argument, or compile without autograph=False, which sees fewer calls; "
+        "or draw the numbers outside and pass them as an argument.",
     )
 
 
@@ -256,6 +289,8 @@ class _Copies:
                     self._cells.setdefault(id(path.root), CellType())
         for base, value in substituted:
             self._put(base, value)
+        for path, function in captured.drawing:
+            self._put(path, asking(function))
         for function, paths in self.variables.functions.values():
             for path in paths:
                 if not path.attrs:

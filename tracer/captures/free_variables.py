@@ -30,6 +30,7 @@ from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from ...ir.record import field, record
+from ..core.generators import kind_of
 from .frozen import Namespace, is_user_function, own_dictionary, walk
 from .loads import attributes, is_own_counter, loads
 from .paths import ABSENT, Path, is_ours, is_user_module, state_of
@@ -257,7 +258,7 @@ class _Finder:
         """Walk down the attributes as far as they lead to plain values."""
         value, at_end = path.find(), False
         for position, attr in enumerate(attrs):
-            if value is ABSENT or state_of(value) is not None:
+            if value is ABSENT or state_of(value) is not None or kind_of(value) is not None:
                 break
             if isinstance(value, ModuleType):
                 self.record(path, value, True, "is")

@@ -128,7 +128,7 @@ def content_of(value: Any, cls: type) -> Content:
     if _is_opaque(value):
         return Identity(value), ()
     if is_random_state(value):
-        return random_state(value), ()
+        return Identity(value), ()  # its state goes on by itself
     attributes = None if isinstance(value, type) else attributes_of(value)
     base = next((base for base in cls.__mro__ if base in _CONTENT or _is_reducible(base)), None)
     take = _CONTENT.get(base) if base in _CONTENT else None

@@ -12,6 +12,7 @@ from ...ir.record import record, replace
 from ...ir.types import TensorType, is_supported, type_of
 from ...runtime.cuda.array import DeviceArray
 from ..core import pytree
+from ..core.generators import handle_of, kind_of
 from ..core.specs import Spec, Static
 from ..messages.errors import ArgumentError
 from .frozen import attributes_of, freeze
@@ -25,7 +26,7 @@ _CONTAINERS = (list, tuple, dict)
 class Hidden:
     """An outside value that is an array or a container with arrays. Read at each call.
 
-    What is not `substituted` are states of generators, which find what stands in for them.
+    What is not `substituted` are generators, and their states, which find what stands in for them.
     """
 
     path: Path
@@ -41,7 +42,8 @@ class Hidden:
 
 def hidden_at(path: Path, value: Any, substituted: bool = True) -> Hidden | None:
     """The arrays in what is found at `path`, if they can be inputs; else None."""
-    if not isinstance(value, (np.ndarray, DeviceArray)) and type(value) not in _CONTAINERS:
+    known = isinstance(value, (np.ndarray, DeviceArray)) or type(value) in _CONTAINERS
+    if not known and kind_of(value) is None:
         return None
     if substituted and not all(
         _is_copyable(Path(path.kind, path.root, path.name, path.attrs[:i]).read())
@@ -70,13 +72,26 @@ def _flattened(value: Any) -> tuple[list[Any], pytree.TreeDef | None]:
 def _spec(leaf: Any, name: str) -> Spec:
     array = array_of(leaf)
     spec = array_spec(array, name)
-    return spec if array is leaf else replace(spec, holder=type(leaf))
+    return spec if array is leaf else replace(spec, holder=holder_of(leaf))
 
 
 def array_of(leaf: Any) -> Any:
-    """A traced leaf, or the state of one that is a generator."""
+    """A traced leaf, or what compiled code takes for one that is a generator: the state of ours, where
+    the state is of NumPy's and Python's."""
     state = state_of(leaf)
-    return leaf if state is None else getattr(leaf, state)
+    if state is not None:
+        return getattr(leaf, state)
+    return leaf if kind_of(leaf) is None else handle_of(leaf)
+
+
+def holder_of(leaf: Any) -> Any:
+    """What makes of the array of a generator what the function sees."""
+    return kind_of(leaf) or type(leaf)
+
+
+def is_generator(leaf: Any) -> bool:
+    """Whether a leaf is a generator of ours, NumPy's or Python's."""
+    return state_of(leaf) is not None or kind_of(leaf) is not None
 
 
 def _is_state(path: Path) -> bool:
@@ -91,9 +106,10 @@ def states_at(path: Path, value: Any) -> Hidden | None:
     """A value in whose place nothing can be put, if its arrays are the states of generators."""
     if type(value) in _CONTAINERS:
         arrays = [leaf for leaf in _flattened(value)[0] if _is_traceable(leaf)]
-        are_states = all(state_of(leaf) is not None for leaf in arrays)
+        are_states = all(map(is_generator, arrays))
     else:
-        are_states = isinstance(value, np.ndarray) and _is_state(path)
+        are_states = kind_of(value) is not None
+        are_states = are_states or (isinstance(value, np.ndarray) and _is_state(path))
     return hidden_at(path, value, substituted=False) if are_states else None
 
 
@@ -109,7 +125,7 @@ def _is_copyable(value: Any) -> bool:
 
 
 def _is_traceable(leaf: Any) -> bool:
-    if state_of(leaf) is not None:
+    if is_generator(leaf):
         return True
     return type(leaf) is DeviceArray or (type(leaf) is np.ndarray and is_supported(leaf.dtype))
 
@@ -166,7 +182,7 @@ def flatten_like(hidden: Hidden, value: Any) -> list[Any] | None:
                 return None
             continue
         if spec.holder is not None:
-            if type(leaf) is not spec.holder:
+            if holder_of(leaf) != spec.holder:
                 return None
             leaf = array_of(leaf)
         if not _is_traceable(leaf) or (leaf.shape, leaf.dtype) != (

@@ -149,6 +149,8 @@ class Trace:
         self.lent: dict[Value, Value] = {}  # what parameters stand for, if always for one value
         # By id of an array outside: what stands in for it here and below, see `threaded_state.stand_in`.
         self.stand_ins: dict[int, Tracer] | None = None
+        # Whether an object is one of those that the guards of this trace compare by identity.
+        self.is_guarded: Callable[[Any], bool] | None = None
         self.derivatives_taken = 0  # of those around it, see `custom_call.after`
         self._lifted: dict[Value, Value] = {}
         self._arrays: dict[int, list[Capture]] = {}  # captures of an ndarray, by its id

@@ -23,7 +23,7 @@ from ...ir.types import TensorType, is_supported
 from ...runtime.cuda.array import DeviceArray
 from ...runtime.devices import CPU, Device
 from ..captures.frozen import can_change, is_random_state
-from ..captures.hidden import array_spec
+from ..captures.hidden import array_of, array_spec, holder_of, is_generator
 from ..core import pytree
 from ..core.accept import check_dtype, plain_array, refuse
 from ..core.exact import Exact
@@ -185,7 +185,7 @@ class Call:
         self.specs = self._specs()
         for i, spec in enumerate(self.specs):
             if isinstance(spec, Spec) and spec.holder is not None:
-                self.leaves[i] = getattr(self.leaves[i], spec.holder._jitney_state)
+                self.leaves[i] = array_of(self.leaves[i])
 
     def _choose_device(self, device: Device | None) -> Device | None:
         """Where to run. Arrays in the memory of some GPU become DeviceArrays, or NumPy's on the CPU."""
@@ -195,7 +195,7 @@ class Call:
         for i, leaf in enumerate(self.leaves):
             if device == CPU and isinstance(leaf, DeviceArray):
                 self.leaves[i] = np.asarray(leaf)
-            elif type(leaf) not in _ORDINARY and not _has_state(leaf):
+            elif type(leaf) not in _ORDINARY and not is_generator(leaf):
                 if is_foreign(leaf):
                     self.leaves[i] = put(leaf, device or own_device(leaf))
                 else:
@@ -215,9 +215,8 @@ class Call:
             return array_spec(leaf)
         if index in self._static and isinstance(leaf, _NUMBERS):
             return Static(leaf)
-        state = vars(cls).get("_jitney_state")
-        if state is not None:
-            return replace(array_spec(getattr(leaf, state)), holder=cls)
+        if is_generator(leaf):
+            return replace(array_spec(array_of(leaf)), holder=holder_of(leaf))
         if cls in _WEAK:
             kind = _WEAK[cls]
             if kind == "i" and not -(2**63) <= leaf < 2**63:
@@ -382,11 +381,6 @@ def show_spec(spec: Spec) -> str:
 def _is_object(leaf: Any) -> bool:
     """Whether what can be called is an object of the user's, with a state."""
     return not isinstance(leaf, (type, np.ufunc, functools.partial, *_FUNCTIONS))
-
-
-def _has_state(leaf: Any) -> bool:
-    """Whether it is an object of ours that holds an array, such as a generator's state."""
-    return "_jitney_state" in vars(type(leaf))
 
 
 def _static(value: Any, name: str) -> StaticLeaf:

@@ -95,6 +95,8 @@ def _memory(lowered: Lowered) -> list[str]:
     if module.in_place:
         count = len(module.in_place)
         lines.append(f"  {count} result{'s' if count != 1 else ''} in the place of arguments")
+    calls = [site for site in getattr(module, "callbacks", ()) if hasattr(site.function, "name")]
+    lines += [f"  calls Python: {site.function.name}{_at(site.loc)}" for site in calls]
     lines += [f"  copies {_size(copy.nbytes)}{_at(copy.loc)}: {copy.why}" for copy in module.copies]
     return lines
 

@@ -24,6 +24,7 @@ from ...runtime.call.program import Owned, overlaps, required_strides
 from ...runtime.executable import Executable
 from ..captures.captured_variables import Hidden, compile_check
 from ..core import pytree
+from ..core.generators import GeneratorKind, kind_of
 from ..core.specs import Same, Spec, Static
 from ..core.tracing import Result
 from .dispatch import StaticLeaf, order_matters
@@ -117,6 +118,8 @@ class _Writer(GuardWriter):
             spec, parameter = leaves[number]
             if isinstance(spec, Static):
                 self.frozen(word, value)
+            elif isinstance(spec.holder, GeneratorKind):
+                self._handle(word, spec.holder, parameter)
             else:
                 self._array(word, parameter)
 
@@ -198,11 +201,19 @@ class _Writer(GuardWriter):
         ):
             self.objects[number] = word
             self.program.scalar(word, self.block + number, type(value))
+        elif (kind := kind_of(value)) is not None:
+            self._handle(word, kind, number)
         elif (state := vars(type(value)).get("_jitney_state")) is not None:
             self.program.of_type(word, type(value))
             self._array(self.attribute(word, state), number)
         else:
             raise NotNative
+
+    def _handle(self, word: int, kind: GeneratorKind, number: int) -> None:
+        """Where a generator of this kind is."""
+        handle = self.program.own()
+        self.program.ask(handle, kind.asker(), word)
+        self._array(handle, number)
 
     def _array(self, word: int, number: int) -> None:
         module, program = self.executable.module, self.program

@@ -19,6 +19,7 @@ from ..core import pytree
 from ..core.specs import Spec, Static
 from ..core.tracing import Traced, trace_function
 from ..devices.devices import CHOSEN, client, device_of
+from ..host_random.interception import exchanged
 from ..messages import errors
 from ..messages.errors import complain
 from ..messages.source import is_user_frame
@@ -118,7 +119,7 @@ def _trace_with(
     drew them, the function is traced again: one that draws does so each time."""
     for _ in range(_TRIES):
         before = random_states()
-        with watched_entropy() as requests:
+        with watched_entropy() as requests, exchanged():
             traced = _trace_once(function, call, captured, views)
         if requests:
             refuse_random("the operating system (by a generator without a seed, secrets, a UUID)")

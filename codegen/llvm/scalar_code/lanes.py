@@ -20,7 +20,7 @@ from ....ir.types import BOOL
 from ...limits import limits
 from ...loop_ir.index import Data, Div, Index, Var
 from ...loop_ir.kernel import Array
-from ...loop_ir.scalar_code import Body, Choose, Let, Repeat, Require, Write
+from ...loop_ir.scalar_code import Body, Choose, Let, Repeat, Require, Special, Write
 from ...scalar import Expr
 from ..accesses import AccessEmitter
 from ..builder import Value
@@ -144,7 +144,7 @@ def _independent(s: Repeat, inner: Sequence[Repeat]) -> bool:
     found: dict[Array, list[Sequence[Index]]] = {}
     written: set[Array] = set()
     for block in _blocks(s.body):
-        if any(isinstance(x, Require) for x in block.statements):
+        if any(isinstance(x, (Require, Special)) for x in block.statements):
             return False
         if not all(map(_is_vectors, _nodes(block))):
             return False

@@ -17,6 +17,7 @@ from ...loop_ir.scalar_code import (
     Let,
     Repeat,
     Require,
+    Special,
     Statement,
     Write,
     calls,
@@ -82,6 +83,15 @@ class StatementEmitter(ABC):
                 self._choose(s)
             case Repeat():
                 self._repeat(s)
+            case Special():
+                self._special(s)
+
+    def _special(self, s: Special) -> None:
+        given = [self.exprs.operand(e).value for e in s.operands]
+        values = [v if v.builder is not None else Value(v.type, v.text, self.b) for v in given]
+        pointers = [self.memory.pointers[array] for array in s.arrays]
+        for result, value in zip(s.results, s.write(self.b, values, pointers), strict=True):
+            self.exprs.bind(result, value, uniform=True)
 
     def _require(self, s: Require) -> None:
         bad = ~self.exprs.operand(s.flag).value
@@ -255,7 +265,7 @@ def interval(work: int) -> int:
 
 def _size(block: Body) -> int:
     """Expressions and statements of a block; a large number if there are loops inside."""
-    if any(isinstance(s, (Repeat, Choose)) for s in block.statements):
+    if any(isinstance(s, (Repeat, Choose, Special)) for s in block.statements):
         return REPEATED
     size = len(block.statements)
     for node in nodes(block):

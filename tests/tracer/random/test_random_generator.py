@@ -400,28 +400,16 @@ def test_what_cannot_be_is_refused():
         R.normal(R.key(0), sigma=2.0)
 
 
-def test_numpys_generators_are_refused_with_what_to_write_instead():
-    theirs = np.random.default_rng(0)
-    with pytest.raises(ValueError, match=r"jt\.random\.default_rng"):
-        jt.jit(lambda x: x + theirs.normal())(1.0)
-    with pytest.raises(ValueError, match=r"jt\.random\.default_rng"):
-        jt.jit(lambda x: x + np.random.normal())(1.0)
-    with pytest.raises(TypeError, match=r"jt\.random\.default_rng"):
-        jt.jit(lambda x, r: x + r.normal())(1.0, theirs)
-
-
 def test_random_numbers_of_the_operating_system_are_not_frozen():
     """A generator of NumPy's without a seed, secrets and UUIDs, made while a function is traced."""
     np.random.default_rng()
     real = os.urandom
     for draw in (
-        lambda: np.random.default_rng().normal(),
-        lambda: np.random.RandomState().rand(),
         lambda: secrets.randbelow(100),
         lambda: os.urandom(1)[0],
         lambda: uuid.uuid4().int % 10,
     ):
-        with pytest.raises(ValueError, match=r"jt\.random\.default_rng"):
+        with pytest.raises(ValueError, match="operating system"):
             jt.jit(lambda x, draw=draw: x + draw())(1.0)
     assert os.urandom is real
     seeded = jt.jit(lambda x: x + np.random.default_rng(3).normal())

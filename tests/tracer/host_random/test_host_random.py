@@ -1,0 +1,640 @@
+"""NumPy's and Python's generators in compiled functions: the numbers of plain Python, to the bit, and
+the generators afterwards where plain Python leaves them."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import random
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from random import randint as early_randint
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.random import rand as early_rand
+
+import jitney as jt
+
+BOTH = pytest.mark.parametrize("autograph", [False, True], ids=["plain", "autograph"])
+rng = np.random.default_rng(11)
+table = {"rngs": [np.random.default_rng(12), np.random.RandomState(13)]}
+bound = np.random.default_rng(14).normal
+
+
+def state(generator: Any) -> Any:
+    if isinstance(generator, random.Random):
+        return generator.getstate()
+    bits = getattr(generator, "bit_generator", None)
+    found = generator.get_state(legacy=False) if bits is None else bits.state
+    return jt.tree.map(lambda x: x.tolist() if isinstance(x, np.ndarray) else x, found)
+
+
+def globals_() -> list[Any]:
+    return [np.random.mtrand._rand, random._inst]  # type: ignore[attr-defined]
+
+
+def agree(want: Any, got: Any) -> None:
+    assert jt.tree.structure(want) == jt.tree.structure(got)
+    for a, b in zip(jt.tree.leaves(want), jt.tree.leaves(got), strict=True):
+        assert type(a) is type(b), (a, b)
+        np.testing.assert_array_equal(a, b)
+
+
+def check(f: Callable[..., Any], *args: Any, times: int = 3, **options: Any) -> None:
+    """As plain Python, call after call; the generators among the arguments, and the modules' ones."""
+    compiled = jt.jit(f, **options)
+    mine, theirs = copy.deepcopy(args), copy.deepcopy(args)
+    for k in range(times):
+        results, states = [], []
+        for function, given in ((f, mine), (compiled, theirs)):
+            np.random.seed(k)
+            random.seed(k)
+            results.append(function(*given))
+            used = [*jt.tree.leaves(given), *globals_()]
+            states.append([state(g) for g in used if not np.isscalar(g) and hasattr(g, "__class__")
+                           and isinstance(g, (np.random.Generator, np.random.RandomState,
+                                              random.Random))])  # fmt: skip
+        agree(*results)
+        assert states[0] == states[1]
+
+
+# Where generators are
+
+
+@BOTH
+def test_an_argument(autograph: bool) -> None:
+    def f(r: Any, x: float) -> Any:
+        return r.random() + x, r.normal(x, 2.0, 3), r.integers(10), r.integers(0, 5, (2, 2))
+
+    check(f, np.random.default_rng(1), 2.0, autograph=autograph)
+
+
+@BOTH
+def test_a_global_and_another_in_its_place(autograph: bool) -> None:
+    global rng
+
+    def f(x: float) -> Any:
+        return x + rng.random()
+
+    compiled = jt.jit(f, autograph=autograph)
+    before = rng
+    try:
+        for seed in (1, 2):
+            rng, twin = np.random.default_rng(seed), np.random.default_rng(seed)
+            assert [compiled(1.0), compiled(1.0)] == [1.0 + twin.random(), 1.0 + twin.random()]
+            assert state(rng) == state(twin)
+        assert compiled.cache_info().misses == 1
+        rng = np.random.Generator(np.random.SFC64(3))
+        twin = np.random.Generator(np.random.SFC64(3))
+        assert compiled(1.0) == 1.0 + twin.random()
+        assert state(rng) == state(twin)
+    finally:
+        rng = before
+
+
+@BOTH
+def test_a_closure_and_helpers(autograph: bool) -> None:
+    def make() -> Any:
+        r = np.random.default_rng(4)
+
+        def draw(y: float) -> Any:
+            return y * r.random()
+
+        return lambda x: draw(x) + sum(draw(x) for _ in range(3))
+
+    assert jt.jit(make(), autograph=autograph)(2.0) == make()(2.0)
+
+
+class Walker:
+    shared = np.random.default_rng(5)
+
+    def __init__(self, seed: int) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.legacy = np.random.RandomState(seed)
+        self.python = random.Random(seed)
+
+    def step(self, x: float) -> Any:
+        return x + self.rng.normal() * self.legacy.rand() + self.python.random()
+
+    def walk(self, x: float) -> Any:
+        for _ in range(30):
+            x = self.step(x)
+        return x
+
+    def through(self, x: float) -> Any:
+        return helper(self, x)
+
+
+def helper(walker: Walker, x: float) -> Any:
+    return x + walker.rng.random()
+
+
+@pytest.mark.parametrize("name", ["step", "walk", "through"])
+def test_attributes(name: str) -> None:
+    mine, theirs = Walker(1), Walker(1)
+    compiled = jt.jit(getattr(theirs, name), autograph=True)
+    for _ in range(3):
+        assert getattr(mine, name)(1.0) == compiled(1.0)
+    for attribute in ("rng", "legacy", "python"):
+        assert state(getattr(mine, attribute)) == state(getattr(theirs, attribute))
+    theirs.rng, mine.rng = np.random.default_rng(9), np.random.default_rng(9)
+    assert getattr(mine, name)(1.0) == compiled(1.0)
+
+
+def test_attributes_without_autograph() -> None:
+    """The copy of an object that a method is traced with has other attributes, where that can be."""
+
+    class Sampler:
+        def __init__(self) -> None:
+            self.rng = np.random.default_rng(1)
+
+        @functools.partial(jt.jit, autograph=False)
+        def draw(self, x: float) -> Any:
+            return x + self.rng.normal()
+
+    sampler, twin = Sampler(), np.random.default_rng(1)
+    assert [sampler.draw(1.0), sampler.draw(2.0)] == [1.0 + twin.normal(), 2.0 + twin.normal()]
+    for name in ("step", "through"):
+        walker = Walker(1)
+        with pytest.raises(jt.errors.ImpureFunctionError, match="autograph=False"):
+            jt.jit(getattr(walker, name), autograph=False)(1.0)
+
+
+def test_an_attribute_of_a_class() -> None:
+    twin = copy.deepcopy(Walker.shared)
+    assert (
+        jt.jit(lambda w: w.shared.random(), static_argnums=0, autograph=True)(Walker(1))
+        == twin.random()
+    )
+    assert state(Walker.shared) == state(twin)
+
+
+@BOTH
+def test_containers(autograph: bool) -> None:
+    def f(d: Any) -> Any:
+        return d["r"].random() * d["x"] + table["rngs"][0].random(), table["rngs"][1].randn(2)
+
+    saved = copy.deepcopy(table["rngs"])
+    d = {"r": np.random.default_rng(1), "x": 2.0}
+    want = f(copy.deepcopy(d))
+    table["rngs"][:] = saved
+    agree(want, jt.jit(f, autograph=autograph)(d))
+
+
+@BOTH
+def test_functions_of_the_modules(autograph: bool) -> None:
+    def f(x: float) -> Any:
+        a = np.random.rand(), np.random.rand(2, 3), np.random.randn(4), np.random.randint(0, 9, 5)
+        b = np.random.normal(x, 2.0), np.random.uniform(-1, 1, 3), np.random.random()
+        c = np.random.sample(2), random.random(), random.uniform(1, 2), random.randint(1, 6)
+        return a, b, c, np.random.permutation(5), np.random.choice(7), np.random.exponential(x)
+
+    check(f, 2.0, autograph=autograph)
+
+
+@BOTH
+def test_names_of_their_own(autograph: bool) -> None:
+    def f(x: float) -> Any:
+        return early_rand() * x + early_randint(1, 6)
+
+    check(f, 2.0, autograph=autograph)
+    twin = copy.deepcopy(bound.__self__)
+    assert jt.jit(lambda x: bound(x), autograph=autograph)(3.0) == twin.normal(3.0)
+
+
+@BOTH
+def test_seeds(autograph: bool) -> None:
+    def known(x: float) -> Any:
+        np.random.seed(42)
+        random.seed(7)
+        return np.random.randn(3) * x, random.random()
+
+    def traced(n: int) -> Any:
+        np.random.seed(n)
+        random.seed(n)
+        return np.random.rand(), random.random()
+
+    check(known, 2.0, autograph=autograph)
+    check(traced, 5, autograph=autograph)
+
+
+def test_generators_made_inside() -> None:
+    def f(seed: int, x: float) -> Any:
+        a, b, c = np.random.default_rng(3), np.random.RandomState(4), random.Random(5)
+        d = np.random.default_rng(seed)
+        total = 0.0
+        for _ in range(200):
+            total += a.random() * x + b.rand() - c.random() + d.normal()
+        return total
+
+    check(f, 8, 2.0, autograph=True)
+    made = jt.jit(lambda x: x + np.random.default_rng().random(), autograph=True)
+    assert made(1.0) != made(1.0)
+
+
+# Control flow
+
+
+def pi(n: int) -> Any:
+    inside = 0
+    for _ in range(n):
+        x, y = np.random.rand(), random.random()
+        if x * x + y * y < 1.0:
+            inside += 1
+    return 4.0 * inside / n
+
+
+def metropolis(r: Any, n: int) -> Any:
+    x = total = 0.0
+    accepted = 0
+    for _ in range(n):
+        y = x + r.uniform(-1.0, 1.0)
+        if y * y < x * x or r.random() < 0.7:
+            x = y
+            accepted += 1
+        total += x
+    return total, accepted
+
+
+def until(r: Any, p: float) -> Any:
+    n = np.int64(0)
+    while r.random() < p:
+        n += r.integers(1, 4)
+    return n
+
+
+def branches(r: Any, x: float) -> Any:
+    if x > 0:
+        y = r.random()
+        if y > 0.5:
+            y = y + r.normal()
+    else:
+        y = r.exponential(2.0)
+    return y + r.random()
+
+
+def filled(r: Any, n: int) -> Any:
+    out = np.zeros(50)
+    pairs = np.zeros((50, 2))
+    for i in range(50):
+        out[i] = r.standard_normal() * n
+        pairs[i] = r.random(2)
+    return out, pairs
+
+
+@pytest.mark.parametrize("backend", ["native", "interpreter"])
+def test_loops_and_branches(backend: str) -> None:
+    def g() -> Any:
+        return np.random.default_rng(6)
+
+    options: dict[str, Any] = {"autograph": True, "backend": backend}
+    check(pi, 300, **options)
+    check(metropolis, g(), 300, **options)
+    for p in (0.0, 0.5, 0.95):
+        check(until, g(), p, **options)
+    for x in (1.0, -1.0):
+        check(branches, g(), x, times=6, **options)
+    check(filled, g(), 3, **options)
+
+
+def test_ising() -> None:
+    def sweep(spins: Any, beta: float, steps: int) -> Any:
+        n = spins.shape[0]
+        for _ in range(steps):
+            i, j = np.random.randint(0, n), np.random.randint(0, n)
+            around = (
+                spins[(i + 1) % n, j] + spins[i - 1, j] + spins[i, (j + 1) % n] + spins[i, j - 1]
+            )
+            energy = 2 * spins[i, j] * around
+            if energy <= 0 or np.random.rand() < 0.25:
+                spins[i, j] = -spins[i, j]
+        return spins.sum()
+
+    spins = np.where(np.random.default_rng(1).random((8, 8)) < 0.5, 1, -1)
+    mine, theirs = spins.copy(), spins.copy()
+    compiled = jt.jit(sweep, autograph=True)
+    for _ in range(2):
+        np.random.seed(3)
+        want = sweep(mine, 0.4, 500)
+        np.random.seed(3)
+        assert compiled(theirs, 0.4, 500) == want
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_structured_loops() -> None:
+    r, twin = np.random.default_rng(1), np.random.default_rng(1)
+
+    def f(x: float) -> Any:
+        total = jt.fori_loop(0, 5, lambda i, c: c + x * r.random(), 0.0)
+        _, ys = jt.scan(lambda c, _: (c + r.normal(), c), 0.0, None, length=4)
+        z = jt.cond(x > 0, lambda: r.random(), lambda: r.random() + r.random())
+        return total, ys, z
+
+    total, ys, z = jt.jit(f)(2.0)
+    want = 0.0
+    for _ in range(5):
+        want = want + 2.0 * twin.random()
+    assert total == want
+    sums = [0.0]
+    for _ in range(4):
+        sums.append(sums[-1] + twin.normal())
+    np.testing.assert_array_equal(ys, sums[:4])
+    assert z == twin.random()
+    assert state(r) == state(twin)
+
+
+def test_after_an_exception() -> None:
+    def f(r: Any, x: float) -> Any:
+        for i in range(10):
+            y = r.random() * x
+            if i == 3 and x > 0:
+                raise ValueError("stop")
+        return y + r.normal(0.0, x)
+
+    mine, theirs = np.random.default_rng(1), np.random.default_rng(1)
+    compiled = jt.jit(f, autograph=True)
+    for x in (1.0, -1.0):
+        for function, r in ((f, mine), (compiled, theirs)):
+            with pytest.raises(ValueError, match="stop" if x > 0 else "scale < 0"):
+                function(r, x)
+        assert state(mine) == state(theirs)
+
+
+def test_what_nobody_reads_is_drawn() -> None:
+    def f(r: Any, x: float) -> Any:
+        r.random(5)
+        r.poisson(3.0)
+        return x
+
+    check(f, np.random.default_rng(1), 1.0)
+
+
+# Everything that there is to draw
+
+
+def everything(r: Any, x: float) -> Any:
+    a = np.arange(12.0).reshape(4, 3) * x
+    b = a.copy()
+    r.shuffle(a)
+    r.shuffle(b, axis=1)
+    shuffled = (
+        *(a, b, r.permutation(6), r.permutation(a), r.permutation(a, axis=1)),
+        *(r.permuted(a), r.permuted(a, axis=1), r.permuted(b, axis=0)),
+    )
+    chosen = (
+        *(r.choice(5), r.choice(5, 3), r.choice(5, 3, replace=False), r.choice(a[:, 0])),
+        *(r.choice([1, 2, 3], p=[0.2, 0.3, 0.5], size=4), r.choice(a, 2, axis=1)),
+        *(r.choice(5, 2, replace=False, p=[0.1, 0.2, 0.3, 0.2, 0.2]), r.choice([1.5, 2.5])),
+        r.choice(9, 3, replace=False, shuffle=False),
+    )
+    whole = (
+        *(r.integers(5), r.integers(5, 9, 3), r.integers(0, 5, (2, 2), np.int8)),
+        *(r.integers(3, endpoint=True), r.integers(0, 2, 4, bool), r.integers(5, dtype=np.uint64)),
+        *(r.integers(np.array([3, 4, 5])), r.integers([1, 2], [[4], [5]])),
+    )
+    floats = (
+        *(r.random(), r.random(3), r.random((2, 2), np.float32), r.random(dtype=np.float32)),
+        *(r.uniform(x, np.array([2.0, 3.0])), r.normal(), r.normal(x, [1.0, 2.0], (3, 2))),
+        *(r.standard_normal(3, np.float32), r.standard_exponential(3), r.exponential(x, 2)),
+        *(r.standard_exponential(3, method="inv"), r.gamma(2.0, x, 3), r.standard_gamma(x)),
+        *(r.beta(x, 2.0), r.chisquare(x, 2), r.f(2.0, x), r.laplace(x, 2.0, 2), r.logistic(x)),
+        *(r.gumbel(x, 2.0), r.lognormal(x), r.weibull(x), r.pareto(x), r.power(x), r.wald(x, 1.0)),
+        *(r.rayleigh(x), r.vonmises(0.0, x), r.triangular(0.0, x, 2 * x), r.standard_t(x, 2)),
+        *(r.standard_cauchy(), r.noncentral_chisquare(x, 2.0), r.noncentral_f(2.0, x, 1.0)),
+    )
+    counts = (
+        *(r.poisson(x), r.poisson([1.0, 20.0]), r.binomial(10, 0.3, 3), r.geometric(0.3)),
+        *(r.negative_binomial(3, 0.4, 2), r.zipf(x), r.logseries(0.4), r.hypergeometric(5, 6, 7)),
+    )
+    vectors = (
+        *(r.multivariate_normal([0.0, x], np.eye(2)), r.dirichlet([1.0, x], 3)),
+        *(r.multinomial(10, [0.2, 0.3, 0.5]), r.multivariate_hypergeometric([3, 4], 5)),
+    )
+    return shuffled, chosen, whole, floats, counts, vectors
+
+
+def everything_legacy(r: Any, x: float) -> Any:
+    a = np.arange(12.0).reshape(4, 3) * x
+    r.shuffle(a)
+    some = (
+        *(a, r.permutation(6), r.permutation(a), r.choice(5), r.choice(5, 3, False)),
+        *(
+            r.choice(a[:, 0], 2),
+            r.choice([1.0, 2.0], p=[0.3, 0.7]),
+            r.choice(5, 2, False, [0.2] * 5),
+        ),
+        *(
+            r.randint(5),
+            r.randint(1, 7, 9),
+            r.randint(0, 2, 5, np.int8),
+            r.randint(5, dtype=np.int32),
+        ),
+        *(
+            r.rand(),
+            r.rand(2, 3),
+            r.randn(),
+            r.randn(3),
+            r.random_sample(3),
+            r.random(2),
+            r.tomaxint(),
+        ),
+    )
+    floats = (
+        *(r.uniform(x, 3.0, 2), r.normal(x, 2.0, 3), r.standard_normal(), r.exponential(x, 3)),
+        *(r.standard_exponential(), r.gamma(x, 2.0), r.standard_gamma(x, 2), r.beta(x, 2.0)),
+        *(
+            r.chisquare(x),
+            r.f(2.0, x),
+            r.laplace(x, 2.0),
+            r.logistic(x),
+            r.gumbel(x),
+            r.lognormal(x),
+        ),
+        *(r.weibull(x), r.pareto(x), r.power(x), r.wald(x, 1.0), r.rayleigh(x), r.vonmises(0.0, x)),
+        *(r.triangular(0.0, x, 2 * x), r.standard_t(x), r.standard_cauchy()),
+    )
+    counts = (
+        *(r.poisson(x, 3), r.binomial(10, 0.3), r.binomial(0, 0.3), r.geometric(0.3)),
+        *(r.negative_binomial(3, 0.4), r.zipf(x), r.logseries(0.4), r.hypergeometric(5, 6, 7)),
+    )
+    vectors = (
+        *(r.multivariate_normal([0.0, x], np.eye(2), 2), r.dirichlet([1.0, x])),
+        r.multinomial(10, [0.2, 0.3, 0.5], 2),
+    )
+    return some, floats, counts, vectors
+
+
+def everything_in_python(r: Any, x: float) -> Any:
+    cards = [1, 2, 3, 4, 5]
+    r.shuffle(cards)
+    sample = r.sample(range(50), 4), r.sample([1.5, 2.5, 3.5], 2)
+    return (
+        *(cards, sample, r.random(), r.uniform(1, x), r.randint(1, 6), r.randrange(9)),
+        *(r.randrange(0, 100, 7), r.randrange(10, 0, -3), r.choice([1, 5, 7]), r.choice(range(9))),
+        *(r.getrandbits(20), r.gauss(0, 1), r.gauss(x, 2), r.normalvariate(x, 2), r.expovariate(x)),
+        *(r.choices([1, 2, 3], k=3), r.betavariate(x, 1), r.gammavariate(x, 1), r.paretovariate(x)),
+        *(r.triangular(0, 2, x), r.vonmisesvariate(0, x), r.weibullvariate(x, 1)),
+        r.lognormvariate(0, 1),
+    )
+
+
+@pytest.mark.parametrize("backend", ["native", "interpreter"])
+def test_everything(backend: str) -> None:
+    check(everything, np.random.default_rng(3), 1.5, backend=backend)
+    check(everything_legacy, np.random.RandomState(3), 1.5, backend=backend)
+    check(everything_in_python, random.Random(3), 1.5, backend=backend)
+
+
+@pytest.mark.parametrize("bits", ["MT19937", "Philox", "SFC64", "PCG64DXSM"])
+def test_other_bit_generators(bits: str) -> None:
+    make = getattr(np.random, bits)
+    check(everything, np.random.Generator(make(3)), 1.5)
+    check(everything_legacy, np.random.RandomState(make(3)), 1.5)
+    check(metropolis, np.random.Generator(make(3)), 100, autograph=True)
+
+
+def test_out() -> None:
+    def f(r: Any, x: Any) -> Any:
+        r.random(out=x)
+        return x + r.standard_normal(out=x.copy())
+
+    check(f, np.random.default_rng(1), np.zeros(4))
+
+
+# Derivatives, examples, threads
+
+
+def test_derivatives_take_numbers_for_constants() -> None:
+    def f(x: float, r: Any) -> Any:
+        total = 0.0
+        for _ in range(10):
+            total = total + r.normal(x, 2 * x) * r.random()
+        return total + r.gamma(2.0, x) + r.laplace(x, x) + r.uniform(x, 3 * x)
+
+    twin = np.random.default_rng(1)
+    want = 0.0
+    for _ in range(10):
+        z, u = twin.standard_normal(), twin.random()
+        want += (1 + 2 * z) * u
+    want += twin.standard_gamma(2.0) + (1 + twin.laplace()) + (1 + 2 * twin.random())
+    r = np.random.default_rng(1)
+    got = jt.jit(jt.grad(f), autograph=True)(1.5, r)
+    np.testing.assert_allclose(got, want, rtol=1e-12)
+    assert state(r) == state(twin)
+    again = jt.jit(jt.grad(jt.checkpoint(f)), autograph=True)(1.5, np.random.default_rng(1))
+    np.testing.assert_allclose(again, want, rtol=1e-12)
+
+
+def test_examples_are_refused() -> None:
+    r = np.random.default_rng(1)
+    for f in (lambda x: x + r.random(), lambda x: x + np.random.rand()):
+        with pytest.raises(jt.errors.OuterMutationError, match=r"jt\.random\.split"):
+            jt.jit(jt.vmap(f), autograph=True)(np.ones(3))
+
+
+def test_threads_take_turns() -> None:
+    """Calls that draw keep the GIL: what two threads draw is one stream, cut somewhere."""
+    r, twin = np.random.default_rng(1), np.random.default_rng(1)
+    compiled = jt.jit(lambda g: g.random(1000), autograph=True)
+    found: list[Any] = []
+
+    def work() -> None:
+        for _ in range(20):
+            found.append(compiled(r))
+
+    compiled(np.random.default_rng(0))
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    want = twin.random((60, 1000))
+    assert sorted(x[0] for x in found) == sorted(want[:, 0])
+    assert state(r) == state(twin)
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("draw", "message"),
+    [
+        (lambda r, x: r.normal(0.0, x), "scale < 0"),
+        (lambda r, x: r.integers(5, x), "low >= high"),
+        (lambda r, x: r.integers(5, 5), "low >= high"),
+        (lambda r, x: r.integers(0, 300, dtype=np.uint8), "high is out of bounds for uint8"),
+        (lambda r, x: r.poisson(x), "lam < 0"),
+        (lambda r, x: r.binomial(3, x), "p < 0"),
+        (lambda r, x: r.beta(x, 1.0), "a <= 0"),
+        (lambda r, x: r.triangular(0.0, x, 1.0), "left > mode"),
+        (lambda r, x: r.choice(3, p=[0.5, 0.2, 0.1]), "do not sum to 1"),
+    ],
+)
+def test_errors_are_numpys(draw: Callable[..., Any], message: str) -> None:
+    mine, theirs = np.random.default_rng(1), np.random.default_rng(1)
+    for function, r in ((draw, mine), (jt.jit(draw), theirs)):
+        with pytest.raises(ValueError, match=message):
+            function(r, -3)
+    assert state(mine) == state(theirs)
+
+
+def test_what_is_refused() -> None:
+    r = np.random.default_rng(1)
+    with pytest.raises(jt.errors.DynamicShapeError, match="size of a draw"):
+        jt.jit(lambda g, n: g.random(n[0]))(r, np.array([3]))
+    with pytest.raises(TypeError, match=r"spawn is not there"):
+        jt.jit(lambda g: g.spawn(2)[0].random())(r)
+    with pytest.raises(TypeError, match="integers"):
+        jt.jit(lambda g: g.bytes(3))(r)
+    with pytest.raises(TypeError, match="SystemRandom"):
+        jt.jit(lambda g: g.random())(random.SystemRandom())
+    with pytest.raises(AttributeError, match="no attribute 'rand'"):
+        jt.jit(lambda g: g.rand())(r)
+    assert state(r) == state(np.random.default_rng(1))
+
+
+def test_callbacks_draw_from_the_generator_itself() -> None:
+    r, twin = np.random.default_rng(1), np.random.default_rng(1)
+
+    def f(x: float) -> Any:
+        first = jt.io_callback(lambda: np.float64(r.random()), np.float64(0))
+        return first + r.random() * x
+
+    for compiled in (jt.jit(f), jt.jit(f, autograph=True)):
+        assert compiled(2.0) == twin.random() + twin.random() * 2.0
+    assert state(r) == state(twin)
+
+
+def test_python_is_left_alone() -> None:
+    before = dict(vars(np.random)), dict(vars(random))
+    f = jt.jit(lambda x: x + np.random.rand())
+    f(1.0)
+    assert before == (dict(vars(np.random)), dict(vars(random)))
+    assert isinstance(jt.jit(lambda r: r.random() if isinstance(r, np.random.Generator) else 0)(
+        np.random.default_rng(1)
+    ), float)  # fmt: skip
+
+
+def test_explain_says_what_is_asked_of_numpy() -> None:
+    r = np.random.default_rng(1)
+    text = str(jt.jit(lambda g: g.dirichlet([1.0, 2.0])).explain(r))
+    assert "Generator.dirichlet" in text and "test_host_random.py" in text
+    assert "calls Python" not in str(jt.jit(lambda g: g.normal(size=3)).explain(r))
+
+
+def test_a_loop_is_scalar_code() -> None:
+    program = """if True:
+        import sys
+        import numpy as np, jitney as jt
+        sys.path.insert(0, sys.argv[1])
+        from test_host_random import pi
+        kernels = jt.jit(pi, autograph=True).lower(100).kernels
+        assert any("draw" in kernel.ops and "cond" in kernel.ops for kernel in kernels), kernels
+    """
+    folder = str(Path(__file__).parent)
+    subprocess.run([sys.executable, "-c", program, folder], check=True)  # that has compiled nothing

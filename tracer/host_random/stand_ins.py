@@ -1,0 +1,40 @@
+"""Which class stands in for which generator, and which stand-in a trace has for one."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+
+from ..core.generators import GeneratorKind, provide_stand_ins
+from ..core.trace import current_trace
+from .drawing import StandIn
+from .generators import TracedGenerator
+from .python_random import TracedRandom
+from .random_states import TracedRandomState
+
+_CLASSES: dict[type, type[StandIn]] = {
+    np.random.Generator: TracedGenerator,
+    np.random.RandomState: TracedRandomState,
+    random.Random: TracedRandom,
+}
+
+
+def make(kind: GeneratorKind, handle: Any) -> StandIn:
+    """What stands in for a generator of a kind."""
+    return _CLASSES[kind.cls](kind, handle)
+
+
+provide_stand_ins(make)
+
+
+def traced(generator: Any) -> Any:
+    """What stands in for a generator in the compiled function that is traced; None without one."""
+    trace = current_trace()
+    while trace is not None:
+        found = (trace.stand_ins or {}).get(id(generator))
+        if found is not None:
+            return found
+        trace = trace.parent
+    return None
