@@ -196,6 +196,35 @@ def _call(f: Interpreter) -> None:
     f.go(5)
 
 
+@opcode(Opcode.PUT_ATTRIBUTE)
+def _put_attribute(f: Interpreter) -> None:
+    done = f.call("i32", "PyObject_GenericSetAttr", f.get(1), f.pointer(2), f.get(3))
+    f.require(done.eq(0), f.error)
+    f.go(4)
+
+
+@opcode(Opcode.PUT_ITEM)
+def _put_item(f: Interpreter) -> None:
+    f.call("void", "Py_IncRef", f.get(3))
+    done = f.call("i32", "PyList_SetItem", f.get(1), f.word(2), f.get(3))  # takes the reference
+    f.require(done.eq(0), f.error)
+    f.go(4)
+
+
+@opcode(Opcode.PUT_KEY)
+def _put_key(f: Interpreter) -> None:
+    done = f.call("i32", "PyDict_SetItem", f.get(1), f.pointer(2), f.get(3))
+    f.require(done.eq(0), f.error)
+    f.go(4)
+
+
+@opcode(Opcode.PUT_CELL)
+def _put_cell(f: Interpreter) -> None:
+    done = f.call("i32", "PyCell_Set", f.get(1), f.get(2))
+    f.require(done.eq(0), f.error)
+    f.go(3)
+
+
 @opcode(Opcode.RETURN)
 def _return(f: Interpreter) -> None:
     result = f.get(1)

@@ -12,17 +12,21 @@ be, a random generator asks for what stands in for its state (`threaded_state.le
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from types import CellType, FunctionType, MethodType
+from types import CellType, FunctionType
 from typing import Any, NoReturn
 
 from ..core import pytree, threaded_state
 from ..core.specs import Spec, Static
 from ..core.tracers import Tracer
+from ..core.tracing import refuse_lazy
 from ..messages import errors
 from ..messages.errors import complain
+from .effects import Effects, collect
 from .free_variables import FreeVariables, Key, find_free_variables
 from .frozen import attributes_of, is_random_state, is_user_function, random_state
 from .guards import Guard, SourceText, write_guards
+from .heap import Heap, Policy
+from .heap_roots import find_heap, is_covered
 from .hidden import Hidden, array_checks, array_of, flatten_like, hidden_at, states_at
 from .paths import Path
 from .running import Ran
@@ -31,26 +35,35 @@ from .running import Ran
 class CapturedVariables:
     """Everything that `function` takes from outside, as it is now.
 
-    `owner` is a path to `self`. Without `substitute`, arrays are guarded by content as other values.
-    `adapt` makes of the function, or of its copy, the one that is called (autograph's). With `wary`,
-    code that may run or not counts as if it did when it is decided where stand-ins can be. `static` are
-    static arguments that can change inside, with their names.
+    `objects` are paths to arguments that are objects. Without `substitute`, arrays are guarded by content
+    as other values. `adapt` makes of the function, or of its copy, the one that is called (autograph's).
+    With `wary`, code that may run or not counts as if it did when it is decided where stand-ins can be.
+    `static` are static arguments that can change inside, with their names.
+
+    A function that may change objects or containers outside, or assigns to globals and closure cells, has
+    a `heap`, which then holds all arrays, and when it has been traced, `effects`.
     """
 
     def __init__(
         self,
         function: Any,
-        owner: Path | None,
+        objects: Sequence[Path] = (),
         substitute: bool = True,
         adapt: Callable[[Any], Any] = lambda function: function,
         wary: bool = False,
         static: Sequence[tuple[str, Any]] = (),
+        policy: Policy | None = None,
     ) -> None:
         self.function = function
+        self.objects = list(objects)
         self.adapt = adapt
-        self.owner = owner
         self.substitutes = substitute
-        self.variables: FreeVariables = find_free_variables(function, owner, static)
+        self.policy = policy or Policy()
+        self.variables: FreeVariables = find_free_variables(function, objects, static)
+        self.heap = find_heap(self.variables, objects, self.policy) if substitute else None
+        self.effects: Effects | None = None
+        self.missed: set[tuple[int, Any]] = set()  # numbers that it changes and that are no inputs
+        covered = set() if self.heap is None else {path.key for path, _ in self.heap.roots}
         self.hidden: list[Hidden] = []
         self.guards: list[Guard] = []
         self.dropped: frozenset[Hashable] = frozenset()
@@ -64,10 +77,12 @@ class CapturedVariables:
             for path in paths
         )
         for key, (path, value) in self.variables.values.items():
+            if path.base.key in covered and is_covered(path, value, key):
+                continue
             unbound = key in self.variables.fixed or key in self.variables.written
             hidden = None
             how = key[-1] if isinstance(key[-1], str) else ""
-            if free and not how:
+            if free and not how and self.heap is None:
                 hidden = (None if unbound else hidden_at(path, value)) or states_at(path, value)
             if hidden is not None:
                 self.hidden.append(hidden)
@@ -115,15 +130,17 @@ class CapturedVariables:
 
     @property
     def specs(self) -> list[Spec | Static]:
-        return [spec for hidden in self.hidden for spec in hidden.specs]
+        heap = [] if self.heap is None else self.heap.specs
+        return [*heap, *(spec for hidden in self.hidden for spec in hidden.specs)]
 
     def values(self) -> list[Any]:
-        """The current values at the hidden paths, one tree each."""
-        return [hidden.path.read() for hidden in self.hidden]
+        """The inputs of the heap, and the current values at the hidden paths, one tree each."""
+        heap = [] if self.heap is None else [self.heap.arrays()]
+        return [*heap, *(hidden.path.read() for hidden in self.hidden)]
 
     def arrays(self) -> list[Any]:
         """The traced leaves of `values`, in the order of the graph's parameters."""
-        arrays = []
+        arrays = [] if self.heap is None else self.heap.arrays()
         for hidden in self.hidden:
             leaves = pytree.flatten(hidden.path.read())[0]
             pairs = zip(leaves, hidden.specs, strict=True)
@@ -131,18 +148,19 @@ class CapturedVariables:
         return arrays
 
     def call(self, args: Sequence[Any], kwargs: dict[str, Any], stand_ins: Sequence[Any]) -> Any:
-        """Call the function with stand-ins for the hidden values."""
-        target = self.owner.read() if self.owner else None
-        if not self.hidden:
-            function = self.function if target is None else MethodType(self.function, target)
-            result = self.adapt(function)(*args, **kwargs)
-            if target is not None:
-                _refuse_leaks(target, attributes_of(target) or {})
+        """Call the function with stand-ins for the hidden values. Returns its result, or the leaves of
+        its `effects`."""
+        if self.heap is not None:
+            result = self._call_with_heap(self.heap, args, kwargs, stand_ins[0])
+        elif not self.hidden:
+            result = self.adapt(self.function)(*args, **kwargs)
+            for path in self.objects:
+                _refuse_leaks(path.find(), attributes_of(path.find()) or {})
         else:
             copies = _Copies(self, stand_ins)
             function = copies.function(self.function)
-            if target is not None:
-                function = MethodType(function, copies.object(target))
+            args = [copies.object(arg) for arg in args]
+            kwargs = {name: copies.object(arg) for name, arg in kwargs.items()}
             threaded_state.let_stand_in(zip(self.arrays(), self._tracers(stand_ins), strict=True))
             result = self.adapt(function)(*args, **kwargs)
             copies.carry_over()
@@ -150,6 +168,15 @@ class CapturedVariables:
             if random_state(value) != state:
                 refuse_random(str(path))
         return result
+
+    def _call_with_heap(
+        self, heap: Heap, args: Sequence[Any], kwargs: dict[str, Any], tracers: Sequence[Any]
+    ) -> Any:
+        with heap.entered(tracers) as before:
+            result = self.adapt(self.function)(*args, **kwargs)
+            refuse_lazy(result, self.function)
+            self.effects, self.missed = collect(heap, before, result)
+        return self.effects.leaves
 
     def _tracers(self, stand_ins: Sequence[Any]) -> list[Any]:
         """What stands in for `arrays`."""
@@ -161,7 +188,16 @@ class CapturedVariables:
 
     def compile(self, extra: tuple[Any, ...]) -> Callable[[], tuple[Any, ...] | None]:
         """A function that gives the hidden arrays and then `extra`; None if a guard fails."""
-        return compile_check(self.guards, self.hidden, extra)
+        check, heap = compile_check(self.guards, self.hidden, extra), self.heap
+        if heap is None:
+            return check
+
+        def check_all() -> tuple[Any, ...] | None:
+            others = check()
+            inputs = None if others is None else heap.read()
+            return None if others is None or inputs is None else (*inputs, *others)
+
+        return check_all
 
     def changes(self) -> list[str]:
         """Which guards and hidden inputs do not fit any more, in words."""
@@ -173,7 +209,7 @@ class CapturedVariables:
                 fits = False
             if not fits:
                 changes.append(f"`{hidden.path}` changed its shape, dtype, layout or structure")
-        return changes
+        return changes + ([] if self.heap is None else self.heap.changes())
 
 
 def compile_check(
@@ -247,7 +283,7 @@ class _Copies:
             if not hidden.substituted:
                 continue
             path = hidden.path
-            base = Path(path.kind, path.root, path.name)
+            base = path.base
             roots.setdefault(base.key, (base, {}))[1][path.attrs] = value
         substituted = [(base, self._exchange(base.read(), attrs)) for base, attrs in roots.values()]
         for _, paths in self.variables.functions.values():

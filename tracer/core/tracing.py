@@ -166,7 +166,7 @@ def trace_function(
             if trace.index_error is not None and "got 'Tracer(" in str(error):
                 raise trace.index_error from None  # NumPy's own words for `np.zeros(n)`
             raise
-        _refuse_lazy(out, refuse_as or function, what)
+        refuse_lazy(out, refuse_as or function, what)
         out_leaves, out_tree = pytree.flatten(out)
         outputs = _Outputs(trace, values_only, views)
         results = [outputs.add(leaf) for leaf in out_leaves]
@@ -232,7 +232,8 @@ def _mutated(leaves: Sequence[Any]) -> list[Tracer]:
     return list(tracers.values())
 
 
-def _refuse_lazy(out: Any, function: Callable[..., Any], what: str) -> None:
+def refuse_lazy(out: Any, function: Callable[..., Any], what: str = "jit") -> None:
+    """Raise TransformError for a result that has not been computed yet."""
     if inspect.isgenerator(out) or inspect.isasyncgen(out) or inspect.iscoroutine(out):
         if not inspect.isasyncgen(out):
             out.close()

@@ -20,6 +20,7 @@ from ...runtime.cuda.array import DeviceArray
 from ...runtime.devices import CPU, Device
 from ..captures.frozen import can_change, is_random_state
 from ..captures.hidden import array_spec
+from ..captures.subjects import Object, ObjectLeaf, is_object
 from ..core import pytree
 from ..core.accept import check_dtype, plain_array, refuse
 from ..core.exact import Exact
@@ -114,21 +115,20 @@ def arrange(
     signature: inspect.Signature | None,
     has_owner: bool,
 ) -> tuple[Sequence[Any], dict[str, Any]]:
-    """The arguments in their places, with the static ones wrapped."""
+    """The arguments in their places, with the static ones wrapped, and so the first one that `has_owner`
+    says to be the object, or the class, whose method is called."""
     if kwargs and signature is not None:
         # Keywords become positions, so that f(x, y) and f(x, y=y) share their code.
-        if has_owner:
-            bound = signature.bind(None, *args, **kwargs)
-            args, kwargs = bound.args[1:], bound.kwargs
-        else:
-            bound = signature.bind(*args, **kwargs)
-            args, kwargs = bound.args, bound.kwargs
-    shift = 1 if has_owner else 0
+        bound = signature.bind(*args, **kwargs)
+        args, kwargs = bound.args, bound.kwargs
     if static.any:
         args = [
-            _static(a, f"argument {i}") if i + shift in static.positions else a
-            for i, a in enumerate(args)
+            _static(a, f"argument {i}") if i in static.positions else a for i, a in enumerate(args)
         ]
+    if has_owner:
+        kind = StaticLeaf if isinstance(args[0], type) else ObjectLeaf
+        args = [kind(args[0]), *args[1:]]
+    if static.any:
         kwargs = {k: _static(v, k) if k in static.names else v for k, v in kwargs.items()}
     return args, kwargs
 
@@ -155,9 +155,9 @@ class Call:
         device: Device | None = None,
     ) -> None:
         args, kwargs = arrange(args, kwargs, static, signature, has_owner)
+        self.has_owner = has_owner
         self.args, self.kwargs = tuple(args), kwargs
         self._signature = signature
-        self._shift = int(has_owner)
         self.leaves, self.tree = pytree.flatten((self.args, kwargs))
         self.structure = pytree.as_written((self.args, kwargs))[1]
         self.names: list[str] = []
@@ -167,6 +167,8 @@ class Call:
         for i, spec in enumerate(self.specs):
             if isinstance(spec, Spec) and spec.holder is not None:
                 self.leaves[i] = getattr(self.leaves[i], spec.holder._jitney_state)
+            elif isinstance(self.leaves[i], ObjectLeaf):
+                self.leaves[i] = self.leaves[i].value
 
     def _choose_device(self, device: Device | None) -> Device | None:
         """Where to run. Arrays in the memory of some GPU become DeviceArrays, or NumPy's on the CPU."""
@@ -184,13 +186,19 @@ class Call:
                     self.leaves[i] = leaf if array is None else array
         return device or device_of(self.leaves)
 
-    def _specs(self) -> list[Spec | Static | Same]:
-        specs: list[Spec | Static | Same] = []
+    @property
+    def objects(self) -> list[tuple[int, Any]]:
+        """The arguments that are objects, with their places among the leaves."""
+        pairs = enumerate(zip(self.specs, self.leaves, strict=True))
+        return [(i, leaf) for i, (spec, leaf) in pairs if isinstance(spec, Object)]
+
+    def _specs(self) -> list[Spec | Static | Same | Object]:
+        specs: list[Spec | Static | Same | Object] = []
         for i, leaf in enumerate(self.leaves):
             specs.append(self._spec(i, leaf))
         return specs
 
-    def _spec(self, index: int, leaf: Any) -> Spec | Static:
+    def _spec(self, index: int, leaf: Any) -> Spec | Static | Object:
         cls = type(leaf)
         if cls is np.ndarray and is_supported(leaf.dtype):
             return array_spec(leaf)
@@ -204,6 +212,8 @@ class Call:
             return Spec(TensorType((), WEAK_DTYPES[kind]), kind, True)
         if cls is StaticLeaf:
             return Static(leaf.value)
+        if cls is ObjectLeaf:
+            return Object(type(leaf.value))
         if cls is DeviceArray:
             return array_spec(leaf)
         if cls is ShapeDtype:
@@ -214,6 +224,8 @@ class Call:
             refuse_leaked(leaf)
         if isinstance(leaf, np.ndarray):
             return array_spec(plain_array(leaf, self.leaf_names()[index]))
+        if is_object(leaf):
+            return Object(cls)
         self._refuse_object(index, leaf)
         raise AssertionError("unreachable")
 
@@ -281,7 +293,6 @@ class Call:
         """How the user would write each leaf: `x`, `params['w']`."""
         if not self.names:
             parameters = list(self._signature.parameters.values()) if self._signature else []
-            parameters = parameters[self._shift :]
             for i, arg in enumerate(self.args):
                 name = f"args[{i}]"
                 if (
@@ -326,6 +337,8 @@ class Call:
                 if isinstance(leaf, np.ndarray):
                     writeable = leaf.flags.writeable
                 spec = replace(spec, writeable=writeable, name=_identifier(name), device=None)
+            elif isinstance(spec, Object):
+                spec = Static(leaf)
             named.append(spec)
         return named
 
@@ -337,6 +350,8 @@ class Call:
                 parts.append(f"{name}: {show_spec(spec)}")
             elif isinstance(spec, Static):
                 parts.append(f"{name} = {spec.value!r}")
+            elif isinstance(spec, Object):
+                parts.append(f"{name}: {spec.cls.__name__}")
             else:
                 parts.append(f"{name}: the same array as {self.leaf_names()[spec.leaf]}")
         return ", ".join(parts)

@@ -6,7 +6,8 @@ import functools
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
@@ -19,7 +20,9 @@ from ...ir.surface import ensure
 from ...runtime.cuda.array import DeviceArray
 from ...runtime.devices import Device, parse_device
 from ..captures.captured_variables import CapturedVariables
+from ..captures.heap import Policy
 from ..captures.paths import Path
+from ..captures.subjects import Subject
 from ..core import pytree
 from ..core.foreign import borrowed
 from ..core.trace import CURRENT
@@ -53,6 +56,7 @@ R = TypeVar("R")
 Q = ParamSpec("Q")
 S = TypeVar("S")
 
+_changing = renewed(threading.RLock())  # held while tracers stand in objects of the user's
 _WARN_AFTER = 50  # compilations of one function
 _SIGNATURES = 1024  # kept per function; beyond that the oldest is forgotten
 
@@ -94,12 +98,11 @@ class JitFunction(Generic[P, R]):
         )
         self._donate = static_names(function, options.donate_argnums)
         self._function = function
-        self._owner: weakref.ref[Any] | Callable[[], Any] | None = None
+        self._subjects: dict[int, Subject] = {}  # of the leaves that are objects
         self._lock = renewed(threading.RLock())
         # By exact types: the entries, and the order in which they take the leaves.
         self._fast: dict[Hashable, tuple[Bucket, list[int] | None]] = {}
         self._buckets: dict[Hashable, Bucket] = {}  # by canonical signature
-        self._bound: dict[int, tuple[Any, JitFunction[..., R]]] = {}
         self._simple = not self._static.any
         self._misses = 0
         self.most_signatures = _SIGNATURES
@@ -141,9 +144,7 @@ class JitFunction(Generic[P, R]):
                     return self._call(args, kwargs, fast)
             if CURRENT.get() is not None:
                 return self._plain(*borrowed((args, kwargs)))  # part of what is being traced
-            if self._owner is None and args and is_owner(args[0], self):
-                return self._for(args[0])(*args[1:], **kwargs)
-            if self._simple:
+            if self._simple and not (args and is_owner(args[0], self)):
                 return self._call_tree(args, kwargs)
             return self._call(args, kwargs, None)
         except Exception as error:
@@ -204,9 +205,36 @@ class JitFunction(Generic[P, R]):
 
     def _run(self, call: Call, bucket: Bucket, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Find or make the entry and run it. `args` and `kwargs` are those of `call`, as written."""
+        with self._given(call):
+            return self._run_entry(call, bucket, args, kwargs)
+
+    @contextmanager
+    def _given(self, call: Call) -> Iterator[None]:
+        """Inside, the call's objects are what its paths start at."""
+        objects = call.objects
+        if not objects:
+            yield
+            return
+        subjects = [self._subject(leaf) for leaf, _ in objects]
+        before = [subject() for subject in subjects]
+        for subject, (_, value) in zip(subjects, objects, strict=True):
+            subject.put(value)
+        try:
+            yield
+        finally:
+            for subject, value in zip(subjects, before, strict=True):
+                subject.put(value)
+
+    def _subject(self, leaf: int) -> Subject:
+        subject = self._subjects.get(leaf)
+        return subject if subject is not None else self._subjects.setdefault(leaf, Subject())
+
+    def _run_entry(
+        self, call: Call, bucket: Bucket, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> Any:
         match, made = bucket.holding(), None
         if match is None:
-            with self._lock:
+            with self._lock, _changing if call.objects else nullcontext():
                 match = bucket.holding()  # made by another thread in the meantime?
                 if match is None:
                     entry = self._compile(call, bucket)
@@ -250,12 +278,7 @@ class JitFunction(Generic[P, R]):
 
     @property
     def _target(self) -> Callable[..., Any]:
-        if self._owner is None:
-            return self._function
-        return MethodType(self._function, self._owner())
-
-    def _owner_path(self) -> Path | None:
-        return None if self._owner is None else Path("object", self._owner, "self")
+        return self._function
 
     def _analyse(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Call:
         return Call(
@@ -263,7 +286,7 @@ class JitFunction(Generic[P, R]):
             kwargs,
             self._static,
             self._signature,
-            has_owner=self._owner is not None,
+            has_owner=bool(args) and is_owner(args[0], self),
             device=self._options.device,
         )
 
@@ -275,8 +298,7 @@ class JitFunction(Generic[P, R]):
 
     def _leaves(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
         """The leaves of a call in the order of its entries."""
-        has_owner = self._owner is not None
-        arranged = arrange(args, kwargs, self._static, self._signature, has_owner)
+        arranged = arrange(args, kwargs, self._static, self._signature, False)
         return pytree.flatten((tuple(arranged[0]), arranged[1]))[0]
 
     def _bucket(self, key: Hashable) -> Bucket:
@@ -286,11 +308,18 @@ class JitFunction(Generic[P, R]):
     # A call of a new kind
 
     def _captured_variables(
-        self, call: Call | None = None, substitute: bool = True, wary: bool = False
+        self,
+        call: Call | None = None,
+        substitute: bool = True,
+        wary: bool = False,
+        policy: Policy | None = None,
     ) -> CapturedVariables:
         static = () if call is None else call.static_values()
-        owner = self._owner_path()
-        return CapturedVariables(self._raw, owner, substitute, self._adapt, wary, static)
+        objects: list[Path] = []
+        if call is not None and call.objects:
+            names = call.leaf_names()
+            objects = [Path("object", self._subject(i), names[i]) for i, _ in call.objects]
+        return CapturedVariables(self._raw, objects, substitute, self._adapt, wary, static, policy)
 
     def _compile(self, call: Call, bucket: Bucket) -> Entry:
         entry = make_entry(self, call, reason(call, bucket, list(self._buckets.values())))
@@ -317,13 +346,15 @@ class JitFunction(Generic[P, R]):
     def trace(self, *args: Any, **kwargs: Any) -> Graph:
         """The graph of a call with these arguments (arrays, or `jt.ShapeDtype`), as traced."""
         call = self._analyse(args, kwargs)
-        with self._lock:
+        with self._lock, self._given(call):
             return trace_call(self, call)[0].graph
 
     @shortened
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The compiled form of a call: `.graph`, `.kernels`, `.llvm()`, `.asm()`, `.explain()`."""
-        return lower(self, self._analyse(args, kwargs))
+        call = self._analyse(args, kwargs)
+        with self._given(call):
+            return lower(self, call)
 
     @shortened
     def explain(self, *args: Any, **kwargs: Any) -> str:
@@ -338,18 +369,19 @@ class JitFunction(Generic[P, R]):
         >>> jit(lambda x: x + 1).ptx(np.ones(8)).count(".entry")
         1
         """
-        return ptx(self, self._analyse(args, kwargs), arch)
+        call = self._analyse(args, kwargs)
+        with self._given(call):
+            return ptx(self, call, arch)
 
     def cache_info(self) -> CacheInfo:
         """Hits, misses, and every specialisation with the reason why it was made."""
         return cache_info(list(self._buckets.values()), self._misses)
 
     def clear_cache(self) -> None:
-        """Forget everything compiled for this function (and for objects that it is a method of)."""
+        """Forget everything compiled for this function."""
         with self._lock:
             self._fast.clear()
             self._buckets.clear()
-            self._bound.clear()
             self._misses = 0
             install_programs(self)
 
@@ -367,8 +399,7 @@ class JitFunction(Generic[P, R]):
 
     def _fingerprint(self) -> dict[str, Any]:
         """What a function that calls this one depends on (see `fingerprint`)."""
-        owner = None if self._owner is None else self._owner()
-        return {"function": self._function, "options": self._options.key(), "owner": owner}
+        return {"function": self._function, "options": self._options.key()}
 
     # Being a function
 
@@ -384,26 +415,7 @@ class JitFunction(Generic[P, R]):
             return self
         if pytree.is_registered(type(obj)):
             return MethodType(self, obj)
-        return BoundJitFunction(self._for(obj), obj)
-
-    def _for(self, obj: Any) -> JitFunction[..., R]:
-        """The function with `obj` as its static `self`, by identity, with a cache of its own."""
-        cached = self._bound.get(id(obj))
-        if cached is not None and cached[0]() is obj:
-            return cached[1]
-        with self._lock:
-            child: JitFunction[..., R] = JitFunction(self._function, self._options)
-            key = id(obj)
-            bound = self._bound
-            try:
-                owner: Any = weakref.ref(obj, lambda _: bound.pop(key, None))
-            except TypeError:
-                owner = functools.partial(_identity, obj)
-            child._owner = owner
-            bound[key] = (owner, child)
-            if len(bound) == 1:
-                install_programs(self)
-            return child
+        return BoundJitFunction(self, obj)
 
     def __repr__(self) -> str:
         return f"<jitney.jit {getattr(self, '__qualname__', self.__name__)}>"

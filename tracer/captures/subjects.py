@@ -1,0 +1,66 @@
+"""Objects that a call is given: what stands for them in paths, and which arguments are such objects."""
+
+from __future__ import annotations
+
+import threading
+from enum import Enum
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+from ...ir.record import record
+from .frozen import attributes_of, is_random_state
+from .paths import is_user_module, state_of
+
+_NO_OBJECTS = (type, FunctionType, MethodType, BuiltinFunctionType, ModuleType)
+
+
+class Subject:
+    """Stands for the object in one place among the arguments: called, it gives the object of the call
+    that this thread is making. So paths from it are the same for all objects of a class."""
+
+    def __init__(self) -> None:
+        self._local = threading.local()
+
+    def __call__(self) -> Any:
+        return getattr(self._local, "value", None)
+
+    def put(self, value: Any) -> None:
+        self._local.value = value
+
+
+@record
+class ObjectLeaf:
+    """An object on its way through the pytree functions, which might look inside."""
+
+    value: Any
+
+
+@record
+class Object:
+    """What the signature of a call says of an argument that is an object: its class."""
+
+    cls: type
+
+
+def is_object(value: Any) -> bool:
+    """Whether a value is an object with attributes, of a class of the user's."""
+    cls = type(value)
+    if isinstance(value, _NO_OBJECTS) or not is_user_module(cls.__module__):
+        return False
+    if cls.__module__ == "builtins" or state_of(value) is not None or is_random_state(value):
+        return False
+    plain = (
+        int,
+        float,
+        complex,
+        str,
+        bytes,
+        list,
+        tuple,
+        dict,
+        set,
+        frozenset,
+        BaseException,
+        Enum,
+    )
+    return not isinstance(value, plain) and attributes_of(value) is not None
