@@ -189,12 +189,18 @@ def apply(write: Write, holder: Any, value: Any) -> Callable[[], None]:
     if kind == "content":
         put_content(holder, value)
     elif kind == "extend":
-        holder.update(value) if isinstance(holder, set) else holder.extend(value)
+        adding(type(holder))(holder, value)
     elif kind == "item":
         holder[key] = value
     else:
         del holder[key]
     return lambda: put_content(holder, saved)
+
+
+def adding(cls: type) -> Callable[[Any, Any], Any]:
+    """What adds several elements to a list, deque or set."""
+    method: Callable[[Any, Any], Any] = set.update if cls is set else cls.extend  # type: ignore[attr-defined]
+    return method
 
 
 def _set_attribute(holder: Any, name: str, value: Any) -> None:

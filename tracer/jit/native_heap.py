@@ -9,7 +9,7 @@ from types import MemberDescriptorType
 from typing import TYPE_CHECKING, Any
 
 from ...runtime.call.program import Owned
-from ..captures.effects import Again, Constant, Effects, Known, Leaf, Made, Recipe, apply, build
+from ..captures.effects import Again, Constant, Effects, Known, Leaf, Made, Recipe, adding, apply, build
 from ..captures.frozen import attributes_of, freeze
 from ..captures.heap import Content, Heap, Inner, Input, Node
 from ..captures.paths import ABSENT
@@ -120,6 +120,9 @@ class NativeHeap:
                 program.put_item(holder, write.key, value)
             elif write.kind == "item":
                 program.put_key(holder, write.key, value)
+            elif write.kind == "extend":
+                cls = self.heap.nodes[write.target].cls
+                program.call(adding(cls), [program.alias(holder), value])
             else:
                 program.call(partial(apply, write), [program.alias(holder), value])
         program.give(result)
