@@ -100,11 +100,12 @@ class Opcode:
     )
     CODE_OF = 51  # function, code: it has this code
     METHOD = 52  # owned, src, name, function: what is bound there
+    PICK = 53  # owned, value, n, otherwise, (integer, owned)...: what goes with the integer that is there
     # Changes, when all that can fail is over
-    PUT_ATTRIBUTE = 53  # object, name, src
-    PUT_ITEM = 54  # list, index, src
-    PUT_KEY = 55  # dict, key, src
-    PUT_CELL = 56  # cell, src
+    PUT_ATTRIBUTE = 54  # object, name, src
+    PUT_ITEM = 55  # list, index, src
+    PUT_KEY = 56  # dict, key, src
+    PUT_CELL = 57  # cell, src
 
 
 _PYTHON_NUMBERS = {float: Opcode.FLOAT, int: Opcode.INT, bool: Opcode.BOOL, complex: Opcode.COMPLEX}
@@ -448,6 +449,13 @@ class CallProgram:
             self.emit(Opcode.ALIAS, slot, item)
         dst = self.own()
         self.emit(Opcode.CALL, dst, self.ref(function), len(items), own[0] if own else 0)
+        return dst
+
+    def pick(self, value: Word, cases: Sequence[tuple[int, Owned]], otherwise: Owned) -> Owned:
+        """What goes with the integer result `value`."""
+        dst = self.own()
+        pairs = [word for case in cases for word in case]
+        self.emit(Opcode.PICK, dst, value, len(cases), otherwise, *pairs)
         return dst
 
     # Changes

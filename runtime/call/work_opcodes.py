@@ -196,6 +196,18 @@ def _call(f: Interpreter) -> None:
     f.go(5)
 
 
+@opcode(Opcode.PICK)
+def _pick(f: Interpreter) -> None:
+    n, cases, value = f.word(3), f.offset(f.pc, 8 * 5), f.get(2, "i64")
+    f.put(1, f.get(4))
+    with f.each(n) as i:
+        case = f.offset(cases, i + i, "i64")
+        with f.when(f.load("i64", case).eq(value)):
+            f.put(1, f.load("ptr", f.frame, f.load("i64", case, 8), "i64"))
+    f.call("void", "Py_IncRef", f.get(1))
+    f.go(5, n + n)
+
+
 @opcode(Opcode.PUT_ATTRIBUTE)
 def _put_attribute(f: Interpreter) -> None:
     done = f.call("i32", "PyObject_GenericSetAttr", f.get(1), f.pointer(2), f.get(3))

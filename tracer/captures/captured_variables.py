@@ -175,7 +175,8 @@ class CapturedVariables:
         with heap.entered(tracers) as before:
             result = self.adapt(self.function)(*args, **kwargs)
             refuse_lazy(result, self.function)
-            self.effects, self.missed = collect(heap, before, result)
+            given = [*tracers, *pytree.flatten((list(args), kwargs))[0]]
+            self.effects, self.missed = collect(heap, before, given, result)
         return self.effects.leaves
 
     def _tracers(self, stand_ins: Sequence[Any]) -> list[Any]:

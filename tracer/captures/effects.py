@@ -71,6 +71,15 @@ class Again:
 
 
 @record
+class Which:
+    """Of the arrays in `origins` the one whose number `number` gives; `otherwise` a new one."""
+
+    number: Recipe
+    origins: tuple[tuple[int, Recipe], ...]
+    otherwise: Recipe
+
+
+@record
 class Tree:
     """A pytree of another kind."""
 
@@ -78,7 +87,7 @@ class Tree:
     leaves: tuple[Recipe, ...]
 
 
-Recipe = Leaf | Constant | Known | Made | Again | Tree
+Recipe = Leaf | Constant | Known | Made | Again | Which | Tree
 
 
 @record
@@ -129,6 +138,8 @@ def _is_plain(recipe: Recipe) -> bool:
     if isinstance(recipe, Made):
         keys = all(type(key) in _PLAIN for key in recipe.keys)
         return keys and recipe.cls is not defaultdict and all(map(_is_plain, recipe.parts))
+    if isinstance(recipe, Which):
+        return True
     return not isinstance(recipe, Tree)
 
 
@@ -145,6 +156,10 @@ def build(recipe: Recipe, leaves: Sequence[Any], nodes: Sequence[Any], made: dic
         return nodes[recipe.node]
     if isinstance(recipe, Again):
         return made[recipe.number]
+    if isinstance(recipe, Which):
+        number = build(recipe.number, leaves, nodes, made)
+        chosen = next((r for n, r in recipe.origins if n == number), recipe.otherwise)
+        return build(chosen, leaves, nodes, made)
     if isinstance(recipe, Tree):
         parts = [build(part, leaves, nodes, made) for part in recipe.leaves]
         return pytree.unflatten(recipe.tree, parts)
@@ -214,8 +229,9 @@ def _set_attribute(holder: Any, name: str, value: Any) -> None:
 
 
 class _Finder:
-    def __init__(self, heap: Heap) -> None:
+    def __init__(self, heap: Heap, arrays: Sequence[Any]) -> None:
         self.heap = heap
+        self._storages = {x._storage: x for x in arrays if isinstance(x, Tracer) and not x.scalar}
         self.leaves: list[Any] = []
         self._numbers: dict[int, int] = {}  # of leaves, by id
         self._nodes = {id(node.value): n for n, node in enumerate(heap.nodes)}
@@ -229,7 +245,8 @@ class _Finder:
         if isinstance(value, Tracer):
             if value._storage.trace.done:
                 _refuse_inner(name)
-            return self._leaf(value)
+            which = value._storage.which if value._view is None else None
+            return self._leaf(value) if which is None else self._which(value, which)
         if isinstance(value, _CONSTANTS):
             return Constant(value)
         if id(value) in self._nodes:
@@ -256,6 +273,17 @@ class _Finder:
         else:
             items, keys = {f"{name}[{i}]": part for i, part in enumerate(value)}, ()
         return Made(number, cls, keys, tuple([self.recipe(p, n) for n, p in items.items()]))
+
+    def _which(self, value: Tracer, which: Any) -> Recipe:
+        """An array that is one of others, or new. Nobody can tell it from those that were made here and are
+        gone."""
+        origins = []
+        for number, storage in enumerate(value._storage.trace.origins or (), 1):
+            if storage is not value._storage and storage in self._storages:
+                origins.append((number, self._leaf(self._storages[storage])))
+        if isinstance(which, int):
+            return next((r for n, r in origins if n == which), self._leaf(value))
+        return Which(self._leaf(which), tuple(origins), self._leaf(value))
 
     def _leaf(self, value: Any) -> Leaf:
         number = self._numbers.get(id(value))
@@ -329,10 +357,12 @@ def _refuse_inner(name: str) -> None:
     )
 
 
-def collect(heap: Heap, before: Snapshot, result: Any) -> tuple[Effects, set[tuple[int, Any]]]:
+def collect(
+    heap: Heap, before: Snapshot, arrays: Sequence[Any], result: Any
+) -> tuple[Effects, set[tuple[int, Any]]]:
     """The effects of a function that has returned `result`, and which numbers it has assigned to that
-    are no inputs: then it has to be traced again."""
-    finder = _Finder(heap)
+    are no inputs: then it has to be traced again. `arrays` are those that it was given."""
+    finder = _Finder(heap, arrays)
     recipe = finder.recipe(result, "the result")
     writes = finder.writes(before)
     missed: set[tuple[int, Any]] = set()

@@ -146,6 +146,8 @@ class Trace:
         self.lent: dict[Value, Value] = {}  # what parameters stand for, if always for one value
         # By id of an array outside: what stands in for it here and below, see `threaded_state.stand_in`.
         self.stand_ins: dict[int, Tracer] | None = None
+        # Arrays that results of branches may be, where it matters which (see `autograph.origins`).
+        self.origins: list[Storage] | None = None if parent is None else parent.origins
         self.derivatives_taken = 0  # of those around it, see `custom_call.after`
         self._lifted: dict[Value, Value] = {}
         self._arrays: dict[int, list[Capture]] = {}  # captures of an ndarray, by its id

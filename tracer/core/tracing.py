@@ -139,6 +139,7 @@ def trace_function(
     conditional: bool = False,
     borrowed: BorrowedStates | None = None,
     options: TraceOptions | None = None,
+    sharing: bool = False,
 ) -> Traced:
     """Call `function` with tracers for its leaves and return what it did.
 
@@ -149,11 +150,13 @@ def trace_function(
     that NumPy can make. `refuse_as` is the function that error messages name. What is `conditional`
     may run never or often each time that the enclosing trace's graph runs; what is not may be given
     `borrowed`, and its caller then writes back what was `advanced`. `options` are those of the
-    enclosing trace unless they are given.
+    enclosing trace unless they are given. With `sharing`, leaves that are views of one array made inside
+    come back as such.
     """
     name = name or str(getattr(function, "__name__", what))
     trace = Trace(Graph(name), parent=current_trace(), eager=eager, what=what, options=options)
     trace.conditional, trace.borrowed = conditional, borrowed
+    trace.origins = [] if sharing else trace.origins
     with tracing(trace), borrowed or nullcontext():
         leaves = _parameters(trace, specs, concrete)
         args, kwargs = pytree.unflatten(tree, _held(specs, leaves))
@@ -169,6 +172,7 @@ def trace_function(
         refuse_lazy(out, refuse_as or function, what)
         out_leaves, out_tree = pytree.flatten(out)
         outputs = _Outputs(trace, values_only, views)
+        outputs.shared = _shared(out_leaves) if sharing else set()
         results = [outputs.add(leaf) for leaf in out_leaves]
         mutated = _mutated(leaves)
         trace.graph.outputs = outputs.values + [tracer._storage.value for tracer in mutated]
@@ -254,6 +258,8 @@ class _Outputs:
         self.views = views
         self.values_only = values_only
         self.values: list[Value] = []
+        self.shared: set[Storage] = set()  # of which several leaves are views
+        self._wholes: dict[Storage, Result] = {}
         self._results: dict[int, Result] = {}
         self._leaves: list[Any] = []  # keeps ids unique
 
@@ -270,6 +276,8 @@ class _Outputs:
                 result = _argument_itself(leaf)
                 if result is not None and (self.views or not result.views):
                     return result
+            if leaf._storage in self.shared and (steps := _numpy_views(leaf)) is not None:
+                return replace(self._whole(leaf), views=steps)
             return self._output(as_value(leaf), leaf.weak, leaf.scalar, leaf._strides)
         if self.values_only:
             weak = weak_kind(leaf)
@@ -284,6 +292,16 @@ class _Outputs:
             "return arrays and numbers, or teach jitney the type with jt.register_pytree",
         )
 
+    def _whole(self, leaf: Tracer) -> Result:
+        """The array that a leaf is a view of."""
+        while leaf._view is not None:
+            leaf = leaf._view.base
+        whole = self._wholes.get(leaf._storage)
+        if whole is None:
+            whole = self._output(as_value(leaf), leaf.weak, leaf.scalar, leaf._strides)
+            self._wholes[leaf._storage] = whole
+        return whole
+
     def _output(
         self,
         value: Value,
@@ -295,11 +313,23 @@ class _Outputs:
         return Result(output=len(self.values) - 1, weak=weak, scalar=scalar, strides=strides)
 
 
+def _shared(leaves: Sequence[Any]) -> set[Storage]:
+    """The arrays made inside that several of the leaves are, or are views of."""
+    tracers = {id(x): x for x in leaves if isinstance(x, Tracer) and not x.scalar}
+    storages = [x._storage for x in tracers.values()]
+    return {s for s in storages if s.parameter is None and storages.count(s) > 1}
+
+
 def _argument_itself(x: Tracer) -> Result | None:
     """How to return `x` if it is an argument or a view of one that NumPy can make, else None."""
-    parameter = x._storage.parameter
-    if parameter is None:
+    parameter, steps = x._storage.parameter, _numpy_views(x)
+    if parameter is None or steps is None:
         return None
+    return Result(argument=parameter, views=steps, weak=x.weak, scalar=x.scalar)
+
+
+def _numpy_views(x: Tracer) -> tuple[Callable[[Array], Array], ...] | None:
+    """What NumPy does to make `x` of the array that it is a view of; None if it cannot."""
     steps = []
     view = x._view
     while view is not None:
@@ -307,7 +337,7 @@ def _argument_itself(x: Tracer) -> Result | None:
             return None
         steps.append(view.numpy)
         view = view.base._view
-    return Result(argument=parameter, views=tuple(reversed(steps)), weak=x.weak, scalar=x.scalar)
+    return tuple(reversed(steps))
 
 
 def _result_is_capture(trace: Trace, result: Result) -> Result:

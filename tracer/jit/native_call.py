@@ -31,7 +31,7 @@ from ..core.tracing import Result
 from .dispatch import StaticLeaf, order_matters
 from .entry import Entry
 from .native_guards import GuardWriter, NotNative, by_module, plain_keys
-from .native_heap import NativeHeap
+from .native_heap import NativeHeap, is_buildable
 
 
 def write_program(
@@ -320,10 +320,13 @@ class _Writer(GuardWriter):
             lists = [program.make(list, given), program.make(list, lent)]
             return program.call(self.entry.finish, lists)
 
-        if self.heap is not None:
-            results = traced.results
-            made = None if shape is None else lambda i: program.alias(leaf(results[i]))
-            self.heap.finish(made, in_python)
+        results = traced.results
+        if self.heap is not None and shape is None:
+            self.heap.finish_in_python(in_python)
+        elif self.heap is not None:
+            self.heap.finish(
+                lambda i: program.alias(leaf(results[i])), lambda i: results_at[results[i].output]
+            )
         elif shape is None:
             program.give(in_python())
         else:
@@ -331,8 +334,10 @@ class _Writer(GuardWriter):
 
     def _result_shape(self) -> tuple[Any] | None:
         """What the function returns, with a `Result` for each leaf; None if Python has to make it."""
-        results = self.entry.traced.results
+        results, effects = self.entry.traced.results, self.entry.effects
         if any(result.views for result in results):
+            return None
+        if effects is not None and not is_buildable(effects):
             return None
         outputs = [r.output for r in results if not r.scalar]
         if any(r.scalar and r.output is not None and r.output in outputs for r in results):

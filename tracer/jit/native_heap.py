@@ -9,7 +9,19 @@ from types import MemberDescriptorType
 from typing import TYPE_CHECKING, Any
 
 from ...runtime.call.program import Owned
-from ..captures.effects import Again, Constant, Effects, Known, Leaf, Made, Recipe, adding, apply, build
+from ..captures.effects import (
+    Again,
+    Constant,
+    Effects,
+    Known,
+    Leaf,
+    Made,
+    Recipe,
+    Which,
+    adding,
+    apply,
+    build,
+)
 from ..captures.frozen import attributes_of, freeze
 from ..captures.heap import Content, Heap, Inner, Input, Node
 from ..captures.paths import ABSENT
@@ -93,16 +105,20 @@ class NativeHeap:
 
     # After the run
 
-    def finish(self, leaf: Callable[[int], Owned] | None, leaves: Callable[[], Owned]) -> None:
-        """Make the changes, and give the result. Without `leaf`, Python does it with all `leaves`."""
+    def finish_in_python(self, leaves: Callable[[], Owned]) -> None:
+        """Let Python make the changes and the result of the leaves of the effects."""
+        program = self.program
+        nodes = program.make(list, [program.alias(self.words[n]) for n in sorted(self.words)])
+        finish = partial(self.effects.finish, self.heap)
+        program.give(program.call(finish, [leaves(), nodes]))
+
+    def finish(self, leaf: Callable[[int], Owned], value: Callable[[int], int]) -> None:
+        """Make the changes, and give the result. `leaf` gives the leaves of the effects, and `value` the
+        words of those that are numbers."""
         program, effects = self.program, self.effects
+        self._value = value
         holders = {w.target: w for w in effects.writes if w.kind != "root"}
         kept = {n: program.alias(self.words[n]) for n in holders}  # writes may drop what held them
-        if leaf is None or not _is_buildable(effects):
-            nodes = program.make(list, [program.alias(self.words[n]) for n in sorted(self.words)])
-            finish = partial(effects.finish, self.heap)
-            program.give(program.call(finish, [leaves(), nodes]))
-            return
         made: dict[int, Owned] = {}
         result = self._build(effects.result, leaf, made)
         values = [self._build(write.value, leaf, made) for write in effects.writes]
@@ -137,6 +153,11 @@ class NativeHeap:
             return program.alias(self.words[recipe.node])
         if isinstance(recipe, Again):
             return program.alias(made[recipe.number])
+        if isinstance(recipe, Which):
+            cases = [(n, self._build(origin, leaf, made)) for n, origin in recipe.origins]
+            otherwise = self._build(recipe.otherwise, leaf, made)
+            assert isinstance(recipe.number, Leaf)
+            return program.pick(self._value(recipe.number.number), cases, otherwise)
         assert isinstance(recipe, Made)
         parts = [self._build(part, leaf, made) for part in recipe.parts]
         if recipe.cls in (list, tuple):
@@ -154,7 +175,7 @@ def _make(recipe: Made, *parts: Any) -> Any:
     return build(Made(recipe.number, recipe.cls, recipe.keys, leaves), parts, (), {})
 
 
-def _is_buildable(effects: Effects) -> bool:
+def is_buildable(effects: Effects) -> bool:
     """Whether native code can make all values, one after the other."""
     finished: set[int] = set()
 
@@ -165,7 +186,7 @@ def _is_buildable(effects: Effects) -> bool:
             whole = all(map(visit, recipe.parts))
             finished.add(recipe.number)
             return whole
-        return isinstance(recipe, (Leaf, Constant, Known))
+        return isinstance(recipe, (Leaf, Constant, Known, Which))
 
     kinds = {"attribute", "item", "root", "content", "extend"}
     values = (w.value for w in effects.writes)

@@ -146,6 +146,7 @@ def _trace_once(
         views=views,
         refuse_as=function._function,
         options=function._options.trace(),
+        sharing=captured.heap is not None,
     )
 
 
