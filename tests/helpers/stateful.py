@@ -1,10 +1,10 @@
-"""Programs with state, run by Python and compiled: results, and everything that can be reached, compared.
+"""Programs with state, run by Python and compiled: results and all that is reached compared.
 
-    compare(lambda: Counter(), "step", [(1.0,), (2.0,)])
+    compare(Counter, Counter.step, [(1.0,), (2.0,)])
 
-`portrait` says of an object and all that it leads to what it holds and who is whom, so that two heaps are
-alike exactly if their portraits are equal: an array that was replaced, and should have been changed in
-place, is seen from the one who still holds the old one.
+`portrait` says of an object and all that it leads to what it holds and who is whom, so that two heaps
+are alike exactly if their portraits are equal: an array that was replaced, and should have been changed
+in place, is seen from the one who still holds the old one.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def portrait(*roots: Any) -> list[Any]:
         elif isinstance(x, (type, FunctionType, MethodType)) or callable(x):
             shown.append(("code", getattr(x, "__name__", "")))
         else:
-            attributes = {k: v for k, v in sorted(vars(x).items())}
+            attributes = dict(sorted(vars(x).items()))
             shown.append((type(x).__name__, list(attributes)))
             waiting += attributes.values()
     return shown
@@ -66,14 +66,20 @@ def close(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
-def outcome(call: Callable[[], Any]) -> Any:
-    """What a call gives, or the class of what it raises."""
+class Raised(str):
+    """The name of what was raised."""
+
+
+def outcome(function: Callable[..., Any], *args: Any) -> Any:
+    """What a call gives, or the class of what it raises. What jitney refuses is not caught."""
     try:
-        return call()
-    except Exception as error:
-        if isinstance(error, jt.errors.JitneyError) and not isinstance(error, IndexError):
+        return function(*args)
+    except jt.errors.JitneyError as error:
+        if not isinstance(error, IndexError):
             raise
-        return type(error).__name__
+        return Raised("IndexError")
+    except Exception as error:
+        return Raised(type(error).__name__)
 
 
 def compare(
@@ -86,13 +92,16 @@ def compare(
     compiled function."""
     compiled = jt.jit(function, autograph=True, **options)
     plain_object, other = make(), make()
-    kept = []
     for args in calls:
-        mine, yours = copy.deepcopy(args), copy.deepcopy(args)
+        mine, yours, saved = copy.deepcopy((args, args, plain_object))
         held = _leaves(plain_object), _leaves(other)  # what an in-place change would be seen in
-        want = outcome(lambda: function(plain_object, *mine))
-        got = outcome(lambda: compiled(other, *yours))
-        kept.append((want, got))
+        before = portrait(other, yours, held[1])
+        want = outcome(function, plain_object, *mine)
+        got = outcome(compiled, other, *yours)
+        if isinstance(want, Raised):  # then nothing has happened
+            assert want == got and close(portrait(other, yours, held[1]), before), f"{args}: {got}"
+            plain_object = saved
+            continue
         a = portrait(plain_object, mine, held[0], want)
         b = portrait(other, yours, held[1], got)
         assert close(a, b), f"{args}:\n{a}\n{b}"

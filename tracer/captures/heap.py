@@ -29,7 +29,10 @@ from ...ir.record import record, replace
 from ...ir.types import TensorType, is_supported
 from ..core import threaded_state
 from ..core.specs import Spec
+from ..core.trace import require_trace
 from ..core.tracers import WEAK_DTYPES
+from ..messages import errors
+from ..messages.errors import complain
 from .frozen import attributes_of, freeze, is_random_state
 from .hidden import array_of, array_spec, is_traceable_array, same_spec
 from .mentions import Mentions
@@ -109,6 +112,28 @@ class Policy:
 
     more: frozenset[tuple[int, Any]] = frozenset()
     fixed: bool = False
+
+
+@record
+class HeapSlot:
+    """One slot: of a node, or a global or cell."""
+
+    holder: Node | Path
+    key: Any
+    name: str
+
+    def get(self) -> Any:
+        if isinstance(self.holder, Path):
+            return self.holder.find()
+        return slot_value(self.holder, self.holder.value, self.key)
+
+    def put(self, value: Any) -> None:
+        if isinstance(self.holder, Path):
+            put_root(self.holder, value)
+        elif value is ABSENT:
+            object.__delattr__(self.holder.value, self.key)
+        else:
+            put_slot(self.holder, self.holder.value, self.key, value)
 
 
 class Heap:
@@ -206,7 +231,7 @@ class Heap:
     def entered(self, tracers: Sequence[Any]) -> Iterator[Snapshot]:
         """With tracers in the place of the inputs; gives what there is at the start. At the end everything
         is as it was before."""
-        saved = self._snapshot()
+        saved = self.snapshot()
         try:
             for node in self.nodes:
                 node.standing = None
@@ -217,19 +242,55 @@ class Heap:
                 standing = self._standing(content, tracers, held)
                 if path.kind in ("cell", "global") and standing is not held:
                     put_root(path, standing)
+            require_trace().watched = self
             states = [(array_of(i.value), t) for i, t in zip(self.inputs, tracers, strict=True)]
             held = [pair for pair, i in zip(states, self.inputs, strict=True) if i.spec.holder]
             threaded_state.let_stand_in(held)
-            yield self._snapshot()
+            yield self.snapshot()
         finally:
-            for node, before in zip(self.nodes, saved.nodes, strict=True):
-                _restore(node, before)
+            self.restore(saved)
+            for node in self.nodes:
                 node.standing = node.value
-            for (path, _), value in zip(self.roots, saved.roots, strict=True):
-                if path.kind in ("cell", "global") and path.find() is not value:
-                    put_root(path, value)
 
-    def _snapshot(self) -> Snapshot:
+    def restore(self, before: Snapshot) -> None:
+        """Let everything be as it was."""
+        for node, content in zip(self.nodes, before.nodes, strict=True):
+            _restore(node, content)
+        for (path, _), value in zip(self.roots, before.roots, strict=True):
+            if path.kind in ("cell", "global") and path.find() is not value:
+                put_root(path, value)
+
+    @contextmanager
+    def undone(self, before: Snapshot) -> Iterator[None]:
+        """What raises inside has changed nothing."""
+        try:
+            yield
+        except BaseException:
+            self.restore(before)
+            raise
+
+    def changed(self, before: Snapshot, what: str) -> list[HeapSlot]:
+        """The slots that hold something else than before, in what is traced as `what`."""
+        found: list[HeapSlot] = []
+        for path, value in zip((p for p, _ in self.roots), before.roots, strict=True):
+            if path.kind in ("cell", "global") and path.find() is not value:
+                found.append(HeapSlot(path, None, str(path)))
+        for node, content in zip(self.nodes, before.nodes, strict=True):
+            if content is None:
+                continue
+            old = content if isinstance(content, dict) else dict(enumerate(content))
+            now = _contents(node)
+            if node.log or (old.keys() != now.keys() and not node.is_object):
+                if len(old) != len(now) or (node.log and len(node.standing)):
+                    _refuse_growth(node, what)
+                continue
+            for key, value in now.items():
+                if key not in old or old[key] is not value:
+                    found.append(HeapSlot(node, key, f"{node.name}.{key}"))
+        return found
+
+    def snapshot(self) -> Snapshot:
+        """What there is now."""
         return Snapshot([_saved(node) for node in self.nodes], [p.find() for p, _ in self.roots])
 
     def _standing(self, content: Content, tracers: Sequence[Any], value: Any) -> Any:
@@ -345,6 +406,21 @@ def _are_apart(nodes: Sequence[Any], group: Sequence[tuple[int, bool]]) -> bool:
     changed = [id(nodes[n]) for n, is_changed in group if is_changed]
     others = {id(nodes[n]) for n, is_changed in group if not is_changed}
     return len(set(changed)) == len(changed) and others.isdisjoint(changed)
+
+
+def _contents(node: Node) -> dict[Any, Any]:
+    value = node.value
+    if node.is_object:
+        return attributes_of(value) or {}
+    return value if isinstance(value, dict) else dict(enumerate(value))
+
+
+def _refuse_growth(node: Node, what: str) -> None:
+    complain(
+        errors.OuterMutationError,
+        f"{node.name}, a {node.cls.__name__}, gets another length inside of {what}",
+        "collect results in an array of the final size, or return them from the function.",
+    )
 
 
 def number_spec(value: Any) -> Spec | None:

@@ -26,7 +26,7 @@ from ..messages.errors import complain
 from . import pytree
 from .accept import refuse
 from .specs import Same, Spec, Static
-from .threaded_state import BorrowedStates
+from .threaded_state import BorrowedStates, refuse_rebound
 from .trace import Array, Capture, EagerBuilder, Trace, TraceOptions, current_trace, tracing
 from .tracers import Storage, Tracer, as_value, parameter, weak_kind
 
@@ -159,9 +159,12 @@ def trace_function(
     trace.origins = [] if sharing else trace.origins
     with tracing(trace), borrowed or nullcontext():
         leaves = _parameters(trace, specs, concrete)
+        watched = trace.watched if conditional else None
+        before = None if watched is None else watched.snapshot()
         args, kwargs = pytree.unflatten(tree, _held(specs, leaves))
         try:
-            out = function(*args, **kwargs)
+            with watched.undone(before) if watched is not None else nullcontext():
+                out = function(*args, **kwargs)
         except (TypeError, ValueError) as error:
             if isinstance(error.__cause__, errors.JitneyError):
                 # NumPy's "setting an array element with a sequence" would hide what went wrong.
@@ -170,6 +173,8 @@ def trace_function(
                 raise trace.index_error from None  # NumPy's own words for `np.zeros(n)`
             raise
         refuse_lazy(out, refuse_as or function, what)
+        if watched is not None:
+            refuse_rebound(trace, before)
         out_leaves, out_tree = pytree.flatten(out)
         outputs = _Outputs(trace, values_only, views)
         outputs.shared = _shared(out_leaves) if sharing else set()
