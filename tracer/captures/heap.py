@@ -81,6 +81,7 @@ class Node:
     name: str
     slots: dict[Any, Content]
     log: bool = False
+    live: bool = False  # numbers in it are inputs
     absent: tuple[str, ...] = ()  # attributes that the function may have asked for
     standing: Any = None  # what stands in its place: of a tuple, one with tracers
 
@@ -154,7 +155,10 @@ class Heap:
             value = path.find()
             name = path.name
             log = path.kind in ("cell", "global") and name in mentions.logs
-            self.roots.append((path, self._content(value, name, written, log)))
+            given = path.kind == "object" and not is_object(
+                value
+            )  # a container among the arguments
+            self.roots.append((path, self._content(value, name, written or given, log)))
         for number, node in enumerate(self.nodes):  # it grows meanwhile
             self._enter(number, node)
 
@@ -175,12 +179,13 @@ class Heap:
             return Input(number)
         if live and not self.policy.fixed and (spec := number_spec(value)) is not None:
             return Input(self._input(value, spec))
+        live &= not is_object(value)
         composite = cls in (list, tuple, deque, *_DICTS) or hasattr(cls, "_fields")
         if composite or log or is_object(value):
             number = self._numbers.get(id(value))
             if number is None and len(self.nodes) < _LIMIT:
                 number = self._numbers[id(value)] = len(self.nodes)
-                self.nodes.append(Node(value, cls, name, {}, log, standing=value))
+                self.nodes.append(Node(value, cls, name, {}, log, live, standing=value))
             if number is not None:
                 if not log and self.nodes[number].log:
                     self.nodes[number].log = False  # it is read under another name
@@ -202,7 +207,7 @@ class Heap:
         if not node.is_object:
             pairs = value.items() if isinstance(value, dict) else enumerate(value)
             for key, item in list(pairs):
-                live = (number, key) in more
+                live = node.live or (number, key) in more
                 node.slots[key] = self._content(item, f"{node.name}[{key!r}]", live, False)
             return
         names, stored, logs = self.mentions.names, self.mentions.stored, self.mentions.logs

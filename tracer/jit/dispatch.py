@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import inspect
 import operator
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,14 @@ from ..messages.errors import complain
 
 _WEAK = {bool: "b", int: "i", float: "f", complex: "c"}
 _ORDINARY = frozenset({np.ndarray, *_WEAK})
+
+
+class ChangedArgument(Exception):
+    """The function changes a container that it was given, in the place `place`."""
+
+    def __init__(self, place: int | str) -> None:
+        super().__init__(place)
+        self.place = place
 
 
 class StaticLeaf:
@@ -113,10 +122,10 @@ def arrange(
     kwargs: dict[str, Any],
     static: StaticNames,
     signature: inspect.Signature | None,
-    has_owner: bool,
+    whole: Collection[int | str] = (),
 ) -> tuple[Sequence[Any], dict[str, Any]]:
-    """The arguments in their places, with the static ones wrapped, and so the first one that `has_owner`
-    says to be the object, or the class, whose method is called."""
+    """The arguments in their places, with the static ones wrapped, and those that the function may change,
+    by position or name: objects whose method it is, containers of its caller's."""
     if kwargs and signature is not None:
         # Keywords become positions, so that f(x, y) and f(x, y=y) share their code.
         bound = signature.bind(*args, **kwargs)
@@ -125,9 +134,9 @@ def arrange(
         args = [
             _static(a, f"argument {i}") if i in static.positions else a for i, a in enumerate(args)
         ]
-    if has_owner:
-        kind = StaticLeaf if isinstance(args[0], type) else ObjectLeaf
-        args = [kind(args[0]), *args[1:]]
+    if whole:
+        args = [_whole(a) if i in whole else a for i, a in enumerate(args)]
+        kwargs = {k: _whole(v) if k in whole else v for k, v in kwargs.items()}
     if static.any:
         kwargs = {k: _static(v, k) if k in static.names else v for k, v in kwargs.items()}
     return args, kwargs
@@ -151,11 +160,11 @@ class Call:
         static: StaticNames,
         signature: inspect.Signature | None,
         *,
-        has_owner: bool = False,
+        whole: frozenset[int | str] = frozenset(),
         device: Device | None = None,
     ) -> None:
-        args, kwargs = arrange(args, kwargs, static, signature, has_owner)
-        self.has_owner = has_owner
+        args, kwargs = arrange(args, kwargs, static, signature, whole)
+        self.whole = whole
         self.args, self.kwargs = tuple(args), kwargs
         self._signature = signature
         self.leaves, self.tree = pytree.flatten((self.args, kwargs))
@@ -278,9 +287,15 @@ class Call:
         before: list[tuple[str, list[Any], Hashable]],
         after: list[tuple[str, list[Any], Hashable]],
     ) -> None:
-        """A dict or list of the caller that the function changed would stay as it was."""
-        for (name, old, structure), (_, new, changed) in zip(before, after, strict=True):
+        """A dict or list of the caller that the function changed would stay as it was: ChangedArgument, so
+        that it is not taken apart the next time."""
+        places = [*range(len(self.args)), *sorted(self.kwargs)]
+        for place, (name, old, structure), (_, new, changed) in zip(
+            places, before, after, strict=True
+        ):
             if structure != changed or any(map(operator.is_not, old, new)):
+                if place not in self.whole:
+                    raise ChangedArgument(place)
                 complain(
                     errors.ImpureFunctionError,
                     f"the function replaces, adds or removes elements of {name}, a container that "
@@ -369,6 +384,18 @@ def show_spec(spec: Spec) -> str:
 def _has_state(leaf: Any) -> bool:
     """Whether it is an object of ours that holds an array, such as a generator's state."""
     return "_jitney_state" in vars(type(leaf))
+
+
+def _whole(value: Any) -> Any:
+    """An argument that is not taken apart, if it has parts."""
+    if isinstance(value, type):
+        return StaticLeaf(value)
+    return ObjectLeaf(value) if is_parted(value) else value
+
+
+def is_parted(value: Any) -> bool:
+    """Whether an argument could be changed inside, or is a class."""
+    return isinstance(value, (list, dict, tuple, deque, set, type)) or is_object(value)
 
 
 def _static(value: Any, name: str) -> StaticLeaf:

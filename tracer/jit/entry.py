@@ -110,7 +110,7 @@ class Entry:
         inputs = (*call.specs, *captured.specs)
         self.scalars = any(isinstance(s, Spec) and s.scalar for s in inputs)
         self.effects = captured.effects
-        self.has_owner = call.has_owner
+        self.whole = call.whole
         pairs = zip(call.objects, captured.objects, strict=True)
         self.subjects = {i: path.root for (i, _), path in pairs}
         self.mutated = traced.mutated

@@ -32,7 +32,7 @@ from ..messages.tracebacks import shorten, shortened
 from .binding import BoundJitFunction, is_owner
 from .buckets import Bucket, reason, warn_of_many
 from .cache_info import CacheInfo, cache_info
-from .dispatch import Call, StaticNames, arrange, signature_of, static_names
+from .dispatch import Call, ChangedArgument, StaticNames, arrange, signature_of, static_names
 from .entry import STALE, Entry, Overlap, ReadOnly, Refused, SameArrays
 from .lowered import Lowered
 from .options import (
@@ -98,6 +98,9 @@ class JitFunction(Generic[P, R]):
         )
         self._donate = static_names(function, options.donate_argnums)
         self._function = function
+        self._changed: frozenset[int | str] = (
+            frozenset()
+        )  # arguments that are containers it changes
         self._subjects: dict[int, Subject] = {}  # of the leaves that are objects
         self._lock = renewed(threading.RLock())
         # By exact types: the entries, and the order in which they take the leaves.
@@ -144,7 +147,7 @@ class JitFunction(Generic[P, R]):
                     return self._call(args, kwargs, fast)
             if CURRENT.get() is not None:
                 return self._plain(*borrowed((args, kwargs)))  # part of what is being traced
-            if self._simple and not (args and is_owner(args[0], self)):
+            if self._simple and not self._changed and not (args and is_owner(args[0], self)):
                 return self._call_tree(args, kwargs)
             return self._call(args, kwargs, None)
         except Exception as error:
@@ -190,10 +193,13 @@ class JitFunction(Generic[P, R]):
                 return self(*args, **kwargs)  # arrays of other libraries are ndarrays now
         call = self._analyse(args, kwargs)
         bucket = self._bucket(call.key)
-        if fast is not None:
+        if fast is not None and not call.objects:
             self._fast[fast] = bucket, self._order(args, kwargs)
         try:
             return self._run(call, bucket, args, kwargs)
+        except ChangedArgument as error:
+            self._note_changed(error.place)
+            return self._call(args, kwargs, None)
         except SameArrays:
             call.alias()
             try:
@@ -202,6 +208,12 @@ class JitFunction(Generic[P, R]):
                 return self._plain(*borrowed((args, kwargs)))
         except Overlap:
             return self._plain(*borrowed((args, kwargs)))
+
+    def _note_changed(self, place: int | str) -> None:
+        """From now on the container that is given there is not taken apart."""
+        with self._lock:
+            self._changed |= {place}
+            self._fast.clear()
 
     def _run(self, call: Call, bucket: Bucket, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Find or make the entry and run it. `args` and `kwargs` are those of `call`, as written."""
@@ -286,7 +298,7 @@ class JitFunction(Generic[P, R]):
             kwargs,
             self._static,
             self._signature,
-            has_owner=bool(args) and is_owner(args[0], self),
+            whole=self._changed | {0} if args and is_owner(args[0], self) else self._changed,
             device=self._options.device,
         )
 
@@ -298,7 +310,7 @@ class JitFunction(Generic[P, R]):
 
     def _leaves(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
         """The leaves of a call in the order of its entries."""
-        arranged = arrange(args, kwargs, self._static, self._signature, False)
+        arranged = arrange(args, kwargs, self._static, self._signature)
         return pytree.flatten((tuple(arranged[0]), arranged[1]))[0]
 
     def _bucket(self, key: Hashable) -> Bucket:
@@ -346,15 +358,23 @@ class JitFunction(Generic[P, R]):
     def trace(self, *args: Any, **kwargs: Any) -> Graph:
         """The graph of a call with these arguments (arrays, or `jt.ShapeDtype`), as traced."""
         call = self._analyse(args, kwargs)
-        with self._lock, self._given(call):
-            return trace_call(self, call)[0].graph
+        try:
+            with self._lock, self._given(call):
+                return trace_call(self, call)[0].graph
+        except ChangedArgument as error:
+            self._note_changed(error.place)
+            return self.trace(*args, **kwargs)
 
     @shortened
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The compiled form of a call: `.graph`, `.kernels`, `.llvm()`, `.asm()`, `.explain()`."""
         call = self._analyse(args, kwargs)
-        with self._given(call):
-            return lower(self, call)
+        try:
+            with self._given(call):
+                return lower(self, call)
+        except ChangedArgument as error:
+            self._note_changed(error.place)
+            return self.lower(*args, **kwargs)
 
     @shortened
     def explain(self, *args: Any, **kwargs: Any) -> str:

@@ -28,7 +28,7 @@ from ..captures.subjects import Object, Subject
 from ..core import pytree
 from ..core.specs import Same, Spec, Static
 from ..core.tracing import Result
-from .dispatch import StaticLeaf, order_matters
+from .dispatch import StaticLeaf, is_parted, order_matters
 from .entry import Entry
 from .native_guards import GuardWriter, NotNative, by_module, plain_keys
 from .native_heap import NativeHeap, is_buildable
@@ -53,11 +53,11 @@ def write_program(
     words = writer.program.arguments(len(args), names, order_matters(names, signature))
     writer.block = writer.program.block(entry.runnable.block_words)
     if entry.subjects:  # what is outside is found from the arguments
-        writer.arguments(words, args, kwargs, analyse)
+        writer.arguments(words, args, kwargs, analyse, signature)
         writer.captured()
     else:
         writer.captured()
-        writer.arguments(words, args, kwargs, analyse)
+        writer.arguments(words, args, kwargs, analyse, signature)
     writer.apart()
     writer.call()
     return NativeProgram(writer.program, entry.runnable)
@@ -157,14 +157,24 @@ class _Writer(GuardWriter):
         args: Sequence[Any],
         kwargs: dict[str, Any],
         analyse: Callable[[Sequence[Any], dict[str, Any]], Sequence[Any]],
+        signature: inspect.Signature | None,
     ) -> None:
         numbers = count()
-        numbered_args = tuple([_numbered(arg, numbers) for arg in args])
-        if self.entry.has_owner:
-            numbers = count()
-            others = [_numbered(arg, numbers) for arg in (None, *args[1:])][1:]
-            numbered_args = (_Number(next(numbers)), *others)
-        numbered_kwargs = {name: _numbered(arg, numbers) for name, arg in kwargs.items()}
+        whole = self.entry.whole
+        names = () if signature is None else tuple(signature.parameters)
+        numbered_args = tuple(
+            [
+                _Number(next(numbers)) if i in whole and is_parted(arg) else _numbered(arg, numbers)
+                for i, arg in enumerate(args)
+            ]
+        )
+        whole |= {names[i] for i in whole if isinstance(i, int) and i < len(names)}
+        numbered_kwargs = {
+            name: _Number(next(numbers))
+            if name in whole and is_parted(arg)
+            else _numbered(arg, numbers)
+            for name, arg in kwargs.items()
+        }
         leaves = analyse(numbered_args, numbered_kwargs)
         if len(leaves) != len(self.entry.specs):
             raise NotNative
