@@ -51,7 +51,7 @@ def portrait(*roots: Any) -> list[Any]:
         elif isinstance(x, (type, FunctionType, MethodType)) or callable(x):
             shown.append(("code", getattr(x, "__name__", "")))
         else:
-            attributes = dict(sorted(vars(x).items()))
+            attributes = _attributes(x)
             shown.append((type(x).__name__, list(attributes)))
             waiting += attributes.values()
     return shown
@@ -109,4 +109,9 @@ def compare(
 
 
 def _leaves(x: Any) -> list[Any]:
-    return list(vars(x).values()) if hasattr(x, "__dict__") else [x]
+    return list(_attributes(x).values())
+
+
+def _attributes(x: Any) -> dict[str, Any]:
+    slots = {name: getattr(x, name) for name in getattr(type(x), "__slots__", ())}
+    return dict(sorted({**slots, **getattr(x, "__dict__", {})}.items()))

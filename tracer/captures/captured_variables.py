@@ -147,6 +147,11 @@ class CapturedVariables:
             arrays += [array_of(leaf) for leaf, spec in pairs if isinstance(spec, Spec)]
         return arrays
 
+    def forget(self) -> None:
+        """Let go of the objects that were there when the function was traced."""
+        if self.heap is not None:
+            self.heap.forget()
+
     def call(self, args: Sequence[Any], kwargs: dict[str, Any], stand_ins: Sequence[Any]) -> Any:
         """Call the function with stand-ins for the hidden values. Returns its result, or the leaves of
         its `effects`."""
@@ -188,15 +193,16 @@ class CapturedVariables:
         return tracers
 
     def compile(self, extra: tuple[Any, ...]) -> Callable[[], tuple[Any, ...] | None]:
-        """A function that gives the hidden arrays and then `extra`; None if a guard fails."""
+        """A function that gives the hidden arrays and then `extra`, and then the nodes of a heap in a list;
+        None if a guard fails."""
         check, heap = compile_check(self.guards, self.hidden, extra), self.heap
         if heap is None:
             return check
 
         def check_all() -> tuple[Any, ...] | None:
             others = check()
-            inputs = None if others is None else heap.read()
-            return None if others is None or inputs is None else (*inputs, *others)
+            found = None if others is None else heap.read()
+            return None if others is None or found is None else (*found[0], *others, found[1])
 
         return check_all
 

@@ -17,6 +17,7 @@ while tracing, arrays and numbers may have any value.
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -25,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from ...ir.forks import renewed
 from ...ir.record import record, replace
 from ...ir.types import TensorType, is_supported
 from ..core import threaded_state
@@ -40,6 +42,7 @@ from .paths import ABSENT, Path, is_user_module, state_of
 from .subjects import is_object
 
 _LIMIT = 5000  # nodes
+standing_in = renewed(threading.RLock())  # held while tracers stand in objects of the user's
 _LOGS = (list, deque, set)
 _DICTS = (dict, OrderedDict, defaultdict)
 _WEAK = {bool: "b", int: "i", float: "f", complex: "c"}
@@ -83,6 +86,7 @@ class Node:
     log: bool = False
     live: bool = False  # numbers in it are inputs
     absent: tuple[str, ...] = ()  # attributes that the function may have asked for
+    exact: tuple[str, ...] | None = None  # all attributes, if it may have asked for any
     standing: Any = None  # what stands in its place: of a tuple, one with tracers
 
     @property
@@ -214,10 +218,10 @@ class Heap:
         attributes = attributes_of(value) or {}
         absent = []
         wanted = names | stored
-        if not all(is_user_module(base.__module__) for base in node.cls.__mro__[:-1]):
-            wanted = (
-                wanted | attributes.keys()
-            )  # code that was not looked into may read any of them
+        own = all(is_user_module(base.__module__) for base in node.cls.__mro__[:-1])
+        if self.mentions.reflects or not own:  # who knows what is read
+            wanted = wanted | attributes.keys()
+            node.exact = tuple(attributes)
         for key in sorted(wanted):
             held = attributes.get(key, ABSENT)
             if held is ABSENT:
@@ -236,6 +240,10 @@ class Heap:
     def entered(self, tracers: Sequence[Any]) -> Iterator[Snapshot]:
         """With tracers in the place of the inputs; gives what there is at the start. At the end everything
         is as it was before."""
+        with standing_in:
+            yield from self._entered(tracers)
+
+    def _entered(self, tracers: Sequence[Any]) -> Iterator[Snapshot]:
         saved = self.snapshot()
         try:
             for node in self.nodes:
@@ -283,12 +291,14 @@ class Heap:
         for node, content in zip(self.nodes, before.nodes, strict=True):
             if content is None:
                 continue
-            old = content if isinstance(content, dict) else dict(enumerate(content))
-            now = _contents(node)
-            if node.log or (old.keys() != now.keys() and not node.is_object):
-                if len(old) != len(now) or (node.log and len(node.standing)):
+            if node.log:
+                if len(content) != len(node.standing):
                     _refuse_growth(node, what)
                 continue
+            old = content if isinstance(content, dict) else dict(enumerate(content))
+            now = _contents(node)
+            if old.keys() != now.keys() and not node.is_object:
+                _refuse_growth(node, what)
             for key, value in now.items():
                 if key not in old or old[key] is not value:
                     found.append(HeapSlot(node, key, f"{node.name}.{key}"))
@@ -334,17 +344,9 @@ class Heap:
 
     # What a call finds
 
-    def read(self) -> list[Any] | None:
-        """The inputs of a call; None if the heap is not like the one that was traced."""
-        return None if (found := self._read()) is None else found[0]
-
-    def now(self) -> list[Any]:
-        """The objects that are the nodes now; only where `read` has given something."""
-        found = self._read()
-        assert found is not None
-        return found[1]
-
-    def _read(self) -> tuple[list[Any], list[Any]] | None:
+    def read(self) -> tuple[list[Any], list[Any]] | None:
+        """The inputs of a call, and the objects that are the nodes; None if the heap is not like the one
+        that was traced."""
         inputs: list[Any] = [ABSENT] * len(self.inputs)
         nodes: list[Any] = [ABSENT] * len(self.nodes)
 
@@ -393,6 +395,17 @@ class Heap:
     def arrays(self) -> list[Any]:
         """The inputs that were there when the function was traced."""
         return [array_of(one.value) for one in self.inputs]
+
+    def objects(self) -> list[Any]:
+        """The nodes that were there when the function was traced."""
+        return [node.value for node in self.nodes]
+
+    def forget(self) -> None:
+        """Let go of what was there when the function was traced."""
+        for node in self.nodes:
+            node.value = node.standing = None
+        for one in self.inputs:
+            one.value = None
 
     @property
     def specs(self) -> list[Spec]:
@@ -453,6 +466,8 @@ def _held(node: Node, value: Any) -> dict[Any, Any] | None:
     """What is in the slots of an object that is in the place of a node; None if they are others."""
     if node.is_object:
         held = attributes_of(value) or {}
+        if node.exact is not None and tuple(held) != node.exact:
+            return None
         for key in node.slots.keys() - held.keys():
             held[key] = _of_class(node.cls, key)
         return held
@@ -467,7 +482,9 @@ def _held(node: Node, value: Any) -> dict[Any, Any] | None:
 
 
 def _saved(node: Node) -> Any:
-    """The content of a node, to be put back."""
+    """The content of a node, to be put back: of a log, what was added to it."""
+    if node.log:
+        return [] if node.standing is node.value else node.standing.copy()
     if node.is_object:
         return attributes_of(node.value)
     return None if isinstance(node.value, tuple) else node.value.copy()
@@ -476,6 +493,10 @@ def _saved(node: Node) -> Any:
 def _restore(node: Node, before: Any) -> None:
     value = node.value
     if before is None:
+        return
+    if node.log:
+        if node.standing is not value:
+            put_content(node.standing, before)
         return
     if node.is_object:
         now = attributes_of(value) or {}

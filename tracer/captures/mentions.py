@@ -28,13 +28,15 @@ _ITEM_STORES = frozenset({"STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE"})
 class Mentions:
     """`names` of attributes that code may read, `stored` those that it assigns to. `logs` are names of
     which code only ever calls `append`, `extend` or `add`. `writes`: it may change objects or containers
-    that are not new. `asks`: it may find out that an attribute is not there."""
+    that are not new. `asks`: it may find out that an attribute is not there. `reflects`: it makes up
+    names of attributes."""
 
     names: set[str] = field(default_factory=set)
     stored: set[str] = field(default_factory=set)
     logs: frozenset[str] = frozenset()
     writes: bool = False
     asks: bool = False
+    reflects: bool = False
 
 
 def mentions_of(codes: Iterable[CodeType]) -> Mentions:
@@ -62,6 +64,7 @@ def mentions_of(codes: Iterable[CodeType]) -> Mentions:
                 before = name
     if mentions.names & _REFLECTIVE:
         mentions.names |= texts
+        mentions.reflects = True
         if {"setattr", "delattr", "__setattr__", "vars", "__dict__"} & mentions.names:
             mentions.stored |= texts
             mentions.writes = True

@@ -125,6 +125,13 @@ class Entry:
     def _finisher(self, traced: Traced) -> Callable[[list[Any], Sequence[Any]], Any]:
         return finisher(traced)
 
+    def when_traced(self) -> tuple[Any, ...]:
+        """What `check` would have given when the function was traced."""
+        captures = [capture.outer for capture in self.traced.captures]
+        heap = self.captured.heap
+        nodes = [] if heap is None else [heap.objects()]
+        return (*self.captured.arrays(), *captures, *nodes)
+
     @property
     def code(self) -> Runnable:
         return self.runnable
@@ -153,8 +160,8 @@ class Entry:
         heap, effects = self.captured.heap, self.effects
         if heap is None or effects is None:
             return self._compute(leaves, hidden)
-        nodes = heap.now()
-        return effects.finish(heap, self._compute(leaves, hidden), nodes)
+        *arrays, nodes = hidden
+        return effects.finish(heap, self._compute(leaves, tuple(arrays)), nodes)
 
     def _compute(self, leaves: Sequence[Any], hidden: tuple[Any, ...]) -> Any:
         """What the function returns, or the leaves of its effects."""

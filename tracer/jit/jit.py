@@ -20,7 +20,7 @@ from ...ir.surface import ensure
 from ...runtime.cuda.array import DeviceArray
 from ...runtime.devices import Device, parse_device
 from ..captures.captured_variables import CapturedVariables
-from ..captures.heap import Policy
+from ..captures.heap import Policy, standing_in
 from ..captures.paths import Path
 from ..captures.subjects import Subject
 from ..core import pytree
@@ -56,7 +56,6 @@ R = TypeVar("R")
 Q = ParamSpec("Q")
 S = TypeVar("S")
 
-_changing = renewed(threading.RLock())  # held while tracers stand in objects of the user's
 _WARN_AFTER = 50  # compilations of one function
 _SIGNATURES = 1024  # kept per function; beyond that the oldest is forgotten
 
@@ -246,20 +245,21 @@ class JitFunction(Generic[P, R]):
     ) -> Any:
         match, made = bucket.holding(), None
         if match is None:
-            with self._lock, _changing if call.objects else nullcontext():
-                match = bucket.holding()  # made by another thread in the meantime?
+            with self._lock, standing_in if call.objects else nullcontext():
+                with standing_in:  # tracers of other threads are out of the way
+                    match = bucket.holding()  # made by another thread in the meantime?
                 if match is None:
-                    entry = self._compile(call, bucket)
+                    made = self._compile(call, bucket)
                     # What the function itself changed while it was traced must not send it back here.
-                    captures = [capture.outer for capture in entry.traced.captures]
-                    match = entry, (*entry.captured.arrays(), *captures)
-                    made = entry
+                    match = made, made.when_traced()
         if made is not None:
             from ...runtime.cache.in_memory import budget
 
             budget.trim(made)  # not with the lock held: other functions are asked to give way
         entry, hidden = match
         learn(self, entry, args, kwargs)
+        if made is not None:
+            made.captured.forget()
         return self._enter(entry, call, hidden)
 
     def _enter(self, entry: Entry, call: Call, hidden: tuple[Any, ...]) -> Any:

@@ -44,7 +44,10 @@ class NativeHeap:
 
     def find(self) -> None:
         """Compare the heap with the one that was traced, and take the inputs."""
-        now = self.heap.now()
+        found = self.heap.read()
+        if found is None:
+            raise NotNative
+        now = found[1]
         for path, content in self.heap.roots:
             self._content(self.writer.read(path), content, path.read())
         for number, node in enumerate(self.heap.nodes):
@@ -60,7 +63,9 @@ class NativeHeap:
                 _refuse_code(node.cls, key)
                 held = getattr(value, key)
                 self._content(self.writer.attribute(word, key), content, held)
-            if node.absent:
+            if node.exact is not None:
+                program.ask(program.own(), partial(_check_exact, node.exact), word)
+            elif node.absent:
                 program.ask(program.own(), partial(_check_absent, node.absent), word)
             return
         if node.cls is dict:
@@ -204,6 +209,11 @@ def _refuse_code(cls: type, name: str) -> None:
 
 def _check_absent(names: Sequence[str], value: Any) -> None:
     if any(map((attributes_of(value) or {}).__contains__, names)):
+        raise LookupError
+
+
+def _check_exact(names: Sequence[str], value: Any) -> None:
+    if tuple(attributes_of(value) or {}) != names:
         raise LookupError
 
 
