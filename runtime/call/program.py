@@ -319,7 +319,7 @@ class CallProgram:
     def ask(self, dst: Owned, function: Callable[..., Any], src: Word | None = None) -> None:
         """`function()`, or of what is in a word; if it raises, the program does not take the call."""
         count = 0 if src is None else 1
-        self.emit(Opcode.ASK, dst, self.ref(function), count, src or 0)
+        self.emit(Opcode.ASK, dst, self.ref(function), count, 0 if src is None else src)
 
     def apart(self, reaches: Sequence[tuple[Word, int, int, bool]]) -> None:
         """No pointer reaches a byte that is written through another one.

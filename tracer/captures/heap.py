@@ -453,7 +453,9 @@ def number_spec(value: Any) -> Spec | None:
 
 
 def _of_class(cls: type, name: str) -> Any:
-    """Data that objects have of their class; ABSENT for methods, properties and the like."""
+    """Data that objects have of their class; ABSENT for methods, properties, and what Python has there."""
+    if name[:2] == name[-2:] == "__":
+        return ABSENT
     for base in cls.__mro__[:-1]:
         if name in vars(base):
             value = vars(base)[name]

@@ -136,6 +136,7 @@ class CachedTrace:
         self._call = call
         self._options = options
         self._key: _Key | None = None  # as it was before tracing
+        self._first: CapturedVariables | None = None  # what it was made of
         self._content = False  # the key has the content of closed-over arrays in it
         self._empty: set[int] = set()  # caches of functions that were empty before tracing
         unused = options.backend != "native" or options.check
@@ -147,7 +148,7 @@ class CachedTrace:
         """What an earlier process left; `capture` gives the captured variables in other ways."""
         if not self._used:
             return None
-        self._key = self._take(captured)
+        self._key, self._first = self._take(captured), captured
         if self._key is None:
             return None
         if captured.hidden and _content_note(self._key) in disk_cache():
@@ -176,7 +177,8 @@ class CachedTrace:
         recalled = StoredTrace.of(traced, code, captured)
         if recalled is None:
             return
-        now = self._take(captured)
+        first = self._first if self._first is not None and captured.substitutes else captured
+        now = self._take(first)  # it may have been traced with other numbers of the heap as inputs
         if now is None:
             return
         if not captured.substitutes and not self._content:
