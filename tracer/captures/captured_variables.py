@@ -11,7 +11,7 @@ be, a random generator asks for what stands in for its state (`threaded_state.le
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from types import CellType, FunctionType
 from typing import Any, NoReturn
 
@@ -82,8 +82,10 @@ class CapturedVariables:
             unbound = key in self.variables.fixed or key in self.variables.written
             hidden = None
             how = key[-1] if isinstance(key[-1], str) else ""
-            if free and not how and self.heap is None:
-                hidden = (None if unbound else hidden_at(path, value)) or states_at(path, value)
+            if free and not how:
+                if not unbound and self.heap is None:
+                    hidden = hidden_at(path, value)
+                hidden = hidden or states_at(path, value)
             if hidden is not None:
                 self.hidden.append(hidden)
             else:
@@ -140,7 +142,10 @@ class CapturedVariables:
 
     def arrays(self) -> list[Any]:
         """The traced leaves of `values`, in the order of the graph's parameters."""
-        arrays = [] if self.heap is None else self.heap.arrays()
+        return [*([] if self.heap is None else self.heap.arrays()), *self._hidden_arrays()]
+
+    def _hidden_arrays(self) -> list[Any]:
+        arrays = []
         for hidden in self.hidden:
             leaves = pytree.flatten(hidden.path.read())[0]
             pairs = zip(leaves, hidden.specs, strict=True)
@@ -156,7 +161,8 @@ class CapturedVariables:
         """Call the function with stand-ins for the hidden values. Returns its result, or the leaves of
         its `effects`."""
         if self.heap is not None:
-            result = self._call_with_heap(self.heap, args, kwargs, stand_ins[0])
+            states = zip(self._hidden_arrays(), self._tracers(stand_ins[1:]), strict=True)
+            result = self._call_with_heap(self.heap, args, kwargs, stand_ins[0], states)
         elif not self.hidden:
             result = self.adapt(self.function)(*args, **kwargs)
             for path in self.objects:
@@ -166,7 +172,8 @@ class CapturedVariables:
             function = copies.function(self.function)
             args = [copies.object(arg) for arg in args]
             kwargs = {name: copies.object(arg) for name, arg in kwargs.items()}
-            threaded_state.let_stand_in(zip(self.arrays(), self._tracers(stand_ins), strict=True))
+            states = zip(self._hidden_arrays(), self._tracers(stand_ins), strict=True)
+            threaded_state.let_stand_in(states)
             result = self.adapt(function)(*args, **kwargs)
             copies.carry_over()
         for path, value, state in self._random:
@@ -175,9 +182,14 @@ class CapturedVariables:
         return result
 
     def _call_with_heap(
-        self, heap: Heap, args: Sequence[Any], kwargs: dict[str, Any], tracers: Sequence[Any]
+        self,
+        heap: Heap,
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        tracers: Sequence[Any],
+        states: Iterable[tuple[Any, Any]],
     ) -> Any:
-        with heap.entered(tracers) as before:
+        with heap.entered(tracers, states) as before:
             result = self.adapt(self.function)(*args, **kwargs)
             refuse_lazy(result, self.function)
             given = [*tracers, *pytree.flatten((list(args), kwargs))[0]]

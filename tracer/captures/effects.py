@@ -169,7 +169,9 @@ def build(recipe: Recipe, leaves: Sequence[Any], nodes: Sequence[Any], made: dic
         whole = cls(items) if cls is tuple else cls._make(items)  # type: ignore[attr-defined]
         made[recipe.number] = whole
         return whole
-    new = made[recipe.number] = cls() if cls in (list, deque, set, *_DICTS) else object.__new__(cls)
+    is_container = cls in (list, deque, set, *_DICTS)
+    new: Any = cls() if is_container else object.__new__(cls)
+    made[recipe.number] = new
     items = [build(part, leaves, nodes, made) for part in recipe.parts]
     if cls in (list, deque):
         new.extend(items)

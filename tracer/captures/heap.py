@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import CellType, FunctionType
 from typing import Any
@@ -181,8 +181,9 @@ class Heap:
                     spec = replace(spec, holder=cls)
                 number = self._arrays[id(value)] = self._input(value, spec)
             return Input(number)
-        if live and not self.policy.fixed and (spec := number_spec(value)) is not None:
-            return Input(self._input(value, spec))
+        number_like = number_spec(value) if live and not self.policy.fixed else None
+        if number_like is not None:
+            return Input(self._input(value, number_like))
         live &= not is_object(value)
         composite = cls in (list, tuple, deque, *_DICTS) or hasattr(cls, "_fields")
         if composite or log or is_object(value):
@@ -237,13 +238,17 @@ class Heap:
     # What stands in while the function is traced
 
     @contextmanager
-    def entered(self, tracers: Sequence[Any]) -> Iterator[Snapshot]:
-        """With tracers in the place of the inputs; gives what there is at the start. At the end everything
-        is as it was before."""
+    def entered(
+        self, tracers: Sequence[Any], states: Iterable[tuple[Any, Any]] = ()
+    ) -> Iterator[Snapshot]:
+        """With tracers in the place of the inputs, and of `states` of generators elsewhere; gives what
+        there is at the start. At the end everything is as it was before."""
         with standing_in:
-            yield from self._entered(tracers)
+            yield from self._entered(tracers, states)
 
-    def _entered(self, tracers: Sequence[Any]) -> Iterator[Snapshot]:
+    def _entered(
+        self, tracers: Sequence[Any], states: Iterable[tuple[Any, Any]]
+    ) -> Iterator[Snapshot]:
         saved = self.snapshot()
         try:
             for node in self.nodes:
@@ -256,9 +261,9 @@ class Heap:
                 if path.kind in ("cell", "global") and standing is not held:
                     put_root(path, standing)
             require_trace().watched = self
-            states = [(array_of(i.value), t) for i, t in zip(self.inputs, tracers, strict=True)]
-            held = [pair for pair, i in zip(states, self.inputs, strict=True) if i.spec.holder]
-            threaded_state.let_stand_in(held)
+            pairs = zip(self.inputs, tracers, strict=True)
+            held = [(array_of(i.value), tracer) for i, tracer in pairs if i.spec.holder]
+            threaded_state.let_stand_in([*held, *states])
             yield self.snapshot()
         finally:
             self.restore(saved)
@@ -328,7 +333,8 @@ class Heap:
         items = [self._standing(content, tracers, item) for content, item in pairs]
         if all(a is b for a, b in zip(items, value, strict=True)):
             return value
-        return node.cls(items) if node.cls is tuple else node.cls._make(items)
+        make: Any = node.cls if node.cls is tuple else node.cls._make  # type: ignore[attr-defined]
+        return make(items)
 
     def _stand_in(self, node: Node, tracers: Sequence[Any]) -> None:
         if node.standing is None:

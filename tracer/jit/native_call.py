@@ -99,7 +99,8 @@ class _Writer(GuardWriter):
             if not self.attempt(self._hidden, hidden, position):
                 left.append((hidden, position))
             position += hidden.n_arrays
-        if any(isinstance(one.path.root, Subject) for one in (*in_python, *(h for h, _ in left))):
+        paths = [guard.path for guard in in_python] + [hidden.path for hidden, _ in left]
+        if any(isinstance(path.root, Subject) for path in paths):
             raise NotNative  # Python's check would not know which object is meant
         if in_python or left:
             check = compile_check(in_python, [hidden for hidden, _ in left], ())
@@ -331,12 +332,18 @@ class _Writer(GuardWriter):
             return program.call(self.entry.finish, lists)
 
         results = traced.results
+
+        def value(leaf: int) -> int:
+            """The word of a number that the entry gives."""
+            output = results[leaf].output
+            if output is None or output not in results_at:
+                raise NotNative
+            return results_at[output]
+
         if self.heap is not None and shape is None:
             self.heap.finish_in_python(in_python)
         elif self.heap is not None:
-            self.heap.finish(
-                lambda i: program.alias(leaf(results[i])), lambda i: results_at[results[i].output]
-            )
+            self.heap.finish(lambda i: program.alias(leaf(results[i])), value)
         elif shape is None:
             program.give(in_python())
         else:

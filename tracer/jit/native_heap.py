@@ -18,6 +18,7 @@ from ..captures.effects import (
     Made,
     Recipe,
     Which,
+    Write,
     adding,
     apply,
     build,
@@ -39,6 +40,7 @@ class NativeHeap:
         self.heap, self.effects, self.first = heap, effects, first
         self.words: dict[int, int] = {}  # of the nodes
         self._inputs: dict[int, int] = {}  # words of what holds the inputs
+        self._value: Callable[[int], int] = int
 
     # Before the run
 
@@ -127,26 +129,29 @@ class NativeHeap:
         made: dict[int, Owned] = {}
         result = self._build(effects.result, leaf, made)
         values = [self._build(write.value, leaf, made) for write in effects.writes]
-        for write, value in zip(effects.writes, values, strict=True):
-            holder = kept.get(write.target, 0)
-            if write.kind == "root":
-                path = self.heap.roots[write.target][0]
-                if path.kind == "cell":
-                    program.put_cell(program.constant_result(path.root), value)
-                else:
-                    program.put_key(program.constant_result(path.root), path.name, value)
-            elif write.kind == "attribute":
-                program.put_attribute(holder, write.key, value)
-            elif write.kind == "item" and self.heap.nodes[write.target].cls is list:
-                program.put_item(holder, write.key, value)
-            elif write.kind == "item":
-                program.put_key(holder, write.key, value)
-            elif write.kind == "extend":
-                cls = self.heap.nodes[write.target].cls
-                program.call(adding(cls), [program.alias(holder), value])
-            else:
-                program.call(partial(apply, write), [program.alias(holder), value])
+        for write, new in zip(effects.writes, values, strict=True):
+            self._change(write, kept.get(write.target, 0), new)
         program.give(result)
+
+    def _change(self, write: Write, holder: int, value: Owned) -> None:
+        program = self.program
+        if write.kind == "root":
+            path = self.heap.roots[write.target][0]
+            if path.kind == "cell":
+                program.put_cell(program.constant_result(path.root), value)
+            else:
+                program.put_key(program.constant_result(path.root), path.name, value)
+        elif write.kind == "attribute":
+            program.put_attribute(holder, write.key, value)
+        elif write.kind == "item" and self.heap.nodes[write.target].cls is list:
+            program.put_item(holder, write.key, value)
+        elif write.kind == "item":
+            program.put_key(holder, write.key, value)
+        elif write.kind == "extend":
+            cls = self.heap.nodes[write.target].cls
+            program.call(adding(cls), [program.alias(holder), value])
+        else:
+            program.call(partial(apply, write), [program.alias(holder), value])
 
     def _build(self, recipe: Recipe, leaf: Callable[[int], Owned], made: dict[int, Owned]) -> Owned:
         program = self.program
