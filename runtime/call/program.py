@@ -100,7 +100,7 @@ class Opcode:
     )
     CODE_OF = 51  # function, code: it has this code
     METHOD = 52  # owned, src, name, function: what is bound there
-    PICK = 53  # owned, value, n, otherwise, (integer, owned)...: what goes with the integer that is there
+    PICK = 53  # owned, value, n, otherwise, (integer, owned)...: what goes with the integer there
     # Changes, when all that can fail is over
     PUT_ATTRIBUTE = 54  # object, name, src
     PUT_ITEM = 55  # list, index, src

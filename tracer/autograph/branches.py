@@ -46,8 +46,8 @@ _EMPTY = pytree.flatten(((), {}))[1]
 
 @record
 class _Inside:
-    """A leaf that a region computed: its result number `index`, and where it was stored. `which` array from
-    outside it is, if it is followed: a number, or another such leaf."""
+    """A leaf that a region computed: its result number `index`, and where it was stored. `which` array
+    from outside it is, if it is followed: a number, or another such leaf."""
 
     index: int
     storage: Storage | None

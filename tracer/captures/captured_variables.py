@@ -35,13 +35,13 @@ from .running import Ran
 class CapturedVariables:
     """Everything that `function` takes from outside, as it is now.
 
-    `objects` are paths to arguments that are objects. Without `substitute`, arrays are guarded by content
-    as other values. `adapt` makes of the function, or of its copy, the one that is called (autograph's).
-    With `wary`, code that may run or not counts as if it did when it is decided where stand-ins can be.
-    `static` are static arguments that can change inside, with their names.
+    `objects` are paths to arguments that are objects. Without `substitute`, arrays are guarded by
+    content as other values. `adapt` makes of the function, or of its copy, the one that is called
+    (autograph's). With `wary`, code that may run or not counts as if it did when it is decided where
+    stand-ins can be. `static` are static arguments that can change inside, with their names.
 
-    A function that may change objects or containers outside, or assigns to globals and closure cells, has
-    a `heap`, which then holds all arrays, and when it has been traced, `effects`.
+    A function that may change objects or containers outside, or assigns to globals and closure cells,
+    has a `heap`, which then holds all arrays, and when it has been traced, `effects`.
     """
 
     def __init__(
@@ -205,8 +205,8 @@ class CapturedVariables:
         return tracers
 
     def compile(self, extra: tuple[Any, ...]) -> Callable[[], tuple[Any, ...] | None]:
-        """A function that gives the hidden arrays and then `extra`, and then the nodes of a heap in a list;
-        None if a guard fails."""
+        """A function that gives the hidden arrays and then `extra`, and then the nodes of a heap in a
+        list; None if a guard fails."""
         check, heap = compile_check(self.guards, self.hidden, extra), self.heap
         if heap is None:
             return check

@@ -42,6 +42,8 @@ class Leaf:
 
 @record
 class Constant:
+    """A value that nothing changes, known while tracing."""
+
     value: Any
 
 
@@ -92,8 +94,8 @@ Recipe = Leaf | Constant | Known | Made | Again | Which | Tree
 
 @record
 class Write:
-    """One change. `kind` is "attribute", "item", "delete attribute", "delete item", "content" or "extend"
-    of the node of number `target`, or "root" of that number."""
+    """One change. `kind` is "attribute", "item", "delete attribute", "delete item", "content" or
+    "extend" of the node of number `target`, or "root" of that number."""
 
     kind: str
     target: int
@@ -103,7 +105,8 @@ class Write:
 
 @record(frozen=False, eq=False)
 class Effects:
-    """The result and the changes of one traced call; `leaves` is what the recipes count, while tracing."""
+    """The result and the changes of one traced call; `leaves` is what the recipes count, while that is
+    traced."""
 
     result: Recipe
     writes: list[Write]
@@ -277,8 +280,8 @@ class _Finder:
         return Made(number, cls, keys, tuple([self.recipe(p, n) for n, p in items.items()]))
 
     def _which(self, value: Tracer, which: Any) -> Recipe:
-        """An array that is one of others, or new. Nobody can tell it from those that were made here and are
-        gone."""
+        """An array that is one of others, or new. Nobody can tell it from those that were made here and
+        are gone."""
         origins = []
         for number, storage in enumerate(value._storage.trace.origins or (), 1):
             if storage is not value._storage and storage in self._storages:

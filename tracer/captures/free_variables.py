@@ -54,9 +54,9 @@ class FreeVariables:
     for what a function does when it is called, with "absent" for there being nothing. `functions` are
     those that a copy can stand in for, each with the paths that lead to it. `fixed` are the paths that
     other code reads too, `written` those that the code assigns to, `added` lists and sets that it adds
-    to, `stored` the names of globals that it assigns to, by the id of the module's dict, `codes` all code
-    that was entered. `doubtful` are the keys, and `doubtfully_fixed` the paths, that only code reads of
-    which nobody knows yet whether it will run: the code of each.
+    to, `stored` the names of globals that it assigns to, by the id of the module's dict, `codes` all
+    code that was entered. `doubtful` are the keys, and `doubtfully_fixed` the paths, that only code
+    reads of which nobody knows yet whether it will run: the code of each.
     """
 
     values: dict[Key, tuple[Path, Any]] = field(default_factory=dict)

@@ -7,12 +7,13 @@
 
 Nodes are the objects of the user's classes, lists, tuples, dicts and deques that are found from `self`,
 other arguments, closure cells and globals; their slots hold other nodes, *inputs* (arrays, and the
-numbers that the function assigns to), or what has to stay as it is. While the function is traced, tracers
-stand in the very slots of the very objects, so whatever is one object, under how many names ever, stays
-one (`entered`); afterwards all is put back, and what was changed are the function's effects (`effects`).
+numbers that the function assigns to), or what has to stay as it is. While the function is traced,
+tracers stand in the very slots of the very objects, so whatever is one object, under how many names
+ever, stays one (`entered`); afterwards all is put back, and what was changed are the function's effects
+(`effects`).
 
-At a call the same walk is taken (`read`): classes, lengths, keys, and who is whom have to be as they were
-while tracing, arrays and numbers may have any value.
+At a call the same walk is taken (`read`): classes, lengths, keys, and who is whom have to be as they
+were while tracing, arrays and numbers may have any value.
 """
 
 from __future__ import annotations
@@ -459,7 +460,7 @@ def number_spec(value: Any) -> Spec | None:
 
 
 def _of_class(cls: type, name: str) -> Any:
-    """Data that objects have of their class; ABSENT for methods, properties, and what Python has there."""
+    """Data that objects have of their class; ABSENT for methods, properties, and Python's own."""
     if name[:2] == name[-2:] == "__":
         return ABSENT
     for base in cls.__mro__[:-1]:
@@ -543,6 +544,7 @@ def slot_value(node: Node, holder: Any, key: Any) -> Any:
 
 
 def put_slot(node: Node, holder: Any, key: Any, value: Any) -> None:
+    """Put a value into a slot of an object that is in the place of a node."""
     if node.is_object:
         object.__setattr__(holder, key, value)
     else:

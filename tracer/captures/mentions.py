@@ -1,4 +1,4 @@
-"""What code does with names, whatever they belong to: which attributes it reads, stores, only adds to."""
+"""What code does with names, whatever they belong to: which it reads, stores, only adds to."""
 
 from __future__ import annotations
 

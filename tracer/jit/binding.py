@@ -60,8 +60,8 @@ class BoundJitFunction(Generic[P, R]):  # noqa: D101  # a jitted method of one o
 
 
 def is_owner(obj: Any, function: JitFunction) -> bool:
-    """Whether `function` is a method of `obj`, which it may change: it stands in its class (or is a class
-    method of it, or makes a property), which is no pytree of the user's."""
+    """Whether `function` is a method of `obj`, which it may change: it stands in its class (or is a
+    class method of it, or makes a property), which is no pytree of the user's."""
     cls = type(obj)
     if cls in _NEVER or pytree.is_registered(cls):
         return False

@@ -124,8 +124,8 @@ def arrange(
     signature: inspect.Signature | None,
     whole: Collection[int | str] = (),
 ) -> tuple[Sequence[Any], dict[str, Any]]:
-    """The arguments in their places, with the static ones wrapped, and those that the function may change,
-    by position or name: objects whose method it is, containers of its caller's."""
+    """The arguments in their places, with the static ones wrapped, and those that the function may
+    change, by position or name: objects whose method it is, containers of its caller's."""
     if kwargs and signature is not None:
         # Keywords become positions, so that f(x, y) and f(x, y=y) share their code.
         bound = signature.bind(*args, **kwargs)
@@ -287,8 +287,8 @@ class Call:
         before: list[tuple[str, list[Any], Hashable]],
         after: list[tuple[str, list[Any], Hashable]],
     ) -> None:
-        """A dict or list of the caller that the function changed would stay as it was: ChangedArgument, so
-        that it is not taken apart the next time."""
+        """A dict or list of the caller that the function changed would stay as it was: ChangedArgument,
+        so that it is not taken apart the next time."""
         places = [*range(len(self.args)), *sorted(self.kwargs)]
         for place, (name, old, structure), (_, new, changed) in zip(
             places, before, after, strict=True

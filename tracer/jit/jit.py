@@ -590,11 +590,23 @@ def jit(
     arrays that are assigned to overlap others, the plain Python function runs instead.
 
     Values read from globals, closures and attributes are guarded: a change traces anew; arrays among
-    them are read at each call. `jitney.tracer.captures` tells what cannot be seen. Python's side effects
-    (print, appending to a list, counting) happen while tracing only.
+    them are read at each call. `jitney.tracer.captures` tells what cannot be seen. Printing happens
+    while tracing only.
 
-    A method is compiled for each object by itself; the object's attributes are guarded when it is
-    not a pytree (`jt.register_pytree`), and traced when it is.
+    What the function changes of what it reaches (attributes of objects, elements of containers, globals,
+    variables of enclosing functions) is as Python would have left it after each call; after a call that
+    raises it is as it was before. A method is compiled for its class, for all objects alike.
+
+    >>> class Counter:
+    ...     def __init__(self):
+    ...         self.n = 0
+    ...     @jt.jit
+    ...     def add(self, x):
+    ...         self.n += x
+    ...         return self.n * 10.0
+    >>> counter = Counter()
+    >>> counter.add(2.0), counter.add(3.0), counter.n
+    (20.0, 50.0, 5.0)
 
     >>> jt.jit(lambda x: np.exp(x).sum())(np.zeros(3))
     np.float64(3.0)

@@ -1,4 +1,4 @@
-"""The heap of a function as a part of its call program: found and compared before, changed after the run."""
+"""The heap of a function as a part of its call program: compared before the run, changed after it."""
 
 from __future__ import annotations
 

@@ -49,7 +49,8 @@ class StoredTrace:
     """A trace that an earlier process made: what `Traced` is, less the graph.
 
     `captures` are the arrays that the function made for itself, `dropped` the guards of what code reads
-    that did not run. `effects`, `apart` and `policy` are those of the heap. `code` names the executable, and `files` says how its source files are called now.
+    that did not run, `effects`, `apart` and `policy` are those of the heap. `code` names the executable,
+    and `files` says how its source files are called now.
     """
 
     out_tree: pytree.TreeDef

@@ -115,9 +115,10 @@ class _BatchedCall:
             value = self._states[self.flags[count:].index(True)]
             complain(
                 errors.OuterMutationError,
-                "a function under jt.vmap assigns what differs from example to example to an attribute, "
-                "or an array, that is there once",
-                "reduce it first: return the values of the examples, and assign their sum or mean outside.",
+                "a function under jt.vmap assigns what differs from example to example to an "
+                "attribute, or an array, that is there once",
+                "reduce it first: return the values of the examples, and assign their sum or mean "
+                "outside.",
                 line=None if value.op is None else value.op.loc,
             )
 
