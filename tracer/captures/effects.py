@@ -27,7 +27,7 @@ from .subjects import is_object
 _CONSTANTS = (
     *(bool, int, float, complex, str, bytes, range, slice, type(None), type(Ellipsis), np.generic),
     *(np.dtype, np.ufunc, type, FunctionType, BuiltinFunctionType, ModuleType, frozenset),
-    type(NotImplemented),
+    *(type(NotImplemented), BaseException),
 )
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 _DICTS = (dict, OrderedDict, defaultdict)

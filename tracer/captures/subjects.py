@@ -8,9 +8,15 @@ from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from ...ir.record import record
+from ..core.foreign import is_borrowable
 from .frozen import attributes_of, is_random_state
 from .paths import is_user_module, state_of
 
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: made by a class statement
+_VALUES = (
+    *(int, float, complex, str, bytes, list, tuple, dict, set, frozenset),
+    *(BaseException, Enum),
+)
 _NO_OBJECTS = (type, FunctionType, MethodType, BuiltinFunctionType, ModuleType)
 
 
@@ -45,22 +51,15 @@ class Object:
 def is_object(value: Any) -> bool:
     """Whether a value is an object with attributes, of a class of the user's."""
     cls = type(value)
-    if isinstance(value, _NO_OBJECTS) or not is_user_module(cls.__module__):
+    if isinstance(value, _NO_OBJECTS) or not (is_user_module(cls.__module__) or _is_nameless(cls)):
         return False
-    if cls.__module__ == "builtins" or state_of(value) is not None or is_random_state(value):
+    if state_of(value) is not None or is_random_state(value):
         return False
-    plain = (
-        int,
-        float,
-        complex,
-        str,
-        bytes,
-        list,
-        tuple,
-        dict,
-        set,
-        frozenset,
-        BaseException,
-        Enum,
-    )
-    return not isinstance(value, plain) and attributes_of(value) is not None
+    if isinstance(value, _VALUES) or attributes_of(value) is None:
+        return False
+    return not is_borrowable(value)  # an array by some protocol
+
+
+def _is_nameless(cls: type) -> bool:
+    """Whether a class was made by code that has no module."""
+    return cls.__module__ == "builtins" and bool(cls.__flags__ & _HEAP_TYPE)
