@@ -108,6 +108,14 @@ def calls(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
 
 
 @pytest.fixture
+def traced_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers among the arguments stay traced, also where tracing asks for them."""
+    from jitney.tracer.jit.numbers import CompiledNumbers
+
+    monkeypatch.setattr(CompiledNumbers, "settle", lambda self, analyse, work: work(analyse()))
+
+
+@pytest.fixture
 def gpu() -> Iterator[None]:
     """A GPU for this test: the emulated one, or with JITNEY_TEST_CUDA=on the machine's own."""
     from jitney import config

@@ -26,8 +26,10 @@ from ..ir.surface import provides
 
 @provides("trace")
 def _arrays() -> None:
-    from . import functions, images, linear_algebra  # noqa: F401
-    from .core import conversions, views  # noqa: F401
+    from . import autograph, functions, images, linear_algebra  # noqa: F401
+    from .core import asked, conversions, tracing, views  # noqa: F401
+
+    tracing.serve_twins(autograph.convert)
 
 
 @provides("special")

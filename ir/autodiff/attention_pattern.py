@@ -220,6 +220,9 @@ def _is_causal(mask: Value) -> bool:
     op = mask.op
     if op is None or mask.dtype != BOOL:
         return False
+    if op.name == "select":  # np.tril(np.ones(...))
+        test, shown, hidden = op.operands
+        return _number(shown) == 1 and _number(hidden) == 0 and _is_causal(test)
     if op.name == "constant":
         seen = np.arange(columns) <= np.arange(rows)[:, None]
         return bool(np.all(op.attrs["value"] == seen))
@@ -234,8 +237,11 @@ def _counts(x: Value) -> int | None:
     """The axis along which `x` counts 0, 1, 2, ... being the same along the other."""
     axis: int | None = None
     dims: tuple[int, ...] = tuple(range(len(x.shape)))
-    while x.op is not None and x.op.name == "broadcast":
-        dims = tuple(dims[d] for d in x.op.attrs["dims"])
+    while x.op is not None and x.op.name in ("broadcast", "add"):
+        if x.op.name == "broadcast":
+            dims = tuple(dims[d] for d in x.op.attrs["dims"])
+        elif _number(x.op.operands[1]) != 0:
+            return None
         x = x.op.operands[0]
     if x.op is not None and x.op.name == "iota" and len(dims) == len(x.shape):
         axis = dims[x.op.attrs["axis"]]

@@ -132,6 +132,7 @@ def test_what_complex_numbers_do_not_have(f: Any) -> None:
     assert "test_complex.py" in message and "not supported" in message
 
 
+@pytest.mark.usefixtures("traced_numbers")
 def test_errors_name_the_line() -> None:
     with pytest.raises(TypeError, match=r"(?s)test_complex\.py.*no order|Python complex"):
         jt.jit(lambda a: a < 2)(1j)

@@ -209,6 +209,14 @@ def ints(x: Any) -> tuple[int, ...]:
     return () if isinstance(x, (list, tuple)) else (operator.index(x),)
 
 
+def sizes(x: Any, what: str = "negative dimensions are not allowed") -> tuple[int, ...]:
+    """The shape of a new array. ValueError, as NumPy's, for a negative size."""
+    shape = ints(x)
+    if any(size < 0 for size in shape):
+        raise ValueError(what)
+    return shape
+
+
 def axis_index(axis: Any, ndim: int, x: Any = None) -> int:
     """A non-negative axis, or an AxisError."""
     axis = operator.index(axis)
@@ -312,7 +320,7 @@ def store(
             errors.TracerConversionError,
             "out= is an array that NumPy made, which a traced result cannot be stored in",
             "make it with jt.empty, jt.zeros or np.zeros_like(x), or leave out= away and use the "
-            "result; jit(autograph=True) makes traced arrays of NumPy's by itself.",
+            "result; where autograph could read the function, arrays of NumPy's are traced, too.",
             operands={"out": out},
         )
     if not can_cast(result.dtype, out.dtype, casting):

@@ -31,6 +31,7 @@ from .common import (
     known_array,
     operand,
     shape_of,
+    sizes,
 )
 from .movement import concatenate, expand_dims, moveaxis
 from .table import function
@@ -41,7 +42,7 @@ def _dtype(dtype: Any, default: DType = F64) -> DType:
 
 
 def filled(shape: Any, value: Any, dtype: DType, order: str = "C") -> Tracer:
-    return wrap_like(build().full(ints(shape), value, dtype), (), scalar=False, order=order)
+    return wrap_like(build().full(sizes(shape), value, dtype), (), scalar=False, order=order)
 
 
 def like(x: Tracer, value: Value, order: Any = "K") -> Tracer:
@@ -69,8 +70,8 @@ def _constant(name: str, value: int) -> None:
     ) -> Tracer:
         check_device(name, device)
         x = array(a)
-        sizes = x.shape if shape is None else ints(shape)
-        return like(x, build().full(sizes, value, _dtype(dtype, x.dtype)), order)
+        new = x.shape if shape is None else sizes(shape)
+        return like(x, build().full(new, value, _dtype(dtype, x.dtype)), order)
 
     function(name, creates=True)(traced)
     function(f"{name}_like")(traced_like)
@@ -96,7 +97,7 @@ def full(
     dtype = fill.dtype if dtype is None else canonical(dtype)
     if type(fill_value) is int:
         check_python_int(fill_value, dtype)
-    value = build().broadcast_to(as_value(fill, dtype), ints(shape))
+    value = build().broadcast_to(as_value(fill, dtype), sizes(shape))
     return wrap_like(value, (), scalar=False, order=plain_order(order))
 
 
@@ -112,8 +113,8 @@ def full_like(
     device: Any = None,
 ) -> Tracer:
     x = array(a)
-    sizes = x.shape if shape is None else shape
-    made = full(sizes, fill_value, _dtype(dtype, x.dtype), device=device)
+    new = x.shape if shape is None else shape
+    made = full(new, fill_value, _dtype(dtype, x.dtype), device=device)
     return like(x, as_value(made), order)
 
 
@@ -308,7 +309,7 @@ def _offset(k: Any) -> Tracer:
 
 @function("indices", creates=True)
 def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
-    shape = ints(dimensions)
+    shape = sizes(dimensions)
     b = build()
     rank = len(shape)
     index_dtype = canonical(dtype)
@@ -329,7 +330,7 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Tracer:
     a = array(x)
     if a.ndim != 1:
         raise ValueError("x must be a one-dimensional array or sequence.")
-    count = len(a) if N is None else ints(N)[0]
+    count = len(a) if N is None else sizes(N)[0]
     dtype = result_dtype(a.dtype, I64)
     column = a.astype(dtype)[:, None]
     powers = [filled((len(a), 1), 1, dtype)] if count else []

@@ -29,6 +29,7 @@ from .common import (
     ints,
     kind,
     require_static,
+    sizes,
 )
 from .table import function
 
@@ -439,7 +440,7 @@ def flipud(m: Any) -> Tracer:
 @function("tile")
 def tile(A: Any, reps: Any) -> Tracer:
     x = array(A)
-    counts = ints(reps)
+    counts = sizes(reps)
     rank = max(x.ndim, len(counts))
     counts = (1,) * (rank - len(counts)) + counts
     shape = (1,) * (rank - x.ndim) + x.shape
@@ -455,7 +456,8 @@ def tile(A: Any, reps: Any) -> Tracer:
 
 @function("resize")
 def resize(a: Any, new_shape: Any) -> Tracer:
-    x, shape = array(a).ravel(), ints(new_shape)
+    x = array(a).ravel()
+    shape = sizes(new_shape, "all elements of `new_shape` must be non-negative")
     size = math.prod(shape)
     if x.size == 0:
         return wrap(build().full(shape, 0, x.dtype), scalar=False)

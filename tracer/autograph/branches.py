@@ -24,7 +24,7 @@ from ..messages.source import user_line
 from .adoption import Adoption, union, write
 from .origins import are_followed, refuse_lost, which_inside, which_outside
 from .raising import Raised
-from .sharing import confuse, storage_of
+from .sharing import belonging, confuse, seen_by_others, storage_of, watch
 from .surroundings import Slot, Surroundings
 from .syntax.jumps import RESULT
 from .variables import (
@@ -68,6 +68,7 @@ class _End:
     value: Any
     tree: pytree.TreeDef
     leaves: list[Any]  # _Inside, or the leaf itself if it comes from outside of the branch
+    shared: Sequence[Any] = ()  # the containers in it that are seen elsewhere, too
 
 
 class _Branch:
@@ -133,6 +134,10 @@ class _Branch:
                 state.set(entry)
                 containers.restore()
                 surroundings.restore()
+            values = []
+            for end in self.ends:
+                of_branch = 2 if end is self.ends[0] else 1  # `result`, and the end itself
+                end.shared = seen_by_others(end.value, of_branch)
             return [*out, *(wrap(v, scalar=False) for v in self.storages.values())]
 
         self.region: TracedRegion = trace_region(run, [], _EMPTY, what)
@@ -190,8 +195,11 @@ def branch(
 
     Returns what the functions return.
     """
-    result, doubts = _branch(pred, functions, state, what, names)
+    line = user_line(2)
+    result, doubts, chosen = _branch(pred, functions, state, what, names)
     settle_doubts(doubts)
+    for name, made, among in chosen:  # now that nothing of the branches refers to them any more
+        watch(name, made, among, line)
     return result
 
 
@@ -201,12 +209,13 @@ def _branch(
     state: State,
     what: str,
     names: Sequence[str],
-) -> tuple[Any, list[Doubt]]:
+) -> tuple[Any, list[Doubt], list[tuple[str, Any, list[Any]]]]:
     line = user_line(3)
     where = f"line {line.line}" if line else "this line"
     state.own_arrays()
     live = state.live
     objects = state.containers()
+    owners = belonging(state.get(), state.names)
     surroundings = Surroundings(state.roots())
     branches = []
     for function, name in zip(functions, names, strict=True):
@@ -230,7 +239,7 @@ def _branch(
     for k, one in enumerate(branches):
         if one.raised is not None and one.hoisted:
             one.raised.emit(pred if k == 0 else emit("invert", as_value(pred)))
-    merge = _Merge(branches, what, names, where)
+    merge = _Merge(branches, what, names, where, owners)
     if all(one.raised is not None for one in branches):
         merge.emit(pred, [])
         raise Raised.by_now(branches[1].raised)
@@ -264,7 +273,7 @@ def _branch(
         settle(container, content)
     for slot, value in moved:
         slot.put(value)
-    return merged[0], [doubt for b in branches for doubt in b.doubts]
+    return merged[0], [doubt for b in branches for doubt in b.doubts], merge.chosen
 
 
 def _note(error: BaseException, text: str) -> None:
@@ -280,12 +289,19 @@ class _Merge:
     """Finds for each leaf whether the branches agree on it, or which result of the op it is."""
 
     def __init__(
-        self, branches: Sequence[_Branch], what: str, names: Sequence[str], where: str
+        self,
+        branches: Sequence[_Branch],
+        what: str,
+        names: Sequence[str],
+        where: str,
+        owners: dict[int, str],
     ) -> None:
+        self.owners = owners  # see `sharing.belonging`
         self.branches, self.what, self.names, self.where = branches, what, names, where
         self.outs: list[Out] = []
         self.sources: list[list[Any]] = []  # per result, per branch: a leaf, or None for zeros
         self.made: list[tuple[str, Tracer, list[Storage | None]]] = []
+        self.chosen: list[tuple[str, Any, list[Any]]] = []  # containers, each with those it may be
 
     def object(
         self, label: str, ends_or_none: list[_End | None], fill: bool
@@ -312,7 +328,15 @@ class _Merge:
             self._leaf(label, i, pair, missing, tree)
             for i, pair in enumerate(zip(ends[0].leaves, ends[1].leaves, strict=True))
         ]
-        return lambda results: pytree.unflatten(tree, [part(results) for part in parts])
+        among = [x for end in ends for x in end.shared if self.owners.get(id(x)) != label]
+
+        def make(results: Sequence[Value]) -> Any:
+            made = pytree.unflatten(tree, [part(results) for part in parts])
+            if among:
+                self.chosen.append((label, made, among))
+            return made
+
+        return make
 
     def _only(self, label: str, ends: list[_End | None]) -> Callable[[Sequence[Value]], Any]:
         """The object of the branch that does not raise."""

@@ -13,9 +13,10 @@ import numpy as np
 
 from ..arrays.common import array
 from ..arrays.table import holds_tracer
+from ..core.tracers import Tracer
 from ..indexing.concatenators import c_, r_
 from .texts import remainder
-from .variables import is_own_array, taken_over
+from .variables import is_own_array, put, taken_over
 
 
 def own(root: Any, indices: Sequence[Any], value: Any) -> Any:
@@ -35,13 +36,38 @@ def own(root: Any, indices: Sequence[Any], value: Any) -> Any:
     return root
 
 
+def own_viewed(x: Any, indices: Sequence[Any], value: Any) -> Any:
+    """What `x` has to be before an assignment to elements of `x.T`, or another view of all of it."""
+    return taken_over(x) if is_own_array(x) and holds_tracer((value, *indices)) else x
+
+
+def hold(base: Any, name: str, array: Any) -> None:
+    """`base.name = array`, but for the views of an array, which are made anew each time."""
+    if not isinstance(base, (Tracer, np.ndarray)):
+        put(base, name, array)
+
+
 def item(x: Any, index: Any) -> Any:
     """`x[index]`; an array of NumPy's that is indexed by traced values becomes a constant."""
     if x is np.r_ or x is np.c_:
         return (r_ if x is np.r_ else c_)[index]
+    if x is np.mgrid or x is np.ogrid:
+        return x[tuple(map(_range, index)) if isinstance(index, tuple) else _range(index)]
     if type(x) is np.ndarray and holds_tracer(index if isinstance(index, tuple) else (index,)):
         return array(x)[index]
     return x[index]
+
+
+def _range(part: Any) -> Any:
+    """The bounds of a grid as numbers, for which traced ones are asked: they decide its shape."""
+    if not isinstance(part, slice):
+        return part
+    bounds = (part.start, part.stop, part.step)
+    return slice(*(_number(b) if isinstance(b, Tracer) else b for b in bounds))
+
+
+def _number(x: Tracer) -> Any:
+    return operator.index(x) if x.dtype.kind in "iu" else float(x)
 
 
 def elements(root: Any, indices: Sequence[Any]) -> Any:

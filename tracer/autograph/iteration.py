@@ -12,7 +12,7 @@ from ..core.tracers import Tracer, as_value, emit, wrap
 from ..messages import errors
 from ..messages.errors import complain, describe
 from .logic import choose
-from .variables import is_traced
+from .variables import is_traced, is_undecided
 
 
 @record(frozen=False)
@@ -72,7 +72,7 @@ def _rows(x: Tracer) -> Items:
 
 def range_(*args: Any) -> Any:
     """`range`, of integers that may be traced."""
-    if not any(is_traced(a) for a in args):
+    if not any(is_undecided(a) for a in args):
         return range(*args)
     if not 1 <= len(args) <= 3:
         return range(*args)  # says what is wrong
@@ -171,13 +171,13 @@ def reversed_(x: Any) -> Any:
 
 
 def int_(*args: Any, **options: Any) -> Any:
-    if len(args) == 1 and is_traced(args[0]) and args[0].size == 1:
+    if len(args) == 1 and is_undecided(args[0]) and args[0].size == 1:
         return _scalar(args[0], "i")
     return int(*args, **options)
 
 
 def float_(*args: Any) -> Any:
-    if len(args) == 1 and is_traced(args[0]) and args[0].size == 1:
+    if len(args) == 1 and is_undecided(args[0]) and args[0].size == 1:
         return _scalar(args[0], "f")
     return float(*args)
 

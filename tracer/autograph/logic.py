@@ -17,7 +17,7 @@ from ..messages.errors import complain
 from .branches import branch
 from .raising import Raised
 from .rolling import FEW
-from .variables import State, is_traced
+from .variables import State, is_traced, is_undecided
 
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq,
@@ -30,12 +30,11 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "is not": lambda a, b: is_not(a, b),
 }
 _CONTAINERS = (list, tuple, range, set, frozenset, dict, deque, KeysView, ValuesView)
-NOTHING = State((), lambda: (), lambda values: None, (), (), (), (), lambda: (), False, lambda: ())
 
 
 def truth(x: Any) -> Any:
     """`bool(x)`, which may be a traced bool."""
-    if not is_traced(x) or x.size != 1:
+    if not is_undecided(x) or x.size != 1:
         return bool(x)  # complains of arrays with several elements
     value = as_value(x)
     if value.shape:
@@ -47,28 +46,39 @@ def truth(x: Any) -> Any:
 
 def if_exp(test: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
     """`then() if test else otherwise()`"""
-    if not is_traced(test):
+    if not is_undecided(test):
         return then() if test else otherwise()
-    return branch(truth(test), [otherwise, then], NOTHING, "conditional expression")
+    return branch(
+        truth(test), [otherwise, then], _reached(then, otherwise), "conditional expression"
+    )
+
+
+def _reached(*parts: Callable[[], Any]) -> State:
+    """The state of an expression: what its parts reach, as `xs.pop() if x > 0 else ys.pop()` does."""
+    roots = [("the expression", part) for part in parts]
+    nothing: tuple[Any, ...] = ()
+    return State(
+        (), lambda: (), lambda values: None, (), (), (), (), lambda: nothing, False, lambda: roots
+    )
 
 
 def and_(left: Any, right: Callable[[], Any]) -> Any:
     """`left and right()`"""
-    if not is_traced(left):
+    if not is_undecided(left):
         return left and right()
-    return branch(truth(left), [lambda: left, right], NOTHING, "and", ("left", "right"))
+    return branch(truth(left), [lambda: left, right], _reached(right), "and", ("left", "right"))
 
 
 def or_(left: Any, right: Callable[[], Any]) -> Any:
     """`left or right()`"""
-    if not is_traced(left):
+    if not is_undecided(left):
         return left or right()
-    return branch(truth(left), [right, lambda: left], NOTHING, "or", ("right", "left"))
+    return branch(truth(left), [right, lambda: left], _reached(right), "or", ("right", "left"))
 
 
 def not_(x: Any) -> Any:
     """`not x`"""
-    if not is_traced(x):
+    if not is_undecided(x):
         return not x
     return wrap(emit("invert", as_value(truth(x))).value, "b")
 
@@ -131,7 +141,7 @@ def not_in(x: Any, container: Any) -> Any:
 
 def assert_(test: Any, text: str, message: Callable[[], Any] | None = None) -> Any:
     """What an `assert` statement asserts: a traced condition is checked at run time."""
-    if not is_traced(test):
+    if not is_undecided(test):
         return test
     error = AssertionError(text if message is None else message())
     Raised(error).emit(truth(test))
@@ -140,7 +150,7 @@ def assert_(test: Any, text: str, message: Callable[[], Any] | None = None) -> A
 
 def refuse(test: Any, what: str) -> Any:
     """A condition that cannot depend on traced values."""
-    if is_traced(test):
+    if is_undecided(test):
         complain(
             errors.TransformError,
             f"the condition depends on a traced value, in {what}, which autograph does not "
@@ -157,7 +167,7 @@ def choose(test: Tracer, then: Any, otherwise: Any) -> Any:
 
 def truth_(*args: Any) -> Any:
     """`bool`"""
-    return truth(args[0]) if len(args) == 1 and is_traced(args[0]) else bool(*args)
+    return truth(args[0]) if len(args) == 1 else bool(*args)
 
 
 def min_(*args: Any, **options: Any) -> Any:

@@ -32,7 +32,7 @@ from ..messages.source import user_line
 from .adoption import Adoption, write
 from .carried import CarriedVariable
 from .origins import are_followed, refuse_lost, which_inside, which_outside
-from .sharing import confuse, storage_of
+from .sharing import confuse, seen_by_others, storage_of, watch
 from .surroundings import Slot, Surroundings
 from .syntax.jumps import RESULT
 from .variables import (
@@ -79,6 +79,8 @@ class TracedLoop:
         # By position among the variables, by name, or by slot:
         self.carried: dict[Key, CarriedVariable] = {}
         self.undefined: dict[int, Undefined] = {}  # without a value before: they keep none
+        # Containers of others that a variable is bound to at an iteration's end:
+        self.bound: dict[int | str | Slot, list[Any]] = {}
         for i, (name, value) in enumerate(zip(state.names, self.entry, strict=True)):
             if not state.live[i]:
                 continue
@@ -212,6 +214,10 @@ class TracedLoop:
                 self._look_for_more(i, value)
             self.state.set(self.entry)
             containers.restore()
+            values = value = ()  # or they would count among those that see it
+            for key, end, _, _ in ends:
+                if isinstance(key, int) and end is not self.entry[key]:
+                    self.bound[key] = seen_by_others(end, 2)  # `ends`, and `end`
             for slot, old in self.surroundings.changes():
                 if isinstance(old, Undefined):
                     self._refuse_new(slot)
@@ -338,6 +344,9 @@ class TracedLoop:
             value = carried.build(arrays)
             if isinstance(key, int):
                 values[key] = value
+                if self.bound.get(key):
+                    among = [carried.value, *self.bound[key]]
+                    watch(carried.name, value, among, self.line)
             elif isinstance(key, Slot):
                 key.put(value)
             elif isinstance(key, Which):

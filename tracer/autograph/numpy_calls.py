@@ -91,7 +91,7 @@ def _function(function: Any) -> Callable[..., Any] | None:
     if function in _MATH:
         return where_traced(function, _MATH[function])
     if isinstance(getattr(function, "__self__", None), np.ufunc):
-        return _with_arrays(function)
+        return _with_arrays(function, indexed=function.__name__ == "at")
     return None
 
 
@@ -101,16 +101,20 @@ def where_traced(function: Callable[..., Any], traced: Callable[..., Any]) -> Ca
     @functools.wraps(function, assigned=("__name__", "__qualname__", "__doc__"), updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
         some = holds_tracer((*args, *kwargs.values()))
+        if some and any(getattr(type(x), "_jitney_lazy", False) for x in args):
+            some = False  # x[mask] says itself what becomes of it
         return (traced if some else function)(*args, **kwargs)
 
     return call
 
 
-def _with_arrays(function: Any) -> Callable[..., Any]:
-    """A ufunc, or a method of one, of lists that hold traced values."""
+def _with_arrays(function: Any, indexed: bool = False) -> Callable[..., Any]:
+    """A ufunc, or a method of one, of lists that hold traced values. The second argument may be an
+    index, of which a tuple is another one than an array."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        return function(*map(_as_array, args), **kwargs)
+        arrays = [x if indexed and i == 1 else _as_array(x) for i, x in enumerate(args)]
+        return function(*arrays, **kwargs)
 
     return call
 

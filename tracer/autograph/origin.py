@@ -1,19 +1,19 @@
 """The syntax tree of a function, found in its file by the place that its code object remembers.
 
-Whole files are parsed, so every node stands at the line and column of the user's own text. Notebook
-cells work as files do: `linecache` knows them.
+Of a `def` only its own lines are read, of a lambda the whole file. Every node stands at the line and
+column of the user's own text. Notebook cells work as files do: `linecache` knows them.
 """
 
 from __future__ import annotations
 
 import ast
 import linecache
+from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
 from types import CodeType, FunctionType
 
 from ...ir.record import record
-from ..messages import errors
-from ..messages.errors import complain
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
@@ -31,60 +31,92 @@ def has_source(function: FunctionType) -> bool:
     return bool(linecache.getlines(function.__code__.co_filename, function.__globals__))
 
 
+class Unreadable(Exception):
+    """The source of a function cannot be found, or is not that of the function: why, and a remedy."""
+
+
 def find_origin(function: FunctionType) -> Origin:
-    """Raises TransformError when the source cannot be found, or is not that of the function."""
+    """Raises Unreadable when the source cannot be found, or is not that of the function."""
     code = function.__code__
     lines = linecache.getlines(code.co_filename, function.__globals__)
     if not lines:
-        _refuse(
-            function,
-            f"its source is not available ({code.co_filename})",
-            "define the function in a file or a notebook cell (exec and the interactive prompt keep "
-            "no source), or write jt.cond and jt.while_loop by hand.",
+        raise Unreadable(
+            f"its source is not available ({code.co_filename}): define it in a file or a notebook "
+            "cell (exec and the interactive prompt keep no source)"
         )
-    try:
-        origins = _definitions("".join(lines)).get(code.co_firstlineno, [])
-    except SyntaxError:
-        origins = []
-    origins = [origin for origin in origins if _fits(origin.node, code)]
-    if len(origins) > 1:  # lambdas on one line: the smallest that holds all of the code
-        origins = [origin for origin in origins if _holds(origin.node, code)]
-        origins.sort(key=lambda origin: _extent(origin.node))
-    if not origins:
-        _refuse(
-            function,
+    nodes = _own_lines(code, lines) or _found("".join(lines), code)
+    if not nodes:
+        raise Unreadable(
             f"{code.co_filename}:{code.co_firstlineno} does not define it: the file has changed "
-            "since it was imported",
-            "import it anew.",
+            "since it was imported; import it anew"
         )
-    return origins[0]
+    return Origin(nodes[0], _class_name(code.co_qualname))
 
 
-def _refuse(function: FunctionType, what: str, remedy: str) -> None:
-    complain(
-        errors.TransformError,
-        f"autograph cannot read {function.__qualname__}: {what}",
-        remedy,
-    )
+def _own_lines(code: CodeType, lines: Sequence[str]) -> list[Definition]:
+    """The `def` in its own lines: all that are indented further, as far as its code reaches at least.
+    None is found where that guess is wrong (a text that ends it at the margin)."""
+    first = code.co_firstlineno
+    if code.co_name == "<lambda>" or not 0 < first <= len(lines):
+        return []
+    margin = _indentation(lines[first - 1])
+    last = min(max(first, _last_line(code)), len(lines))
+    while last < len(lines) and _belongs(lines[last], margin):
+        last += 1
+    block = "".join(lines[first - 1 : last])
+    if margin:
+        block = "\n" * (first - 2) + "if 1:\n" + block
+    else:
+        block = "\n" * (first - 1) + block
+    return _found(block, code)
+
+
+def _indentation(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _belongs(line: str, margin: int) -> bool:
+    text = line.strip()
+    return not text or text.startswith("#") or _indentation(line) > margin
+
+
+def _last_line(code: CodeType) -> int:
+    """The last line of the code's instructions, and of the functions inside."""
+    inner = (_last_line(c) for c in code.co_consts if isinstance(c, CodeType))
+    return max((*(p[1] or 0 for p in code.co_positions()), *inner), default=0)
+
+
+def _class_name(qualname: str) -> str | None:
+    """The class in which private names (`__x`) of the function are mangled: the innermost around it."""
+    *around, _ = qualname.split(".")
+    functions = {n for n, after in pairwise(around) if after == "<locals>"}
+    classes = [n for n in around if n not in functions and n != "<locals>"]
+    return classes[-1] if classes else None
+
+
+def _found(text: str, code: CodeType) -> list[Definition]:
+    """The definitions that `code` may come from."""
+    try:
+        nodes = _definitions(text).get(code.co_firstlineno, [])
+    except SyntaxError:
+        return []
+    nodes = [node for node in nodes if _fits(node, code)]
+    if len(nodes) > 1:  # lambdas on one line: the smallest that holds all of the code
+        nodes = [node for node in nodes if _holds(node, code)]
+        nodes.sort(key=_extent)
+    return nodes
 
 
 @lru_cache(maxsize=64)
-def _definitions(text: str) -> dict[int, list[Origin]]:
-    """The functions of a file by their first lines, as code objects count them."""
-    by_line: dict[int, list[Origin]] = {}
-
-    def visit(node: ast.AST, class_name: str | None) -> None:
+def _definitions(text: str) -> dict[int, list[Definition]]:
+    """The functions of a text by their first lines, as code objects count them."""
+    by_line: dict[int, list[Definition]] = {}
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-            by_line.setdefault(first, []).append(Origin(node, class_name))
+            by_line.setdefault(first, []).append(node)
         elif isinstance(node, ast.Lambda):
-            by_line.setdefault(node.lineno, []).append(Origin(node, class_name))
-        elif isinstance(node, ast.ClassDef):
-            class_name = node.name
-        for child in ast.iter_child_nodes(node):
-            visit(child, class_name)
-
-    visit(ast.parse(text), None)
+            by_line.setdefault(node.lineno, []).append(node)
     return by_line
 
 
@@ -94,8 +126,9 @@ def _fits(node: Definition, code: CodeType) -> bool:
     names = [a.arg for a in (*args.posonlyargs, *args.args, *args.kwonlyargs)]
     names += [a.arg for a in (args.vararg, args.kwarg) if a is not None]
     variables = code.co_varnames[: len(names)]
-    mangled = all(k == n or k.endswith(n) for k, n in zip(variables, names, strict=True))
-    return name == code.co_name and len(variables) == len(names) and mangled
+    if name != code.co_name or len(variables) != len(names):
+        return False
+    return all(k == n or k.endswith(n) for k, n in zip(variables, names, strict=True))
 
 
 def _holds(node: Definition, code: CodeType) -> bool:

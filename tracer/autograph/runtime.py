@@ -15,8 +15,10 @@ from ..messages.errors import complain
 from .branches import branch
 from .carried import NoneCarriedError
 from .elements import elements as elements
+from .elements import hold as hold
 from .elements import item as item
 from .elements import own as own
+from .elements import own_viewed as own_viewed
 from .elements import update as update
 from .elements import update_elements as update_elements
 from .handlers import tried as tried
@@ -43,7 +45,7 @@ from .twins import convert as convert
 from .twins import provide_helpers
 from .variables import State as State
 from .variables import Undefined as Undefined
-from .variables import in_graph, is_traced
+from .variables import in_graph, is_undecided
 from .variables import ld as ld
 from .variables import no_result as no_result
 from .variables import peek as peek
@@ -55,7 +57,7 @@ _UNROLLED = 1  # with no more iterations left, a loop with a traced `break` goes
 
 
 def if_stmt(test: Any, then: Callable[[], Any], otherwise: Callable[[], Any], state: State) -> None:
-    if not is_traced(test):
+    if not is_undecided(test):
         if test:
             then()
         else:
@@ -71,7 +73,7 @@ def while_stmt(test: Callable[[], Any], body: Callable[[], Any], state: State) -
     while True:
         before, effects = state.get(), _effects()
         go_on = test()
-        if is_traced(go_on):
+        if is_undecided(go_on):
             break
         if not go_on:
             return
@@ -150,7 +152,7 @@ def for_stmt(
     for count, value in enumerate(rest, 1):
         body(value)
         go_on = more is None or more()
-        if is_traced(go_on):
+        if is_undecided(go_on):
             _finish(iterable, rest, body, more, state)  # type: ignore[arg-type]
             return
         if not go_on:
@@ -188,7 +190,7 @@ def _over(
             raise error
     for k in range(items.length):
         go_on = more is None or more()
-        if is_traced(go_on):
+        if is_undecided(go_on):
             branch(truth(go_on), [lambda: None, partial(_iteration, items, body, k)], state, "for")
         elif go_on:
             _iteration(items, body, k)
@@ -220,7 +222,7 @@ def _peeled(
         items.length - 1, lambda i: items.item(i + 1), lambda i, item: items.done(i + 1, item)
     )
     go_on = more is None or more()
-    if is_traced(go_on):
+    if is_undecided(go_on):
         run = partial(_loop_over, rest, body, more, state, accept)
         branch(truth(go_on), [lambda: None, run], state, "for")
     elif go_on:

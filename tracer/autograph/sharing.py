@@ -1,16 +1,26 @@
 """Two variables may be one array. An op gives values: which arrays its results are is no longer known.
 
-A result remembers which other arrays it perhaps is, as `tracer.core.sharing` asks before assignments.
+A result remembers which other arrays it perhaps is, as `tracer.core.sharing` asks before assignments. A
+list that is one of two is a third one while the function is traced: neither it nor those may change.
 """
 
 from __future__ import annotations
 
+import sys
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 from weakref import ref
 
+from ...ir.graph import SourceLine
+from ..core.trace import require_trace
 from ..core.tracers import Storage, Tracer
+from ..messages import errors
+from ..messages.errors import complain
 from .syntax.jumps import RESULT
+from .variables import Containers
+
+CONTAINERS = (list, dict, set, deque)
 
 
 def storage_of(x: Any) -> Storage | None:
@@ -39,3 +49,54 @@ def confuse(groups: Sequence[tuple[str, Tracer, Sequence[Storage | None]]]) -> N
         for storage in operands:
             if name != RESULT and storage is not result:
                 storage.perhaps = (*storage.perhaps, ref(result))
+
+
+def seen_by_others(x: Any, own: int) -> list[Any]:
+    """The lists, dicts, sets and deques in `x` to which there are more references than `own` of the
+    caller's to `x`, and one to each in it."""
+    if not isinstance(x, (*CONTAINERS, tuple)):
+        return []
+    here = 2  # the parameter, and that of getrefcount
+    found = [x] if sys.getrefcount(x) > own + here and isinstance(x, CONTAINERS) else []
+    for part in x.values() if isinstance(x, dict) else x:
+        found += seen_by_others(part, 2)  # the element, and the variable of the loop
+    return found
+
+
+def belonging(values: Sequence[Any], names: Sequence[str]) -> dict[int, str]:
+    """The containers, by their ids, that nothing but one variable refers to. `values` is the only
+    reference to what it holds besides the variables."""
+    owners: dict[int, str] = {}
+    for i, name in enumerate(names):
+        value = values[i]
+        shared = {id(x) for x in seen_by_others(value, 3)}  # the variable, `values` and `value`
+        owners |= {id(x): name for x in _containers(value) if id(x) not in shared}
+    return owners
+
+
+def _containers(x: Any) -> list[Any]:
+    if not isinstance(x, (*CONTAINERS, tuple)):
+        return []
+    inner = [c for part in (x.values() if isinstance(x, dict) else x) for c in _containers(part)]
+    return [x, *inner] if isinstance(x, CONTAINERS) else inner
+
+
+def watch(name: str, chosen: Any, among: Sequence[Any], line: SourceLine | None) -> None:
+    """From now on `chosen` stands for one of the containers `among`, to be known at run time: at the end
+    of the trace, none of them may have been changed. The trace of a function that only returns it need
+    not care."""
+    if name == RESULT:
+        return
+    before = Containers([chosen, *among])
+
+    def check() -> None:
+        if before.changed():
+            complain(
+                errors.OuterMutationError,
+                f"{name or 'a value'} is one of several {type(among[0]).__name__}s, which one is known "
+                "only when the compiled function runs, and one of them is changed afterwards",
+                "copy it before that (list(x), dict(x)), or change it in each branch.",
+                line=line,
+            )
+
+    require_trace().checks.append(check)

@@ -12,11 +12,14 @@ from typing import Any
 import numpy as np
 
 from ..captures.paths import is_user_module
+from ..control import callbacks
+from ..core.conversions import unreadable
+from ..core.foreign import borrowed
 from ..core.trace import current_trace
 from ..transforms.vectorize import of_numpys
 from . import answers, iteration, logic, texts
 from .numpy_calls import replaced_numpy, where_traced
-from .origin import find_origin, has_source
+from .origin import Unreadable, find_origin, has_source
 from .syntax.lazy import Lazy, is_lazy
 from .syntax.nodes import HELPERS, THUNK
 from .syntax.transform import Transformer
@@ -26,7 +29,8 @@ _FUTURE = functools.reduce(
     __future__.all_feature_names,
     0,
 )
-_codes: dict[int, tuple[CodeType, CodeType]] = {}  # by the id of the original: it and its twin
+# By the id of the original: it and its twin, or why there is none.
+_codes: dict[int, tuple[CodeType, CodeType | Unreadable]] = {}
 _done: dict[int, CodeType] = {}  # transformed code, by id
 _helpers: list[ModuleType] = []
 _CALLS_BACK = (map, filter, sorted, functools.reduce, functools.partial, min, max)
@@ -57,12 +61,23 @@ def convert(function: Any) -> Any:
     if kind is np.vectorize:
         return where_traced(function, convert(of_numpys(function)))
     if hasattr(kind, "__jitney_target__"):  # a jitted one
-        return convert(function.__jitney_target__)
+        return _with_borrowed(convert(function.__jitney_target__))
     if is_user_module(kind.__module__):
         call = getattr(kind, "__call__", None)  # noqa: B004  (the method itself is wanted)
         if type(call) is FunctionType:
             return MethodType(convert(call), function)
     return function
+
+
+def _with_borrowed(function: Any) -> Any:
+    """A jitted function takes arrays of other libraries."""
+
+    @functools.wraps(function, updated=())
+    def call(*args: Any, **kwargs: Any) -> Any:
+        args, kwargs = borrowed((args, kwargs))
+        return function(*args, **kwargs)
+
+    return call
 
 
 def is_maker(function: Any) -> bool:
@@ -150,13 +165,18 @@ def _function(function: FunctionType) -> Any:
         return function
     module = function.__globals__.get("__name__")  # __module__ may be copied from what it wraps
     if not is_user_module(module):
+        if module == callbacks.__name__:
+            return function  # what it is given runs in Python
         if isinstance(module, str) and module.partition(".")[0] == __name__.partition(".")[0]:
             return _with_callbacks(_wrapper(function))
         return _wrapper(function)
     entry = _codes.get(id(code))
     if entry is None:
-        entry = _codes[id(code)] = (code, _transform(function))
+        entry = _codes[id(code)] = (code, _transformed(function))
     twin = entry[1]
+    if isinstance(twin, Unreadable):
+        unreadable(code, str(twin))
+        return function
     cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
     cells[HELPERS] = CellType(_helpers[0])
     made = FunctionType(
@@ -201,6 +221,13 @@ def _wrapper(function: FunctionType) -> FunctionType:
     made.__qualname__ = function.__qualname__
     made.__module__ = function.__module__
     return made
+
+
+def _transformed(function: FunctionType) -> CodeType | Unreadable:
+    try:
+        return _transform(function)
+    except Unreadable as error:
+        return error.with_traceback(None)
 
 
 def _transform(function: FunctionType) -> CodeType:

@@ -12,6 +12,7 @@ import numpy as np
 from ...ir.types import is_supported
 from ..control.regions import Out
 from ..core import pytree
+from ..core.constants import known_array
 from ..core.trace import current_trace, require_trace
 from ..core.tracers import Tracer, as_value, weak_kind, wrap
 from ..messages import errors
@@ -143,6 +144,11 @@ def is_traced(x: Any) -> bool:
     return isinstance(x, Tracer) and not x._storage.trace.eager and not x._storage.trace.done
 
 
+def is_undecided(x: Any) -> bool:
+    """Whether it is traced and not known all the same, as what is computed of constants is."""
+    return is_traced(x) and (x.size != 1 or known_array(x) is None)
+
+
 def in_graph() -> bool:
     trace = current_trace()
     return trace is not None and not trace.eager
@@ -199,7 +205,7 @@ class Containers:
         seen: set[int] = set()
 
         def visit(x: Any) -> None:
-            if id(x) in seen or not isinstance(x, (list, dict, set, tuple)):
+            if id(x) in seen or not isinstance(x, (list, dict, set, tuple, deque)):
                 return
             seen.add(id(x))
             if not isinstance(x, tuple):
@@ -213,6 +219,18 @@ class Containers:
     def restore(self) -> None:
         for container, copy in self.saved:
             refill(container, copy)
+
+    def changed(self) -> bool:
+        """Whether one of them holds other objects now."""
+        return not all(_same_objects(container, copy) for container, copy in self.saved)
+
+
+def _same_objects(a: Any, b: Any) -> bool:
+    if len(a) != len(b):
+        return False
+    if isinstance(a, dict):
+        return all(k in b and a[k] is b[k] for k in a)
+    return a == b if isinstance(a, set) else all(x is y for x, y in zip(a, b, strict=True))
 
 
 def refill(container: Any, content: Any) -> None:

@@ -69,6 +69,9 @@ class _Identities:
         return isinstance(other, _Identities) and self.ids == other.ids
 
 
+_DISPATCHER = type(np.sum)  # of NumPy's functions that arrays of others may replace
+
+
 def freeze(value: Any) -> Any:
     """A snapshot of `value` that compares equal to a later one if nothing in it has changed; an
     `Identity` if there is nothing that it could look into."""
@@ -150,7 +153,7 @@ def _is_opaque(value: Any) -> bool:
         return not is_user_module(value.__module__)
     if isinstance(value, ModuleType):
         return not is_user_module(value.__name__)
-    if isinstance(value, (np.ufunc, _NUMPYS, types.CodeType, types.WrapperDescriptorType)):
+    if isinstance(value, (np.ufunc, _DISPATCHER, types.CodeType, types.WrapperDescriptorType)):
         return True
     if cls in _CONTENT:
         return False

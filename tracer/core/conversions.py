@@ -9,6 +9,7 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Iterator
+from types import CodeType, FrameType
 from typing import Any
 
 import numpy as np
@@ -75,8 +76,8 @@ def truth(self: Tracer) -> bool:
         f"a traced value has no truth value yet: it {_why(self)}, but `if`, `while`, `and`, `or`, "
         "`not`, `assert` and comparisons in a chain ask for it now",
         "write jt.where(condition, a, b) to choose by element, jt.cond(condition, then, "
-        "otherwise, *operands) or jt.while_loop to branch, & | ~ for logic; or let "
-        f"jit(autograph=True) do that for you; or {_make_static(self)}.",
+        "otherwise, *operands) or jt.while_loop to branch, & | ~ for logic; or "
+        f"{_let_autograph(self)}{_make_static(self)}.",
         operands={"condition": self},
     )
 
@@ -128,8 +129,8 @@ def formatted(self: Tracer, spec: str) -> str:
     complain(
         errors.TracerConversionError,
         f"the text of a traced value was asked for (str, format, print, f-string), and it {_why(self)}",
-        'print it at each call with jt.debug_print("{' + (spec and f":{spec}") + '}", x), let '
-        "jit(autograph=True) do that for you, or format what the function returns.",
+        'print it at each call with jt.debug_print("{' + (spec and f":{spec}") + '}", x), or '
+        f"{_let_autograph(self)}format what the function returns.",
         operands={"x": self},
     )
 
@@ -204,8 +205,8 @@ def to_array(self: Tracer, dtype: Any = None, copy: bool | None = None) -> Array
         f"NumPy asked a traced value for its elements, and it {_why(self)} (np.asarray(x), "
         "np.array([x, 1.0]), or an assignment into an array that NumPy made, as in "
         "`out = np.zeros(n); out[0] = x`)",
-        "make the array with jt.zeros, jt.empty, jt.asarray, jt.stack or np.zeros_like(x), "
-        "which assignments into are traced; or let jit(autograph=True) do that for you.",
+        f"{_let_autograph(self)}make the array with jt.zeros, jt.empty, jt.asarray, jt.stack or "
+        "np.zeros_like(x), which assignments into are traced.",
         operands={"x": self},
     )
 
@@ -264,6 +265,27 @@ def _in_vmap(x: Tracer) -> bool:
     while trace is not None and trace.what != "vmap":
         trace = trace.parent
     return trace is not None
+
+
+_unread: dict[int, tuple[CodeType, str]] = {}  # by the ids of code objects
+
+
+def unreadable(code: CodeType, why: str) -> None:
+    """Remember a function that is traced as it stands, because autograph could not read its source."""
+    _unread[id(code)] = code, why
+
+
+def _let_autograph(x: Tracer) -> str:
+    """The advice to have it done by autograph, where that would and does not."""
+    if not x._storage.trace.options.autograph:
+        return "let autograph do that for you (leave out autograph=False); or "
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        code, why = _unread.get(id(frame.f_code), (None, ""))
+        if code is not None:
+            return f"let autograph do that, which could not read {code.co_name}: {why}; or "
+        frame = frame.f_back
+    return ""
 
 
 def _make_static(x: Tracer) -> str:

@@ -46,6 +46,8 @@ def exact_key(value: Any) -> Hashable:
         return cls, value.dtype, value.tobytes()
     if isinstance(value, tuple):
         return cls, tuple(map(exact_key, value))
+    if cls is slice:
+        return cls, tuple(map(exact_key, (value.start, value.stop, value.step)))
     if isinstance(value, frozenset):
         return cls, frozenset(map(exact_key, value))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
@@ -52,10 +52,12 @@ class TraceOptions:
 
     boundscheck       indices that are known only when the code runs are checked
     mark_cotangents   the seeds of backward parts get a name, which `jit(save=...)` looks for
+    autograph         Python's own control flow may depend on traced values
     """
 
     boundscheck: bool = True
     mark_cotangents: bool = False
+    autograph: bool = True
 
 
 _DEFAULTS = TraceOptions()
@@ -134,6 +136,7 @@ class Trace:
         self.eager = eager
         self.what = what  # the word for error messages: "jit", "grad", "while_loop body", ...
         self.done = False
+        self.checks: list[Callable[[], None]] = []  # asked when the function has returned
         self.conditional = False  # a region that may run never or often: a branch, a loop's body
         # A threaded_state.Borrowed, where states from outside may be taken over.
         self.borrowed: Any = None

@@ -124,6 +124,15 @@ class Traced:
         return kinds
 
 
+# Makes autograph's twin of a function. Autograph lies above, and `tracer/__init__` puts it here.
+_twins: list[Callable[[Callable[..., Any]], Callable[..., Any]]] = []
+
+
+def serve_twins(make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+    """Let `make` give what is called in place of a function that is traced."""
+    _twins[:] = [make]
+
+
 def trace_function(
     function: Callable[..., Any],
     specs: Sequence[Spec | Static | Same],
@@ -140,6 +149,7 @@ def trace_function(
     borrowed: BorrowedStates | None = None,
     options: TraceOptions | None = None,
     sharing: bool = False,
+    adapted: bool = False,
 ) -> Traced:
     """Call `function` with tracers for its leaves and return what it did.
 
@@ -150,8 +160,9 @@ def trace_function(
     that NumPy can make. `refuse_as` is the function that error messages name. What is `conditional`
     may run never or often each time that the enclosing trace's graph runs; what is not may be given
     `borrowed`, and its caller then writes back what was `advanced`. `options` are those of the
-    enclosing trace unless they are given. With `sharing`, leaves that are views of one array made inside
-    come back as such.
+    enclosing trace unless they are given. Where they ask for autograph its twin is called in place of
+    `function`, unless what that calls is `adapted` already; eager traces have no need of it. With
+    `sharing`, leaves that are views of one array made inside come back as such.
     """
     name = name or str(getattr(function, "__name__", what))
     trace = Trace(Graph(name), parent=current_trace(), eager=eager, what=what, options=options)
@@ -162,9 +173,13 @@ def trace_function(
         watched = trace.watched if conditional else None
         before = None if watched is None else watched.snapshot()
         args, kwargs = pytree.unflatten(tree, _held(specs, leaves))
+        if trace.options.autograph and not eager and not adapted:
+            called = _twins[0](function)
+        else:
+            called = function
         try:
             with watched.undone(before) if watched is not None else nullcontext():
-                out = function(*args, **kwargs)
+                out = called(*args, **kwargs)
         except (TypeError, ValueError) as error:
             if isinstance(error.__cause__, errors.JitneyError):
                 # NumPy's "setting an array element with a sequence" would hide what went wrong.
@@ -172,6 +187,10 @@ def trace_function(
             if trace.index_error is not None and "got 'Tracer(" in str(error):
                 raise trace.index_error from None  # NumPy's own words for `np.zeros(n)`
             raise
+        for check in trace.checks:
+            check()
+        if trace.parent is not None:
+            trace.parent.checks += trace.checks
         refuse_lazy(out, refuse_as or function, what)
         if watched is not None:
             refuse_rebound(trace, before)

@@ -7,10 +7,14 @@ class. `Call` holds that; `Call.key` is hashable.
 
 from __future__ import annotations
 
+import enum
+import functools
 import inspect
 import operator
 from collections import deque
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from itertools import accumulate
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -34,6 +38,9 @@ from ..messages import errors
 from ..messages.errors import complain
 
 _WEAK = {bool: "b", int: "i", float: "f", complex: "c"}
+_NUMBERS = (bool, int, float, complex, np.generic)
+_CONSTANTS = (str, bytes, enum.Enum, np.dtype, range, slice, type(Ellipsis), type(NotImplemented))
+_FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType, type(np.sum))
 _ORDINARY = frozenset({np.ndarray, *_WEAK})
 
 
@@ -162,6 +169,7 @@ class Call:
         *,
         whole: frozenset[int | str] = frozenset(),
         device: Device | None = None,
+        numbers: Callable[[Hashable], frozenset[int]] = lambda structure: frozenset(),
     ) -> None:
         args, kwargs = arrange(args, kwargs, static, signature, whole)
         self.whole = whole
@@ -169,6 +177,17 @@ class Call:
         self._signature = signature
         self.leaves, self.tree = pytree.flatten((self.args, kwargs))
         self.structure = pytree.as_written((self.args, kwargs))[1]
+        # Leaves that are static without being named: Python bools that are arguments by themselves,
+        # and the numbers that tracing asked for.
+        children = [c for tree in self.tree.children() for c in tree.children()]
+        starts = accumulate((c.num_leaves for c in children), initial=0)
+        bools = [
+            i
+            for i, child in zip(starts, children, strict=False)
+            if child.is_leaf() and type(self.leaves[i]) is bool
+        ]
+        self._static = numbers(self.structure).union(bools)
+        self.failure: Exception | None = None  # what became of tracing it
         self.names: list[str] = []
         # Where the call has to run; None: wherever what the function reads is, or by default.
         self.device = self._choose_device(device)
@@ -211,13 +230,15 @@ class Call:
         cls = type(leaf)
         if cls is np.ndarray and is_supported(leaf.dtype):
             return array_spec(leaf)
+        if index in self._static and isinstance(leaf, _NUMBERS):
+            return Static(leaf)
         state = vars(cls).get("_jitney_state")
         if state is not None:
             return replace(array_spec(getattr(leaf, state)), holder=cls)
         if cls in _WEAK:
             kind = _WEAK[cls]
             if kind == "i" and not -(2**63) <= leaf < 2**63:
-                self.refuse(index, "a Python int beyond int64", "pass np.uint64(n), or a float")
+                return Static(leaf)  # no dtype has room for it
             return Spec(TensorType((), WEAK_DTYPES[kind]), kind, True)
         if cls is StaticLeaf:
             return Static(leaf.value)
@@ -229,6 +250,8 @@ class Call:
             return Spec(TensorType(leaf.shape, leaf.dtype))
         if isinstance(leaf, np.generic):
             return Spec(TensorType((), check_dtype(leaf, self.leaf_names()[index])), None, True)
+        if isinstance(leaf, _CONSTANTS) or (callable(leaf) and not _is_object(leaf)):
+            return Static(leaf)
         if isinstance(leaf, Tracer):
             refuse_leaked(leaf)
         if isinstance(leaf, np.ndarray):
@@ -321,6 +344,11 @@ class Call:
         return self.names
 
     @property
+    def has_static(self) -> bool:
+        """Whether the value of a leaf decides, and not its type alone, which code runs."""
+        return any(isinstance(spec, Static) for spec in self.specs)
+
+    @property
     def key(self) -> Hashable:
         """What calls must share to run the same code."""
         specs = tuple(Exact(s.value) if isinstance(s, Static) else s for s in self.specs)
@@ -328,7 +356,7 @@ class Call:
 
     def static_values(self) -> list[tuple[str, Any]]:
         """The static arguments that can change inside, with their names: equal ones may differ then."""
-        if not any(isinstance(spec, Static) for spec in self.specs):
+        if not self.has_static:
             return []
         pairs = zip(self.leaf_names(), self.specs, strict=True)
         named = [(name, spec.value) for name, spec in pairs if isinstance(spec, Static)]
@@ -379,6 +407,11 @@ def show_spec(spec: Spec) -> str:
         return kinds[spec.weak]
     layout = f" strides {list(spec.strides)}" if spec.strides is not None else ""
     return f"{spec.type}{layout}"
+
+
+def _is_object(leaf: Any) -> bool:
+    """Whether what can be called is an object of the user's, with a state."""
+    return not isinstance(leaf, (type, np.ufunc, functools.partial, *_FUNCTIONS))
 
 
 def _has_state(leaf: Any) -> bool:

@@ -35,6 +35,7 @@ from .cache_info import CacheInfo, cache_info
 from .dispatch import Call, ChangedArgument, StaticNames, arrange, signature_of, static_names
 from .entry import STALE, Entry, Overlap, ReadOnly, Refused, SameArrays
 from .lowered import Lowered
+from .numbers import CompiledNumbers
 from .options import (
     DEFAULTS,
     Backend,
@@ -55,6 +56,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 Q = ParamSpec("Q")
 S = TypeVar("S")
+T = TypeVar("T")
 
 _WARN_AFTER = 50  # compilations of one function
 _SIGNATURES = 1024  # kept per function; beyond that the oldest is forgotten
@@ -106,6 +108,7 @@ class JitFunction(Generic[P, R]):
         self._fast: dict[Hashable, tuple[Bucket, list[int] | None]] = {}
         self._buckets: dict[Hashable, Bucket] = {}  # by canonical signature
         self._simple = not self._static.any
+        self._numbers = CompiledNumbers()
         self._misses = 0
         self.most_signatures = _SIGNATURES
         self._native = hasattr(self, "_chain")
@@ -190,12 +193,21 @@ class JitFunction(Generic[P, R]):
             args, kwargs = borrowed(written)
             if args is not written[0]:
                 return self(*args, **kwargs)  # arrays of other libraries are ndarrays now
-        call = self._analyse(args, kwargs)
+        return self._settled(lambda call: self._call_of(call, args, kwargs, fast), args, kwargs)
+
+    def _settled(self, work: Callable[[Call], T], args: Sequence[Any], kwargs: dict[str, Any]) -> T:
+        """What `work` makes of the call, see `CompiledNumbers`."""
+        return self._numbers.settle(lambda: self._analyse(args, kwargs), work)
+
+    def _call_of(
+        self, call: Call, args: Sequence[Any], kwargs: dict[str, Any], fast: Hashable | None
+    ) -> Any:
         bucket = self._bucket(call.key)
-        if fast is not None and not call.objects:
-            self._fast[fast] = bucket, self._order(args, kwargs)
         try:
-            return self._run(call, bucket, args, kwargs)
+            result = self._run(call, bucket, args, kwargs)
+            if fast is not None and not call.has_static and not call.objects:
+                self._fast[fast] = bucket, self._order(args, kwargs)
+            return result
         except ChangedArgument as error:
             self._note_changed(error.place)
             return self._call(args, kwargs, None)
@@ -300,6 +312,7 @@ class JitFunction(Generic[P, R]):
             self._signature,
             whole=self._changed | {0} if args and is_owner(args[0], self) else self._changed,
             device=self._options.device,
+            numbers=self._numbers.of,
         )
 
     def _order(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[int] | None:
@@ -357,24 +370,30 @@ class JitFunction(Generic[P, R]):
     @shortened
     def trace(self, *args: Any, **kwargs: Any) -> Graph:
         """The graph of a call with these arguments (arrays, or `jt.ShapeDtype`), as traced."""
-        call = self._analyse(args, kwargs)
-        try:
+
+        def traced(call: Call) -> Graph:
             with self._lock, self._given(call):
                 return trace_call(self, call)[0].graph
+
+        return self._looked_at(traced, args, kwargs)
+
+    def _looked_at(self, work: Callable[[Call], T], args: Sequence[Any], kwargs: Any) -> T:
+        """As `_settled`, for what is only looked at."""
+        try:
+            return self._settled(work, args, kwargs)
         except ChangedArgument as error:
             self._note_changed(error.place)
-            return self.trace(*args, **kwargs)
+            return self._looked_at(work, args, kwargs)
 
     @shortened
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The compiled form of a call: `.graph`, `.kernels`, `.llvm()`, `.asm()`, `.explain()`."""
-        call = self._analyse(args, kwargs)
-        try:
+
+        def lowered(call: Call) -> Lowered:
             with self._given(call):
                 return lower(self, call)
-        except ChangedArgument as error:
-            self._note_changed(error.place)
-            return self.lower(*args, **kwargs)
+
+        return self._looked_at(lowered, args, kwargs)
 
     @shortened
     def explain(self, *args: Any, **kwargs: Any) -> str:
@@ -389,9 +408,12 @@ class JitFunction(Generic[P, R]):
         >>> jit(lambda x: x + 1).ptx(np.ones(8)).count(".entry")
         1
         """
-        call = self._analyse(args, kwargs)
-        with self._given(call):
-            return ptx(self, call, arch)
+
+        def text(call: Call) -> str:
+            with self._given(call):
+                return ptx(self, call, arch)
+
+        return self._looked_at(text, args, kwargs)
 
     def cache_info(self) -> CacheInfo:
         """Hits, misses, and every specialisation with the reason why it was made."""
@@ -500,7 +522,7 @@ def jit(
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Sequence[str] | None = None,
     donate_argnums: int | Sequence[int] | None = None,
-    autograph: bool = False,
+    autograph: bool = True,
     check: bool = False,
     fastmath: bool = False,
     deterministic: bool = True,
@@ -536,7 +558,9 @@ def jit(
     and for what cannot be compiled one of `jt.errors`, with the line and the remedy.
 
     static_argnums, static_argnames
-        Parameters that are compiled in: any hashable value. A new value compiles anew.
+        Parameters that are compiled in: any hashable value. A new value compiles anew. Python's bools,
+        strings, functions, classes, dtypes, enums, slices and ranges are static without being named, and
+        numbers are where a shape, a range, an axis or a slice asks for them.
     donate_argnums
         Arrays that the caller gives up: a result may take the place of one of its shape and dtype, and
         then is that very array, with new elements. It is a permission: after the call the elements of
@@ -546,9 +570,11 @@ def jit(
         "require": raise InPlaceError, with the line and the reason, if an array that is updated or
         carried by a loop has to be copied. `f.explain(...)` lists the copies.
     autograph
-        Let Python's own control flow depend on traced values: `if`, `while`, `for` over ranges and
+        Python's own control flow may depend on traced values: `if`, `while`, `for` over ranges and
         arrays, `break`, `continue`, early `return`, `and`, `or`, `not`, conditional expressions and
-        `assert` become ops, here and in the functions of yours that are called. It reads the source.
+        `assert` become ops, here and in the functions of yours that are called. It reads the source;
+        functions without one (`exec`, a prompt that keeps none) are traced as with False: Python runs
+        them as they stand, and a condition that is traced is an error.
     check
         Trace twice and raise ImpureFunctionError, with the line, if the two differ.
     fastmath

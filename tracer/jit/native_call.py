@@ -200,7 +200,7 @@ class _Writer(GuardWriter):
             elif isinstance(spec, Static):
                 self.constant(word, value)
             else:
-                raise NotNative
+                self.constant(word, value)
 
         real = [*args, *kwargs.values()]
         numbered = [*numbered_args, *(numbered_kwargs[name] for name in kwargs)]

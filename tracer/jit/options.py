@@ -35,7 +35,7 @@ class Options:
     static_argnums: tuple[int, ...] = ()
     static_argnames: tuple[str, ...] = ()
     donate_argnums: tuple[int, ...] = ()
-    autograph: bool = False
+    autograph: bool = True
     check: bool = False
     fastmath: bool = False
     deterministic: bool = True
@@ -63,7 +63,7 @@ class Options:
 
     def trace(self) -> TraceOptions:
         """What the trace is to know."""
-        return TraceOptions(boundscheck=self.boundscheck, mark_cotangents=self.save is not None)
+        return TraceOptions(self.boundscheck, self.save is not None, self.autograph)
 
     def compile(self, donations: tuple[Donation, ...] = ()) -> CompileOptions:
         """What the compilers are to know, with the inputs that they may overwrite."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
+import traceback
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...ir.graph import Graph
+from ...ir.graph import Graph, SourceLine
 from ...runtime.cuda.array import DeviceArray
 from ...runtime.devices import CPU, Device
 from ..captures.captured_variables import CapturedVariables, refuse_random
@@ -20,7 +21,9 @@ from ..core.specs import Spec, Static
 from ..core.tracing import Traced, trace_function
 from ..devices.devices import CHOSEN, client, device_of
 from ..messages import errors
-from .dispatch import Call
+from ..messages.errors import complain
+from ..messages.source import is_user_frame
+from .dispatch import Call, ChangedArgument
 from .entry import Entry, Interpreted, Runnable
 from .lowered import Lowered, refuse_copies
 from .trace_cache import CachedTrace
@@ -48,19 +51,28 @@ def trace_call(
     (`if W[0] > 0`, `range(N[1])`), they stay arrays, and their content is guarded."""
     captured = captured or function._captured_variables(call)
     try:
-        return _trace_settled(function, call, captured, views)
-    except errors.JitneyError:
-        fixed = _with_fixed_numbers(function, call, captured, views)
-        if fixed is not None:
-            return fixed
-        if not captured.hidden:
-            raise
         try:
-            return _trace_settled(
-                function, call, function._captured_variables(call, substitute=False), views
-            )
+            return _trace_settled(function, call, captured, views)
         except errors.JitneyError:
-            pass
+            fixed = _with_fixed_numbers(function, call, captured, views)
+            if fixed is not None:
+                return fixed
+            if not captured.hidden:
+                raise
+            try:
+                return _trace_settled(
+                    function, call, function._captured_variables(call, substitute=False), views
+                )
+            except errors.JitneyError:
+                pass
+            raise
+    except ChangedArgument:
+        raise
+    except RecursionError as error:
+        call.failure = _endless(error)
+        raise call.failure from None
+    except Exception as error:
+        call.failure = error
         raise
 
 
@@ -75,6 +87,24 @@ def _with_fixed_numbers(
         return _trace_settled(function, call, again, views)
     except errors.JitneyError:
         return None
+
+
+def _endless(error: RecursionError) -> Exception:
+    """What is said of a function that calls itself until Python's stack is full."""
+    line = None
+    for frame, number in traceback.walk_tb(error.__traceback__):
+        if is_user_frame(frame):
+            line = SourceLine(frame.f_code.co_filename, number, frame.f_code.co_qualname)
+    try:
+        complain(
+            errors.EndlessRecursionError,
+            "maximum recursion depth exceeded: a function calls itself, and while it is traced it "
+            "does so without end, as the condition that ends it depends on traced values",
+            "write a loop, or make what decides how deep it goes static (static_argnames).",
+            line=line,
+        )
+    except errors.EndlessRecursionError as endless:
+        return endless
 
 
 def _trace_settled(
@@ -147,6 +177,7 @@ def _trace_once(
         refuse_as=function._function,
         options=function._options.trace(),
         sharing=captured.heap is not None,
+        adapted=True,
     )
 
 

@@ -30,11 +30,17 @@ class TracerBase:
         """What messages call the value: kind, dtype and shape."""
         return type(self).__name__
 
+    def _behind(self) -> frozenset[int] | None:
+        """Which parameters it was computed of, see `core.asked`."""
+        return None
+
 
 class JitneyError(Exception):
-    """Base of the errors that the tracer raises about user code."""
+    """Base of the errors that the tracer raises about user code. `asked` tells of which parameters the
+    values were computed that it is about."""
 
     line: SourceLine | None = None
+    asked: tuple[frozenset[int] | None, ...] = ()
 
 
 class Refusal(Exception):
@@ -141,6 +147,10 @@ class TransformError(JitneyError, Refusal, TypeError):
     """A function that a transformation cannot take: generators, a non-scalar loss, ..."""
 
 
+class EndlessRecursionError(JitneyError, Refusal, RecursionError):
+    """A function that calls itself, and whether it ends is known only when the code runs."""
+
+
 class InPlaceError(JitneyError, Refusal, ValueError):
     """`jit(inplace="require")`: an array is copied that should be updated where it is."""
 
@@ -185,6 +195,8 @@ def complain(
     text.append(f"{where}{remedy}")
     error = kind("\n".join(text))
     error.line = line
+    traced = [o for o in (operands or {}).values() if isinstance(o, TracerBase)]
+    error.asked = tuple([operand._behind() for operand in traced])
     raise error from cause
 
 

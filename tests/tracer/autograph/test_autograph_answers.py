@@ -300,7 +300,8 @@ def test_arrays_that_a_branch_may_have_aliased_are_not_written_to() -> None:
         a[0] = 5
         return c
 
-    for f, args in ((one, (True,)), (chosen, (True, np.ones(2), np.ones(2))), (looped, (3,))):
+    t = np.True_  # a Python bool would be static
+    for f, args in ((one, (t,)), (chosen, (t, np.ones(2), np.ones(2))), (looped, (3,))):
         with pytest.raises(jt.errors.OuterMutationError, match="may be"):
             auto(f)(*args)
 
@@ -314,3 +315,84 @@ def test_loops_without_end_are_refused() -> None:
 
     with pytest.raises(jt.errors.TransformError, match="has no end"):
         auto(f)(3)
+
+
+def test_containers_that_are_one_of_several_are_not_changed() -> None:
+    """In Python both names see a change. What is chosen here is a third container."""
+
+    def chosen(t: Any) -> Any:
+        xs, ys = [1.0, 2.0], [3.0, 4.0]
+        c = xs if t else ys
+        c[0] = 9.0
+        return xs, ys
+
+    def after(t: Any) -> Any:
+        xs, ys = [1.0, 2.0], [3.0, 4.0]
+        c = xs if t else ys
+        ys[0] = 9.0
+        return c
+
+    def of_dicts(t: Any) -> Any:
+        d, e = {"a": 1.0}, {"a": 2.0}
+        c = d
+        if t:
+            c = e
+        c["a"] = 5.0
+        return d, e
+
+    def of_rows(t: Any) -> Any:
+        m = [[1.0, 2.0], [3.0, 4.0]]
+        r = m[0]
+        if t:
+            r = m[1]
+        r[0] = 9.0
+        return m
+
+    def inside(t: Any) -> Any:
+        a, b = [1.0, 2.0], [3.0, 4.0]
+        c = (a, 0.0) if t else (b, 0.0)
+        c[0][0] = 9.0
+        return a, b, c
+
+    def looped(t: Any) -> Any:
+        xs, ys, i = [1.0, 2.0], [3.0, 4.0], 0
+        c = xs
+        while i < t:
+            c, i = ys, i + 1
+        c[0] = 9.0
+        return xs, ys
+
+    for f in (chosen, after, of_dicts, of_rows, inside, looped):
+        with pytest.raises(jt.errors.OuterMutationError, match="(?s)one of several.*copy it"):
+            auto(f)(np.int64(1))
+
+
+def test_containers_that_nobody_else_sees_are_chosen_and_changed() -> None:
+    def replaced(t: Any) -> Any:
+        x = [1.0, [2.0]]
+        if t:
+            x = [3.0, [4.0]]
+        x[0] = 7.0
+        x[1][0] += 1
+        return x
+
+    def made(t: Any) -> Any:
+        x = [3.0, {"a": 4.0}] if t else [5.0, {"a": 6.0}]
+        x[0] = 7.0
+        x[1]["a"] = 8.0
+        return x
+
+    def read(t: Any) -> Any:
+        xs, ys = [1.0, 2.0], [3.0, 4.0]
+        c = xs if t else ys
+        return c[0] * 10 + c[1]
+
+    def returned(t: Any) -> Any:
+        xs, ys = [1.0, 2.0], [3.0, 4.0]
+        if t:
+            return xs
+        return ys
+
+    for f in (replaced, made, read, returned):
+        for t in (np.True_, np.False_):
+            assert auto(f)(t) == f(t)

@@ -148,6 +148,7 @@ def test_assignment_in_the_body_stays_there(wrap: Callable[..., Any]) -> None:
     np.testing.assert_array_equal(rows[:, 2], M[:, 2])
 
 
+@pytest.mark.usefixtures("traced_numbers")
 def test_scan_errors(jit: Callable[..., Any]) -> None:
     ok = lambda c, x: (c, x)  # noqa: E731
     for f in (lambda g: g, jit):
@@ -218,6 +219,7 @@ def test_static_fori_loop_unrolled(wrap: Callable[..., Any], bounds: tuple[int, 
         np.testing.assert_allclose(got, want, rtol=1e-13)
 
 
+@pytest.mark.usefixtures("traced_numbers")
 def test_fori_loop_checkpoint_and_unroll(jit: Callable[..., Any]) -> None:
     def f(x: Any, **options: Any) -> Any:
         return np.sum(jt.fori_loop(0, 9, lambda i, c: np.sin(c) * x + i, x, **options))

@@ -314,6 +314,7 @@ def test_element_shapes_that_differ(jit: Callable[..., Any]) -> None:
         jt.TensorArray(float, 5).unstack(X).concat()
 
 
+@pytest.mark.usefixtures("traced_numbers")
 def test_sizes_that_are_not_known_under_jit(jit: Callable[..., Any]) -> None:
     with pytest.raises(TypeError, match=r"(?s)dynamic_size=True.*size=n"):
         jit(lambda x: jt.TensorArray(float, 0, dynamic_size=True).write(0, x))(1.0)
@@ -327,6 +328,7 @@ def test_sizes_that_are_not_known_under_jit(jit: Callable[..., Any]) -> None:
         jt.TensorArray(float, -1)
 
 
+@pytest.mark.usefixtures("traced_numbers")
 def test_a_branch_that_does_not_write_needs_the_element_shape(jit: Callable[..., Any]) -> None:
     def f(x: Any) -> Any:
         ta = jt.TensorArray(float, 2)

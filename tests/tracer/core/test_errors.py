@@ -23,6 +23,7 @@ from jitney.tracer.messages import errors as messages
 
 pytestmark = pytest.mark.filterwarnings("ignore:the matrix subclass")
 jit = functools.partial(jt.jit, backend="interpreter")
+plain = functools.partial(jit, autograph=False)
 X = np.arange(3.0)
 M = np.ones((3, 4))
 leaked: Any = queue.SimpleQueue()  # out of sight for what is written back
@@ -63,7 +64,7 @@ def wrong(kind: type[Exception], says: str, remedy: str, names_line: bool = True
 
 @wrong(TypeError, "truth value|traced bool[]", "jt.where|jt.cond")
 def branch_on_a_tracer() -> None:
-    @jit
+    @plain
     def f(x):
         if x[0] > 0:  # here
             return x
@@ -74,7 +75,7 @@ def branch_on_a_tracer() -> None:
 
 @wrong(TypeError, "truth value", "jt.while_loop")
 def while_on_a_tracer() -> None:
-    @jit
+    @plain
     def f(x):
         while x.sum() < 10:  # here
             x = x * 2
@@ -85,12 +86,12 @@ def while_on_a_tracer() -> None:
 
 @wrong(TypeError, "truth value|`and`", "for logic")
 def and_of_tracers() -> None:
-    jit(lambda x: (x[0] > 0) and (x[1] > 0))(X)  # here
+    plain(lambda x: (x[0] > 0) and (x[1] > 0))(X)  # here
 
 
 @wrong(TypeError, "truth value|comparisons in a chain", "& ")
 def a_chained_comparison() -> None:
-    jit(lambda x: 0 < x[0] < 1)(X)  # here
+    plain(lambda x: 0 < x[0] < 1)(X)  # here
 
 
 @wrong(ValueError, "truth value of an array with more than one element|traced bool[3]", "np.any")
@@ -105,53 +106,53 @@ def the_truth_of_a_whole_array() -> None:
 
 @wrong(TypeError, "float() needs a number|traced f64[]", "static|astype")
 def float_of_a_tracer() -> None:
-    jit(lambda x: x * float(x[0]))(X)  # here
+    plain(lambda x: x * float(x[0]))(X)  # here
 
 
 @wrong(TypeError, "int() needs a number", "astype")
 def int_of_a_tracer() -> None:
-    jit(lambda x: x * int(x[0]))(X)  # here
+    plain(lambda x: x * int(x[0]))(X)  # here
 
 
 @wrong(TypeError, "math functions", "jt.sin instead of math.sin")
 def a_function_of_math() -> None:
-    jit(lambda x: math.sin(x[0]))(X)  # here
+    plain(lambda x: math.sin(x[0]))(X)  # here
 
 
-@wrong(TypeError, "needs an integer|traced Python int", "static_argnames='n'|fori_loop")
+@wrong(TypeError, "needs an integer|traced i64[]", "static_argnames='n'|fori_loop")
 def range_of_a_tracer() -> None:
-    @jit
+    @plain
     def f(x, n):
         for _ in range(n):  # here
             x = x * 2
         return x
 
-    f(X, 3)
+    f(X, np.array(3))
 
 
-@wrong(TypeError, "needs an integer|traced Python int", "static_argnames='n'")
+@wrong(TypeError, "needs an integer|traced i64[]", "static_argnames='n'")
 def an_array_of_a_traced_size() -> None:
-    jit(lambda x, n: x + np.zeros(n))(X, 3)  # here
+    jit(lambda x, n: x + np.zeros(n))(X, np.array(3))  # here
 
 
 @wrong(TypeError, "text of a traced value|traced f64[]", 'jt.debug_print("{:.3f}", x)')
 def a_traced_number_in_a_formatted_string() -> None:
-    jit(lambda x: print(f"{x.sum():.3f}"))(X)  # here
+    plain(lambda x: print(f"{x.sum():.3f}"))(X)  # here
 
 
 @wrong(TypeError, "integer", "static_argnames")
 def a_list_indexed_by_a_tracer() -> None:
-    jit(lambda x, n: [x, -x][n])(X, 1)  # here
+    jit(lambda x, n: [x, -x][n])(X, np.array(1))  # here
 
 
 @wrong(TypeError, "", "static_argnames|static")
 def a_shape_from_a_tracer() -> None:
-    jit(lambda x, n: jt.zeros(n) + x)(X, 3)  # here
+    jit(lambda x, n: jt.zeros(n) + x)(X, np.array(3))  # here
 
 
 @wrong(TypeError, "an assignment into an array that NumPy made", "jt.zeros")
 def a_numpy_array_filled_with_tracers() -> None:
-    @jit
+    @plain
     def f(x):
         out = np.zeros(3)
         out[0] = x[0] * 2  # here
@@ -162,7 +163,7 @@ def a_numpy_array_filled_with_tracers() -> None:
 
 @wrong(TypeError, "np.asarray(x)", "jt.asarray")
 def asarray_of_a_tracer() -> None:
-    jit(lambda x: np.asarray(x) + 1)(X)  # here
+    plain(lambda x: np.asarray(x) + 1)(X)  # here
 
 
 @wrong(TypeError, "iteration over a 0-d", "fori_loop")
@@ -307,14 +308,14 @@ def an_unknown_keyword() -> None:
 # Arguments
 
 
-@wrong(TypeError, "str 'tanh'|name", "static_argnames='name'")
-def a_string_argument() -> None:
-    jit(lambda x, name: x)(X, "tanh")  # here
+@wrong(TypeError, "set {'tanh'}|names", "static_argnames='names'")
+def a_set_argument() -> None:
+    jit(lambda x, names: x)(X, {"tanh"})  # here
 
 
-@wrong(TypeError, "function", "static_argnames='g'")
-def a_function_argument() -> None:
-    jit(lambda x, g: g(x))(X, np.sin)  # here
+@wrong(TypeError, "vectorize", "static_argnames='g'")
+def an_object_that_can_be_called() -> None:
+    jit(lambda x, g: g(x))(X, np.vectorize(math.sin))  # here
 
 
 @wrong(TypeError, "object", "register_pytree")
@@ -370,11 +371,6 @@ def an_unknown_static_name() -> None:
 @wrong(TypeError, "static_argnums=5", "static_argnames")
 def an_unknown_static_position() -> None:
     jit(lambda x, n: x, static_argnums=5)  # here
-
-
-@wrong(TypeError, "beyond int64", "np.uint64")
-def an_int_beyond_int64() -> None:
-    jit(lambda n: n + 1)(2**70)  # here
 
 
 # Life and purity of tracers
@@ -529,7 +525,7 @@ def test_lines_of_notebook_cells() -> None:
     names: dict[str, Any] = {"__name__": "__main__"}
     exec(compile(cell, name, "exec"), names)
     with pytest.raises(TypeError, match="<ipython-input-7-abc>:2") as info:
-        jit(names["f"])(X)
+        plain(names["f"])(X)
     assert "if x[0] > 0:" in str(info.value)
 
 
@@ -597,4 +593,4 @@ def test_modules_and_endless_lists_are_refused_by_name() -> None:
 def test_diagonals_that_numpy_itself_compares() -> None:
     for f in (lambda k: np.eye(3, k=k), lambda k: np.tri(3, k=k)):
         with pytest.raises(TypeError, match=r"write jt\.(eye|tri)"):
-            jt.jit(f)(1)
+            jt.jit(f, autograph=False)(np.array(1))

@@ -266,7 +266,11 @@ def test_attributes_of_a_tracer() -> None:
         return [row.shape for row in x]
 
     traced = trace(
-        f, Spec(TensorType((2, 3), F32)), Spec(TensorType((), I64), "i", True), values_only=False
+        f,
+        Spec(TensorType((2, 3), F32)),
+        Spec(TensorType((), I64), "i", True),
+        values_only=False,
+        adapted=True,
     )
     assert [r.static for r in traced.results] == [3, 3]
 

@@ -39,6 +39,7 @@ def test_windows_lie_inside(i: int) -> None:
         jt.jit(lambda x, i: x[i : i + 3])(np.arange(6.0), i)
 
 
+@pytest.mark.usefixtures("traced_numbers")
 def test_lengths_that_are_not_known() -> None:
     for wrong in (lambda x, i: x[:i], lambda x, i: x[i : 2 * i], lambda x, i: x[i : i - 2 : -1]):
         with pytest.raises(TypeError, match=r"x\[i : i \+ 3\]"):
@@ -73,6 +74,7 @@ def test_in_loops_and_branches() -> None:
     np.testing.assert_array_equal(jt.jit(f)(np.arange(6.0), 3), f(np.arange(6.0), 3))
 
 
+@pytest.mark.usefixtures("traced_numbers")
 def test_parts_of_arrays_from_outside_of_a_branch() -> None:
     def rows(x, k):
         if k > 0:

@@ -270,7 +270,7 @@ def test_plain_numpy_of_a_global_array_is_not_frozen(read: Any) -> None:
     ],
 )
 def test_python_may_ask_for_the_values_of_a_global_array(read: Any) -> None:
-    f = jt.jit(read)
+    f = jt.jit(read, autograph=False)
     np.testing.assert_allclose(f(X), read(X), rtol=1e-15)
     f(X)
     assert misses(f) == 1

@@ -32,7 +32,7 @@ OTHERS: dict[str, Any] = {
     "static_argnums": (1,),
     "static_argnames": ("y",),
     "donate_argnums": (0,),
-    "autograph": True,
+    "autograph": False,
     "check": True,
     "fastmath": True,
     "deterministic": False,

@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterable, Iterator, Sequence
 
 PREFIX = "_jt_"
+VIEWS = frozenset(("T", "mT", "real", "imag", "flat"))  # attributes of arrays that show the array
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _CHANGERS = frozenset(
@@ -130,6 +131,8 @@ def changed(nodes: Sequence[ast.AST]) -> set[str]:
             while isinstance(base, ast.Subscript):
                 base = base.value
             names.add(dotted(base))
+            if isinstance(base, ast.Attribute) and base.attr in VIEWS:
+                names.add(dotted(base.value))
         elif isinstance(node, ast.AugAssign):
             names.add(dotted(node.target))
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):

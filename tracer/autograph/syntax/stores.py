@@ -16,7 +16,7 @@ import copy
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from .names import dotted
+from .names import VIEWS, dotted
 from .nodes import assign, constant, expression, helper, load, located
 
 if TYPE_CHECKING:
@@ -113,10 +113,18 @@ class Stores:
     def _own(
         self, root: ast.expr, indices: Sequence[str], value: str, at: ast.AST
     ) -> list[ast.stmt]:
-        """`root = own(root, indices, value)`."""
+        """`root = own(root, indices, value)`. Of `x.T[i] = v` it is `x` first that may be replaced."""
+        out: list[ast.stmt] = []
+        if isinstance(root, ast.Attribute) and root.attr in VIEWS:
+            out = self._replace(root.value, "own_viewed", indices, value, at)
+        return out + self._replace(root, "own", indices, value, at)
+
+    def _replace(
+        self, root: ast.expr, how: str, indices: Sequence[str], value: str, at: ast.AST
+    ) -> list[ast.stmt]:
         transformer = self.transformer
         parts = [transformer.visit(_loaded(root)), _tuple(indices, at), load(value, at)]
-        call = helper("own", parts, at)
+        call = helper(how, parts, at)
         if isinstance(root, ast.Name):
             if root.id in transformer.scope.bound:
                 return [assign(transformer.mangle(root.id), call, at)]
@@ -124,7 +132,7 @@ class Stores:
         assert isinstance(root, ast.Attribute)
         base = transformer.visit(_loaded(root.value))
         name = constant(transformer.mangle(root.attr), at)
-        return [expression(helper("put", [base, name, call], at))]
+        return [expression(helper("hold", [base, name, call], at))]
 
     def _target(self, root: ast.expr, indices: Sequence[str], at: ast.AST) -> ast.expr:
         target: ast.expr = self.transformer.visit(_loaded(root))

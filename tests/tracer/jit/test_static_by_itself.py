@@ -1,0 +1,205 @@
+"""What is compiled in without being named: flags, names, functions, numbers that tracing asks for."""
+
+import enum
+import inspect
+
+import numpy as np
+import pytest
+
+import jitney as jt
+from jitney import errors
+
+X = np.arange(12.0)
+
+
+class Kind(enum.Enum):
+    MEAN = 1
+    SUM = 2
+
+
+def misses(function):
+    return function.cache_info().misses
+
+
+def test_a_bool_is_the_bool_of_python():
+    @jt.jit
+    def f(x, flag):
+        if flag is True:
+            return x[:3]
+        return x
+
+    assert f(X, True).shape == (3,)
+    assert f(X, False).shape == (12,)
+    assert f(X, True).shape == (3,)
+    assert misses(f) == 2
+
+
+def test_a_bool_in_a_container_is_traced():
+    f = jt.jit(lambda flags: [np.logical_not(flag) for flag in flags])
+    for flags in ([True, False], [False, False]):
+        assert f(flags) == [not flag for flag in flags]
+    assert misses(f) == 1
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ("mean", "sum"),
+        (b"mean", b"sum"),
+        (Kind.MEAN, Kind.SUM),
+        (np.mean, np.sum),
+        (lambda x: x.mean(), lambda x: x.sum()),
+        (np.dtype("f4"), np.dtype("f8")),
+        (np.float32, float),
+        (slice(1, 5), slice(1, 7)),
+        (range(3), range(4)),
+        (None, ...),
+        (2**70, 2**71),
+    ],
+)
+def test_what_no_array_stands_for_is_static(values):
+    seen = []
+
+    @jt.jit
+    def f(x, how):
+        seen.append(how["it"][0])
+        return x + 1
+
+    for value in (*values, *values):
+        np.testing.assert_array_equal(f(X, {"it": [value]}), X + 1)
+    assert seen == list(values)
+    assert misses(f) == 2
+
+
+def test_a_string_chooses_and_raises_as_in_python():
+    @jt.jit
+    def f(x, mode="mean"):
+        if mode == "mean":
+            return x.mean()
+        if mode == "sum":
+            return x.sum()
+        raise ValueError(mode)
+
+    assert f(X) == X.mean()
+    assert f(X, mode="sum") == X.sum()
+    with pytest.raises(ValueError, match="median"):
+        f(X, "median")
+
+
+def zeros(x, n):
+    out = np.zeros(n)
+    for i in range(n):
+        out[i] = x[i] * i
+    return out
+
+
+def triangle(x, n):
+    a = np.zeros((n, n))
+    for i in range(n):
+        a[i, : i + 1] = x[: i + 1]
+    return a
+
+
+def euler(a, b, h):
+    n = int(np.ceil((b - a) / h))
+    y = np.zeros(n + 1)
+    y[0] = 1
+    for i in range(n):
+        y[i + 1] = y[i] - h * y[i]
+    return y
+
+
+def one_of_two_shapes(x, n):
+    if n > 2:
+        return x[:3]
+    return x
+
+
+ASKING = [
+    (lambda x, n: x.reshape(n, -1), (X, 3), (X, 4)),
+    (lambda n: np.arange(n) ** 2, (5,), (6,)),
+    (lambda a, b, n: np.linspace(a, b, n), (0.0, 1.0, 5), (0.0, 1.0, 6)),
+    (lambda x, n: x[:n].sum(), (X, 5), (X, 3)),
+    (lambda x, axis: x.reshape(3, 4).sum(axis), (X, 0), (X, 1)),
+    (lambda x, n: np.repeat(x, n), (X, 2), (X, 3)),
+    (lambda x, n: np.tile(x, n), (X, 2), (X, 3)),
+    (lambda x, n: np.histogram(x, n)[0], (X, 4), (X, 5)),
+    (lambda n, k: np.eye(n, k=k), (4, 1), (5, 1)),
+    (lambda r: np.mgrid[0:r, 0:r].sum(0), (4,), (3,)),
+    (lambda x, n: x[:n] * 2, (X, np.int64(4)), (X, np.int64(5))),
+    (lambda x, ks: [x.reshape(k, -1).sum(0)[0] for k in ks], (X, [2, 3]), (X, [3, 4])),
+    (zeros, (X, 5), (X, 6)),
+    (triangle, (X, 5), (X, 4)),
+    (euler, (0.0, 1.0, 0.1), (0.0, 1.0, 0.2)),
+    (one_of_two_shapes, (X, 3), (X, 2)),
+]
+
+
+@pytest.mark.parametrize(("function", "first", "second"), ASKING)
+def test_a_number_is_compiled_in_where_tracing_asks_for_it(function, first, second):
+    f = jt.jit(function)
+    for arguments in (first, second, first):
+        found, wanted = f(*arguments), function(*arguments)
+        np.testing.assert_allclose(found, wanted, rtol=1e-12)
+        assert type(found) is type(wanted)
+    assert misses(f) == 2
+    name = list(inspect.signature(function).parameters)[-1]
+    assert f"{name}" in str(f.cache_info())
+    assert f.lower(*second).graph is not None
+
+
+def test_numbers_that_nobody_asks_for_stay_traced():
+    @jt.jit
+    def f(x, n, k):
+        return x.reshape(n, -1) * k
+
+    for k in range(5):
+        np.testing.assert_array_equal(f(X, 3, k), X.reshape(3, -1) * k)
+    assert misses(f) == 1
+    assert "n = 3, k: Python int" in str(f.cache_info())
+
+
+def test_the_error_is_that_of_the_first_attempt_where_numbers_do_not_help():
+    f = jt.jit(lambda x, n: x @ np.ones((3, 3)) * n)
+    with pytest.raises(errors.ShapeError):
+        f(X, 2)
+    g = jt.jit(lambda x, n: np.zeros(int(x[0]) + n))
+    with pytest.raises(errors.TracerIndexError, match="integer"):
+        g(X, 2)
+
+
+def test_what_python_raises_for_the_number_is_raised():
+    f = jt.jit(lambda n: np.zeros(n))
+    with pytest.raises(ValueError, match="negative"):
+        f(-1)
+    assert f(2).shape == (2,)
+
+
+def test_methods_and_keywords():
+    class Windows:
+        size = 2.0
+
+        @jt.jit
+        def cut(self, x, *, n, scale=1.0):
+            return x[:n] * self.size * scale
+
+    windows = Windows()
+    for n in (2, 3, 2):
+        np.testing.assert_array_equal(windows.cut(X, n=n, scale=0.5), X[:n])
+
+
+def test_transformations_ask_through():
+    def f(x, n):
+        return (x.reshape(n, -1) ** 2).sum()
+
+    np.testing.assert_array_equal(jt.jit(jt.grad(f))(X, 3), 2 * X)
+    mapped = jt.jit(lambda x, n: jt.vmap(lambda row: row.reshape(n, -1))(x))
+    assert mapped(np.ones((2, 12)), 4).shape == (2, 4, 3)
+
+
+def test_functions_of_numpy_are_compared_by_identity():
+    """Or each call would look into them."""
+    f = jt.jit(lambda x: np.concatenate([np.roll(x, 1), np.tile(x, 2), np.linalg.norm(x)[None]]))
+    f(X)
+    ((entry,),) = [bucket.entries for bucket in f._buckets.values()]
+    assert all(g.by_identity or g.how == "code" for g in entry.captured.guards)
