@@ -191,16 +191,16 @@ def test_closures_and_globals() -> None:
 
 def test_attributes_that_may_have_no_value() -> None:
     def branch(s: Any, x: Any) -> Any:
-        if x > 0:
+        if x[0] > 0:
             s.last = x
         return x
 
-    def loop(s: Any, n: Any) -> Any:
-        for i in range(n):
+    def loop(s: Any, x: Any) -> Any:
+        for i in range(x[0]):
             s.last = i * 2.0
-        return n
+        return x
 
-    for f, x in ((branch, 1.0), (loop, 3)):
+    for f, x in ((branch, np.ones(2)), (loop, np.array([3]))):
         s = Box(n=0)
         with pytest.raises(jt.errors.UndefinedVariableError, match=r"s\.last"):
             jt.jit(f, autograph=True)(s, x)
