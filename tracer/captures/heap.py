@@ -263,7 +263,7 @@ class Heap:
                     put_root(path, standing)
             require_trace().watched = self
             pairs = zip(self.inputs, tracers, strict=True)
-            held = [(array_of(i.value), tracer) for i, tracer in pairs if i.spec.holder]
+            held = [(array_of(i.value), array_of(given)) for i, given in pairs if i.spec.holder]
             threaded_state.let_stand_in([*held, *states])
             yield self.snapshot()
         finally:

@@ -186,6 +186,21 @@ def test_closures_and_globals() -> None:
     assert n == 3 and history == [2.0, 4.0, 6.0] and settings == {"k": 7.0} and misses(g) == 1
 
 
+def test_generators_of_ours_in_attributes() -> None:
+    class Noise:
+        def __init__(self) -> None:
+            self.rng, self.n = jt.random.default_rng(3), 0
+
+        @jt.jit(autograph=True)
+        def step(self, x: Any) -> Any:
+            self.n += 1
+            return self.rng.normal() * x
+
+    noise, rng = Noise(), jt.random.default_rng(3)
+    assert [noise.step(1.0) for _ in range(3)] == [rng.normal() for _ in range(3)]
+    assert noise.n == 3
+
+
 # Refusals
 
 
