@@ -70,8 +70,8 @@ class Limits:
     attention_vectors: int = 4  # of queries in one block
 
     # Loops by tiles of time (`time_tiles`).
-    trip_bytes: int = 1 << 19  # of a block of rows: half of a common L2 cache
-    trip_units: int = 16  # blocks at least, for threads to share, if there are rows enough
+    time_tile_bytes: int = 1 << 19  # of a block of rows: half of a common L2 cache
+    time_tile_units: int = 16  # blocks at least, for threads to share, if there are rows enough
 
     # Sorting (`sort_blocks`, `llvm/sorting`).
     short_row: int = 512  # elements up to which a row is not sorted by digits
@@ -122,8 +122,8 @@ TINY = Limits(
     window_run=7,
     attention_keys=8,
     attention_vectors=1,
-    trip_bytes=1 << 11,
-    trip_units=4,
+    time_tile_bytes=1 << 11,
+    time_tile_units=4,
     short_row=64,
     sort_block=64,
     sort_segment=256,
@@ -136,7 +136,7 @@ _current: ContextVar[Limits] = ContextVar("limits", default=DEFAULT)
 
 
 def limits() -> Limits:
-    """The limits that hold here."""
+    """The limits that hold here: the default ones, or those of a `limited` block around the call."""
     return _current.get()
 
 

@@ -35,7 +35,7 @@ SANITIZER_ERROR = -3
 
 @record
 class ErrorSite:
-    """One place in native code that may fail: which exception to raise, for which user's line.
+    """One site in native code that may fail: which exception to raise, for which user's line.
 
     `kind` is "index" (IndexError), "assert" (AssertionError), "value" (ValueError), "memory"
     (MemoryError), "linalg" (numpy.linalg.LinAlgError) or the name of an exception that an `assert` op
@@ -52,7 +52,7 @@ class ErrorSite:
 
 @record
 class CallbackSite:
-    """One place where native code calls Python: the function, and the types of what goes in and out."""
+    """One site where native code calls Python: the function, and the types of what goes in and out."""
 
     function: Callable[..., tuple[np.ndarray[Any, Any], ...]]
     operands: tuple[TensorType, ...]
@@ -86,7 +86,7 @@ class KernelReport:
 class Donation(NamedTuple):
     """An input that may be overwritten: donated by the caller, or assigned to by the function.
 
-    `output` is the one that has to take its place; None: any that can. `whole`: if the call fails,
+    `output` is the one that has to take its memory; None: any that can. `whole`: if the call fails,
     it must be as it was.
     """
 

@@ -263,7 +263,7 @@ def unary(op: str, a: Expr) -> Expr:
 
 
 def convert(a: Expr, dtype: DType) -> Expr:
-    """The value in another dtype."""
+    """The value in another dtype; itself where it has that one already."""
     return a if a.dtype == dtype else Expr("convert", (a,), dtype)
 
 
@@ -324,7 +324,7 @@ def loop(
 
     A vector emitter runs the body while any lane's condition holds, and keeps the values of lanes that
     have finished. So a loop that runs at most once is a branch that is skipped when no lane needs it.
-    `condition` and `body` may read enclosing expressions. `rare` says that the body seldom runs: it
+    `condition` and `body` may read enclosing expressions. `rare` says that the body is a slow path: it
     is kept out of the way, and nothing of it is computed ahead of the loop.
     """
     params = tuple(var(Unique(f"carry{i}"), e.dtype) for i, e in enumerate(init))

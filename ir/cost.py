@@ -48,7 +48,7 @@ OF_FAMILY = {
 }
 
 MOST_INLINED = 64  # ops computed within one expression before it is cut
-KEPT = 4  # work from which a value that is used several times is kept
+STORED = 4  # work from which a value that is used several times is stored
 
 
 def wants_memory(value: Value, users: Sequence[Op], work: int, inlined: int) -> bool:
@@ -56,7 +56,7 @@ def wants_memory(value: Value, users: Sequence[Op], work: int, inlined: int) -> 
 
     `work` is that of an element and `inlined` counts ops, with what is computed along with it.
     """
-    if inlined > MOST_INLINED or (work >= KEPT and len(users) > 1):
+    if inlined > MOST_INLINED or (work >= STORED and len(users) > 1):
         return True
     return work > 0 and any(
         user.definition.repeats and user.result.tensor.size > value.tensor.size for user in users

@@ -62,7 +62,7 @@ class DerivativeError(TypeError):
 
 
 class Commutes(IntEnum):
-    """Whether the two operands, of real numbers, may change places."""
+    """Whether the two operands, of real numbers, may be exchanged."""
 
     NO = 0
     VALUES = 1  # up to the sign of a zero, which of two NaNs it is, and rounding
@@ -76,7 +76,7 @@ class Facts(TypedDict, total=False):
     pointwise:   an element is computed from elements of the operands, wherever it is used
     view:        ... and is one of the operand's, at an index that follows from its own alone
     repeats:     an element of the operand may be read for many elements of the result
-    updates:     the result is the first operand but for some places
+    updates:     the result is the first operand but for some elements
     total:       it may run for nothing: it does not raise (except with mode="check"), it comes to
                  an end, and nobody sees it run (regions speak for themselves)
     commutative: see `Commutes`
@@ -139,10 +139,10 @@ class OpDef:
         return self.moves(attrs) if callable(self.moves) else self.moves
 
 
-Place = tuple[str, int]
+Origin = tuple[str, int]
 
 
-def importing() -> Place:
+def importing() -> Origin:
     """The module that is being imported, and its line: whose definitions those are that come now.
 
     An import that failed, or was interrupted, is tried again, and then the same lines come again.
@@ -176,12 +176,12 @@ class _Registry(Mapping[str, OpDef]):
 
 
 OPS = _Registry()
-_places: dict[str, Place] = {}
+_origins: dict[str, Origin] = {}
 
 
 def register(definition: OpDef) -> OpDef:
     """Enter a record into `OPS`; ValueError if it has the name of another or no cost."""
-    if _places.setdefault(definition.name, importing()) != importing():
+    if _origins.setdefault(definition.name, importing()) != importing():
         raise ValueError(f"op {definition.name!r} is defined twice")
     if definition.cost is None:
         if definition.family not in OF_FAMILY:

@@ -102,7 +102,7 @@ end:
 def approximate(name: str, count: int) -> dict[str, Any]:
     """The largest errors of an instruction: absolute, relative, in ULP, and where."""
     import jitney as jt
-    from jitney.codegen.cuda.program import Entry
+    from jitney.codegen.cuda.program import KernelShape
 
     function, low, high = APPROXIMATE[name]
     accuracy = peers.support("accuracy")
@@ -114,7 +114,7 @@ def approximate(name: str, count: int) -> dict[str, Any]:
     x = np.concatenate([spread, even])
     x = x[np.abs(x) >= np.finfo(np.float32).tiny]  # denormals are zeros to them
     context = peers.context()
-    module = context.load_module(kernel(name), {"k": Entry((BLOCK, 1, 1))})
+    module = context.load_module(kernel(name), {"k": KernelShape((BLOCK, 1, 1))})
     device_x, device_y = jt.device_put(x, "cuda"), jt.device_put(np.full_like(x, np.nan), "cuda")
     given = struct.pack("<qqi", device_x.buffer.address, device_y.buffer.address, x.size)
     stream = peers.Jitney().client.stream

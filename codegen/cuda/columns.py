@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ..llvm.builder import Value
-from ..llvm.loops import Carried, Values
+from ..llvm.builder import Condition, Value
+from ..llvm.loops import Values
 from ..llvm.reductions import ArgFold, Reduction
 from ..llvm.stages import Body
 from ..llvm.text import Operand
@@ -30,6 +30,7 @@ class ColumnEmitter(PointEmitter):
     """Emits one kernel whose schedule has a `depth`."""
 
     def body(self) -> None:
+        """The kernel: a thread folds every `depth`-th row of a column; members meet in shared memory."""
         plan = self.layout
         self.memory.holds_back, self.in_loop = True, False
         self.depth = plan.depth
@@ -38,9 +39,8 @@ class ColumnEmitter(PointEmitter):
         self.member = self.b.thread() >> WIDTH.bit_length() - 1
         first = self.b.block_number() * WIDTH
         q = first + self.b.widened(self.column)
-        self.here = (
-            ""  # whether the thread has a column of its own; if not, it repeats the last one
-        )
+        # Whether the thread has a column of its own, if that is in doubt; if not, it repeats the last.
+        self.here: Condition | None = None
         if plan.units % WIDTH:
             self.here = q < plan.units
             q = self.indices.least(q, plan.units - 1)
@@ -62,15 +62,16 @@ class ColumnEmitter(PointEmitter):
 
     def initial(self, fold: Reduction, nest: Nest) -> Values:
         starts = fold.initial()
-        if isinstance(fold, ArgFold):  # the place of a best element is the member's first
+        if isinstance(fold, ArgFold):  # the index of a best element is the member's first
             rest = math.prod(nest.extents[1:])
             first = self.member * rest
-            if starts[1].type == "i64":
+            if starts[1].value.type == "i64":
                 first = first.zext("i64")
-            starts[1] = starts[1]._replace(text=first)
+            starts[1] = starts[1]._replace(value=first)
         return starts
 
     def walk(self, loops: Sequence[Var], nest: Nest, values: Values, body: Body) -> Values:
+        """A nest's loops, of the first of which this member does every `depth`-th iteration."""
         var, rest = loops[0], loops[1:]
         self.in_loop = True
 
@@ -83,21 +84,22 @@ class ColumnEmitter(PointEmitter):
         self.in_loop = False
         return ends
 
-    def finished(self, fold: Reduction, ends: Sequence[Carried], looped: bool) -> Operand:
+    def finished(self, fold: Reduction, ends: Sequence[Operand], looped: bool) -> Operand:
+        """The fold of all members' ends, by warps that take the members of several columns."""
         if not looped:
             return super().finished(fold, ends, looped)
         depth, warp = self.depth, Warp(self.b, self.exprs)
         memory = [self.b.shared(d, depth * ROW) for d in fold.dtypes]
         own = self.member * ROW + self.column
-        self._put(fold, memory, [c.text for c in ends], own)
+        self._put(fold, memory, [c.value for c in ends], own)
         self.b.barrier()
         # Lane k takes member k % depth of a column, and has one member of every warp's columns.
         member = self.column & depth - 1
         first = self.member * (WIDTH // depth)
         side = self.column >> depth.bit_length() - 1
         column = first + side
-        place = member * ROW + column
-        total = warp.fold_lanes(fold, self._get(fold, memory, place), depth)
+        slot = member * ROW + column
+        total = warp.fold_lanes(fold, self._get(fold, memory, slot), depth)
         results = [self.b.shared(d, WIDTH) for d in fold.dtypes[-1:]]
         with self.b.when(member.eq(0)):
             self._put(fold, results, total[-1:], column)
@@ -105,16 +107,16 @@ class ColumnEmitter(PointEmitter):
         return fold.result(Operand(self._get(fold, results, self.column)[-1], True))
 
     def _put(
-        self, fold: Reduction, memory: Sequence[Word], texts: Sequence[Value], place: Value
+        self, fold: Reduction, memory: Sequence[Value], texts: Sequence[Value], slot: Value
     ) -> None:
         dtypes = fold.dtypes[-len(memory) :]
         for start, text, dtype in zip(memory, texts, dtypes, strict=True):
-            self.b.store_elements(dtype, text, self.b.in_shared(dtype, start, place), 1)
+            self.b.store_elements(dtype, text, self.b.in_shared(dtype, start, slot))
 
-    def _get(self, fold: Reduction, memory: Sequence[Value], place: Value) -> list[Value]:
+    def _get(self, fold: Reduction, memory: Sequence[Value], slot: Value) -> list[Value]:
         dtypes = fold.dtypes[-len(memory) :]
         return [
-            self.b.load_elements(dtype, self.b.in_shared(dtype, start, place), 1)
+            self.b.load_elements(dtype, self.b.in_shared(dtype, start, slot), 1)
             for start, dtype in zip(memory, dtypes, strict=True)
         ]
 
@@ -122,14 +124,8 @@ class ColumnEmitter(PointEmitter):
         """Inside of loops members store elements of their own, elsewhere the first stores for all."""
         if not self.memory.stored and not self.memory.single:
             return
-        conditions: list[Word] = [self.here] if self.here else []
+        stores = self.here
         if not self.in_loop:
-            conditions.append(self.member.eq(0))
-        if not conditions:
-            super().flush()
-            return
-        both = conditions[0]
-        for other in conditions[1:]:
-            both = both & other
-        with self.b.when(both):
+            stores = self.b.both(stores, self.member.eq(0))
+        with self.b.where(stores):
             super().flush()

@@ -7,10 +7,9 @@ once per element. Pointers have an address space: `ptr addrspace(1) %p0`.
 from __future__ import annotations
 
 from collections.abc import Iterable, MutableMapping, Sequence
-from typing import Any
 
 from ...ir.types import I64
-from ..llvm.builder import VOID, Number, Value, constant, typed_text
+from ..llvm.builder import Number, Value, constant
 from ..llvm.text import TextEmitter, element_type
 from ..loop_ir.kernel import Array
 from ..scalar import DType
@@ -19,7 +18,7 @@ from .program import MAP_ALIGNMENT, MAP_BYTES
 from .target import CudaTarget
 
 GLOBAL, SHARED = "ptr addrspace(1)", "ptr addrspace(3)"  # types of pointers
-Word = Any  # a Value, or a number that is known already
+Word = Value | Number  # of 32 or 64 bits, or a number that is known already
 STATIC_BYTES = 48 << 10  # of shared memory that a kernel may have without asking
 
 
@@ -40,7 +39,7 @@ class ThreadBuilder(TextEmitter):
         self.device = target
         self.index_type = index_type
         self.arrays = list(arrays)
-        self.pointers = {a: Value(GLOBAL, f"%p{k}", self) for k, a in enumerate(self.arrays)}
+        self.pointers = {a: self.named(GLOBAL, f"p{k}") for k, a in enumerate(self.arrays)}
         self.written: set[Array] = set()  # in this kernel
         self.passed: frozenset[Array] = frozenset()  # between threads
         self.scalars: list[str] = []  # parameters that are numbers: `i32 %length`
@@ -60,19 +59,19 @@ class ThreadBuilder(TextEmitter):
             for k in range(self.tensor_maps)
         ]
         for k, (array, n) in enumerate(zip(self.arrays, alignments, strict=True)):
-            known = "noalias " if array not in self.passed else ""  # other threads write there
-            known += "readonly " if array not in self.written else ""
-            params.append(f"{GLOBAL} {known}align {n} %p{k}")
+            flags = "noalias " if array not in self.passed else ""  # other threads write there
+            flags += "readonly " if array not in self.written else ""
+            params.append(f"{GLOBAL} {flags}align {n} %p{k}")
         params += self.scalars
         if self.reports:
             params.append(f"{GLOBAL} align 8 %status")
         attributes = {"nvvm.reqntid": str(threads), **self.attributes}
-        known = " ".join(f'"{name}"="{value}"' for name, value in attributes.items())
+        attributed = " ".join(f'"{name}"="{value}"' for name, value in attributes.items())
         self.ret()
         shared = "".join(f"{line}\n" for line in self.globals)
         return (
             f"{shared}define ptx_kernel void @{name}({', '.join(params)}) nounwind "
-            f"{known} {{\n{self.code.text()}\n}}\n"
+            f"{attributed} {{\n{self.code.text()}\n}}\n"
         )
 
     # Intrinsics.
@@ -80,18 +79,18 @@ class ThreadBuilder(TextEmitter):
     def parameter(self, type: str, name: str, align: int = 0) -> Value:
         """One more parameter of the kernel, which is no array."""
         self.scalars.append(f"{type} align {align} %{name}" if align else f"{type} %{name}")
-        return Value(type, f"%{name}", self)
+        return self.named(type, name)
+
+    def tensor_map(self, number: int) -> Value:
+        """One of the parameters that describe how arrays lie."""
+        return self.named("ptr", f"map{number}")
 
     def nvvm(self, name: str, *operands: Value | Number, fresh: bool = False) -> Value:
         """The value of one of `intrinsics.INTRINSICS`; `fresh`: it may differ from call to call."""
         row = INTRINSICS[name]
         self.declarations.add(row.declaration)
-        given = zip(row.types, operands, strict=True)
-        text = f"call {row.result} @{name}({', '.join([typed_text(t, x) for t, x in given])})"
-        if row.result == "void":
-            self.line(text)
-            return VOID
-        return self.fresh(row.result, text) if fresh else self.op(row.result, text)
+        again = fresh or row.result == "void"
+        return self.run(row, *operands) if again else self.ask(row, *operands)
 
     def thread(self, axis: str = "x") -> Value:
         """The thread's number in its block, in 32 bits."""
@@ -104,13 +103,13 @@ class ThreadBuilder(TextEmitter):
         number = self.nvvm(f"llvm.nvvm.read.ptx.sreg.ctaid.{axis}")
         return self.widened(number)
 
-    def widened(self, number: Any) -> Any:
+    def widened(self, number: Word) -> Word:
         """A 32-bit number, not negative, as an index."""
         if isinstance(number, int) or number.type == self.index_type:
             return number
         return number.zext("i64")
 
-    def narrowed(self, index: Any) -> Any:
+    def narrowed(self, index: Word) -> Word:
         """An index that is small, in 32 bits."""
         return index if isinstance(index, int) or index.type == "i32" else index.trunc("i32")
 
@@ -139,7 +138,7 @@ class ThreadBuilder(TextEmitter):
         return Value(SHARED, name, self)
 
     def in_shared(self, dtype: DType, base: Value, at: Value | int) -> Value:
-        """The place of an element in shared memory; `at` is an i32."""
+        """The address of an element in shared memory; `at` is an i32."""
         return self.offset(base, at, element_type(dtype))
 
     # Errors.
@@ -147,7 +146,7 @@ class ThreadBuilder(TextEmitter):
     def note(self, site: int, words: Iterable[Word | int]) -> None:
         """Report an error: the first of all threads writes its words."""
         self.reports = True
-        status = Value(GLOBAL, "%status", self)
+        status = self.named(GLOBAL, "status")
         at = self.offset(status, 7, "i64")
         order = 'syncscope("device") monotonic monotonic'
         _, first = self.swap_atomic(at, constant("i64", 0), constant("i64", site), order)
@@ -171,6 +170,11 @@ class DeviceStatus:
             if dtype != I64:
                 index = index.sext("i64")
             self.b.note(site, (index, size))
+
+
+def is_zero(word: Word) -> bool:
+    """Whether a number is known already, and is 0."""
+    return not isinstance(word, Value) and word == 0
 
 
 def fits_32_bits(extents: Iterable[int]) -> bool:

@@ -14,6 +14,7 @@ import re
 from functools import cache
 
 from ...ir.record import record
+from ..llvm.builder import Value, symbol
 
 _LITERAL = re.compile(r"^(i\d+) \S+$")
 
@@ -35,6 +36,11 @@ class Intrinsic:
         return f"declare {self.result} @{self.name}({', '.join(self.types)})"
 
     @property
+    def address(self) -> Value:
+        """What calls name it by."""
+        return symbol(self.name)
+
+    @property
     def types(self) -> tuple[str, ...]:
         """The operands' types, without the values of literals."""
         return _types(self.operands)
@@ -51,11 +57,11 @@ def _operands(text: str) -> tuple[str, ...]:
 
 def _rows(text: str, sm: int, ptx: int, features: str = "") -> list[Intrinsic]:
     """Rows of `name : result : operands`; names get the prefix `llvm.nvvm.`."""
-    found = []
+    table = []
     for line in text.strip().splitlines():
         name, result, operands = (part.strip() for part in line.split(":"))
-        found.append(Intrinsic(f"llvm.nvvm.{name}", result, _operands(operands), sm, ptx, features))
-    return found
+        table.append(Intrinsic(f"llvm.nvvm.{name}", result, _operands(operands), sm, ptx, features))
+    return table
 
 
 def _generic(names: str, operands: int, types: dict[str, str], extra: str = "") -> list[Intrinsic]:

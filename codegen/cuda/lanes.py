@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, MutableMapping
-from typing import Any
 
 from ...ir.types import BOOL
 from ..llvm.accesses import AccessEmitter
@@ -20,13 +19,13 @@ from ..llvm.loops import LoopEmitter
 from ..llvm.scalars import ScalarEmitter
 from ..llvm.stages import StageEmitter
 from ..llvm.text import Operand, element_type
-from ..loop_ir.index import Data, Index, Var, variables
+from ..loop_ir.index import Index, Var, follows, variables
 from ..loop_ir.kernel import Access, Array, Kernel
 from ..lowering.pointwise import loop_variables
 from ..scalar import DType, Expr
 from ..schedule.signature import Signature
 from ..schedule.survey import results_read
-from .emitter import DeviceStatus, ThreadBuilder, Word
+from .emitter import DeviceStatus, ThreadBuilder, Word, is_zero
 from .schedule import Schedule, is_wide, passed_arrays
 from .target import CudaTarget
 
@@ -47,12 +46,12 @@ class LaneMemory(AccessEmitter):
         super().__init__(indices, b.pointers, origins)
         self.lanes = 1
         self.along = along
-        self.first: Word = ""  # where the first of the lanes stands
+        self.first: Word = 0  # where the first of the lanes stands
         self.number = 0  # of the lane at hand
         self.points: list[dict[Array, Operand]] = [self.registers]  # each lane's values
         self.by_points = False  # whether a single lane has values of its own, too
         self.stored: dict[tuple[Value, Index], list[Value]] = {}  # not yet: lanes that go together
-        self.single: list[tuple[DType, Value, Value]] = []  # not yet: value and place
+        self.single: list[tuple[DType, Value, Value]] = []  # not yet: value and address
         self.holds_back = False  # whether stores wait for `flush`
         self.home = {self.pointers[a]: (a, n) for a, n in alignments.items()}
 
@@ -77,13 +76,13 @@ class LaneMemory(AccessEmitter):
         self.registers = self.points[0]
         self.indices.positions[lane] = 0
         self.exprs.forget()
-        texts = [self.exprs.operand(value).text for _ in self.each()]
+        texts = [self.exprs.operand(value).value for _ in self.each()]
         self.lanes, self.along, self.first, self.points, self.registers = before
         self.exprs.forget()
         return texts
 
     def _position(self, k: int) -> Word:
-        if self.first == 0:
+        if is_zero(self.first):
             return k
         return self.first + k if k else self.first
 
@@ -93,24 +92,15 @@ class LaneMemory(AccessEmitter):
     # Memory: what lanes have side by side goes together.
 
     def _wide(self, base: Value, flat: Index) -> bool:
-        known = self.home.get(base)
-        if self.lanes == 1 or known is None:
+        home = self.home.get(base)
+        if self.lanes == 1 or home is None:
             return False
-        if any(isinstance(a, Data) and self._follows(a) for a in flat.terms):
+        if follows(flat, self.along, self.indices.env):
             return False
-        array, alignment = known
+        array, alignment = home
         return is_wide(flat, self.along, self.lanes, array, alignment)
 
-    def _follows(self, atom: Data) -> bool:
-        """Whether an index that the program computed may differ between lanes."""
-        return any(
-            self.along in variables(self.indices.env[v])
-            if v in self.indices.env
-            else v is self.along
-            for v in atom.vars
-        )
-
-    def read(self, dtype: DType, base: Any, flat: Index, guard: Operand | None) -> Operand:
+    def read(self, dtype: DType, base: Value, flat: Index, guard: Operand | None) -> Operand:
         flat = flat.substitute(self.indices.env)
         if guard is not None or not self._wide(base, flat):
             return super().read(dtype, base, flat, guard)
@@ -122,7 +112,7 @@ class LaneMemory(AccessEmitter):
         access: Access = expr.attr
         if self.lanes == 1 or not expr.args or access.array in self.registers:
             return super().load(expr)
-        base, flat = self.place(access.array, access.index)
+        base, flat = self.locate(access.array, access.index)
         flat = flat.substitute(self.indices.env)
         if not self._wide(base, flat) or not same_for_all(
             expr.args[0], self.along, self.indices.env
@@ -130,33 +120,30 @@ class LaneMemory(AccessEmitter):
             return super().load(expr)
         dtype, guard = access.array.dtype, self.exprs.operand(expr.args[0])
         pointer, memory, align = self._group(dtype, base, flat)
-        there = self.b.select(self.b.known(guard.text, BOOL, 1), pointer, base)
+        there = self.b.select(guard.value, pointer, base)
         return self._lane_of(dtype, memory, there, align)
 
-    def _lane_of(self, dtype: DType, memory: Value, pointer: Value, align: int) -> Operand:
+    def _lane_of(self, dtype: DType, memory: str, pointer: Value, align: int) -> Operand:
         """The element of the lane at hand, from what all lanes load together."""
-        text = f"load {memory}, {pointer!r}, align {align}"
-        vector = self.b.op(memory, text)  # once for all lanes
-        text = self.b.extract(vector, self.number)
-        if dtype == BOOL:
-            text = text.ne(0)
-        return Operand(text, True)
+        vector = self.b.load_once(memory, pointer, align)  # for all lanes
+        value = self.b.extract(vector, self.number)
+        return Operand(value.ne(0) if dtype == BOOL else value, True)
 
-    def one(self, dtype: DType, base: Any, place: Any) -> Value:
-        known = self.home.get(base)
-        stays = known is not None and known[0] not in self.b.written
-        return self.b.load_elements(dtype, place, 1, stays=stays)
+    def one(self, dtype: DType, base: Value, address: Value) -> Value:
+        home = self.home.get(base)
+        stays = home is not None and home[0] not in self.b.written
+        return self.b.load_elements(dtype, address, 1, stays=stays)
 
-    def write(self, dtype: DType, base: Any, flat: Index, value: Operand) -> None:
+    def write(self, dtype: DType, base: Value, flat: Index, value: Operand) -> None:
         flat = flat.substitute(self.indices.env)
         if self._wide(base, flat):
-            text = value.text
+            text = value.value
             if dtype == BOOL:
                 text = text.zext("i8")
             self.stored.setdefault((base, flat), []).append(text)
         elif self.holds_back:
-            place = self.b.element_at(dtype, base, self.indices.value(flat))
-            self.single.append((dtype, value.text, place))
+            address = self.b.element_at(dtype, base, self.indices.value(flat))
+            self.single.append((dtype, value.value, address))
         else:
             super().write(dtype, base, flat, value)
 
@@ -167,11 +154,11 @@ class LaneMemory(AccessEmitter):
             dtype = self.home[base][0].dtype
             pointer, memory, align = self._group(dtype, base, flat)
             self.b.store(self.b.packed(texts), pointer, align=align)
-        for dtype, text, place in self.single:
-            self.b.store_elements(dtype, text, place, 1)
+        for dtype, text, address in self.single:
+            self.b.store_elements(dtype, text, address)
         self.stored, self.single = {}, []
 
-    def _group(self, dtype: DType, base: Word, flat: Index) -> tuple[Word, Word, int]:
+    def _group(self, dtype: DType, base: Value, flat: Index) -> tuple[Value, str, int]:
         """Where the first lane's element is, the LLVM type of all lanes' in memory, the alignment."""
         here, self.indices.positions[self.along] = self.indices.positions[self.along], self.first
         pointer = self.b.element_at(dtype, base, self.indices.value(flat))
@@ -223,8 +210,10 @@ def same_for_all(expr: Expr, lane: Var, env: Mapping[Var, Index]) -> bool:
             continue
         seen.add(node)
         pending += node.args
-        places = node.attr.index if node.op == "load" else [node.attr] if node.op == "index" else []
-        if any(lane in variables(i.substitute(env)) for i in places):
+        indices = (
+            node.attr.index if node.op == "load" else [node.attr] if node.op == "index" else []
+        )
+        if any(lane in variables(i.substitute(env)) for i in indices):
             return False
         if node.op in ("loop", "var") and loop_variables(node):
             return False

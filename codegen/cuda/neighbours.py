@@ -46,7 +46,7 @@ def beside(kernel: Kernel, plan: Schedule, least: int) -> Beside:
     chosen: Beside = ()
     before = _loads_per_point(read, chosen, plan)
     for _ in others:
-        found = []
+        options = []
         for var in others:
             for times in TIMES:
                 more = (*chosen, (var, times))
@@ -55,11 +55,11 @@ def beside(kernel: Kernel, plan: Schedule, least: int) -> Beside:
                 fits = times <= var.extent and left >= least and nodes * points <= WRITTEN
                 if fits and all(var is not v for v, _ in chosen) and _moves(read, var, plan):
                     count = _loads_per_point(read, more, plan)
-                    found.append((count if var.extent % times == 0 else UNEVEN * count, more))
-        if not found:
+                    options.append((count if var.extent % times == 0 else UNEVEN * count, more))
+        if not options:
             break
-        best = min(count for count, _ in found)
-        count, more = next(f for f in found if f[0] <= best * 1.1)  # the fewest points that do
+        best = min(count for count, _ in options)
+        count, more = next(f for f in options if f[0] <= best * 1.1)  # the fewest points that do
         if before < GAIN * count:
             break
         chosen, before = more, count
@@ -72,7 +72,7 @@ def _moves(read: Sequence[Expr], var: Var, plan: Schedule) -> bool:
 
 
 def offsets(chosen: Beside) -> Iterator[tuple[int, ...]]:
-    """The neighbours of a thread."""
+    """Where a thread's points are: for each, how far from its first one along each loop of `chosen`."""
     return product(*(range(times) for _, times in chosen))
 
 
@@ -89,14 +89,14 @@ def at_neighbour(
 
 def _loads_per_point(read: Sequence[Expr], chosen: Beside, plan: Schedule) -> float:
     groups = {var: group_of(var, times) for var, times in chosen}
-    found: set[tuple[object, Index]] = set()
+    elements: set[tuple[object, Index]] = set()
     for offset in offsets(chosen):
         env = at_neighbour(plan.outer.env, groups, chosen, offset)
         for load in read:
             if not any(_never(guard, env) for guard in load.args):
                 flat = linear(load.attr.index, load.attr.array.strides)
-                found.add((load.attr.array, flat.substitute(env)))
-    return len(found) / math.prod(times for _, times in chosen)
+                elements.add((load.attr.array, flat.substitute(env)))
+    return len(elements) / math.prod(times for _, times in chosen)
 
 
 def _never(guard: Expr, env: Mapping[Var, Index]) -> bool:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..llvm.builder import Value
-from ..llvm.loops import Carried, Values
+from ..llvm.builder import Condition, Value
+from ..llvm.loops import Values
 from ..llvm.reductions import Reduction
 from ..llvm.stages import Body
 from ..llvm.text import Operand
@@ -21,7 +21,7 @@ from .neighbours import Beside, at_neighbour, group_of, offsets
 
 
 class PointEmitter(LaneEmitter):
-    """Emits one kernel."""
+    """Emits a kernel in which a thread computes a few neighbouring points, all of each."""
 
     def body(self) -> None:
         """The body of the kernel: this thread's points, if it has any."""
@@ -36,7 +36,7 @@ class PointEmitter(LaneEmitter):
             with self.b.when(q < plan.units):
                 self._unit(q, others, last)
 
-    def _unit(self, q: Value, others: list[Var], last: Var) -> None:
+    def _unit(self, q: Word, others: list[Var], last: Var) -> None:
         """The points of a thread: neighbours along some of the loops, lanes along the last."""
         chosen = self.layout.beside
         unit = Var("unit", -(-last.extent // self.layout.lanes))
@@ -46,20 +46,20 @@ class PointEmitter(LaneEmitter):
             self._lane_or_lanes(unit, last)
             return
         starts = []
-        inside: Word = ""
+        inside: Condition | None = None
         for var, times in chosen:
             start = self.indices.positions[groups[var]] * times
             starts.append(start)
             if var.extent % times:
                 last_one = var.extent - times
                 here = start <= last_one
-                inside = inside & here if inside else here
-        if not inside:
+                inside = self.b.both(inside, here)
+        if inside is None:
             self._all_neighbours(groups, unit, last)
             return
         with self.b.when(inside):
             self._all_neighbours(groups, unit, last)
-        with self.b.when(~inside):
+        with self.b.when(self.b.no(inside)):
             self._one_by_one(chosen, starts, unit, last)
 
     def _all_neighbours(self, groups: dict[Var, Var], unit: Var, last: Var) -> None:
@@ -72,7 +72,7 @@ class PointEmitter(LaneEmitter):
         self.indices.env = outside
         self.exprs.forget()
 
-    def _one_by_one(self, chosen: Beside, starts: list[Value], unit: Var, last: Var) -> None:
+    def _one_by_one(self, chosen: Beside, starts: Sequence[Word], unit: Var, last: Var) -> None:
         """The points of a thread that has fewer than others."""
         if not chosen:
             self.exprs.forget()
@@ -110,7 +110,7 @@ class PointEmitter(LaneEmitter):
 
             self.loops.loop(first, n, 1, [], one)
 
-    def _together(self, first: Value, lanes: int) -> None:
+    def _together(self, first: Word, lanes: int) -> None:
         """Everything for a whole group of points."""
         self.memory.lanes, self.memory.first = lanes, first
         self.memory.points = [{} for _ in range(lanes)]
@@ -181,6 +181,6 @@ class PointEmitter(LaneEmitter):
         """What a fold starts from."""
         return fold.initial()
 
-    def finished(self, fold: Reduction, ends: Sequence[Carried], looped: bool) -> Operand:
+    def finished(self, fold: Reduction, ends: Sequence[Operand], looped: bool) -> Operand:
         """The result of a fold that has come to `ends`, in loops or at a single point."""
         return fold.finish(ends)

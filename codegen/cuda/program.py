@@ -3,7 +3,7 @@
 A `DeviceProgram` is plain data: it pickles, and holds no LLVM objects and no pointers. Whoever runs it
 allocates memory, assembles `ir` for the device at hand, and carries out `steps` in order on one stream.
 
-**Memory.** A `Ref` names a place: a space, a number in it, and an offset in bytes.
+**Memory.** A `Ref` names a location: a space, a number in it, and an offset in bytes.
 
     input, output   number: position in `inputs` / `outputs`; offset from the array's first element
     arena           scratch memory of `arena_bytes`, 256-byte aligned, contents undefined at the start
@@ -19,14 +19,14 @@ Arena, counters and status belong to one run at a time: runs that overlap need t
 **Kernels.** For each name in `kernels`, `ir` defines `ptx_kernel void @name(...)` whose parameters are
 the arguments of the launch in order: a `Ref` is a 64-bit global address, a `Scalar` a value, a
 `TensorMap` 128 bytes that the driver makes of it (`ptr byval([128 x i8]) align 64`). Static
-shared memory is declared in the text; `Entry.shared_bytes` is the dynamic part, the size of the external
-array that the text declares (more than 48 KB must be asked for at the driver).
+shared memory is declared in the text; `KernelShape.shared_bytes` is the dynamic part, the size of the
+external array that the text declares (more than 48 KB must be asked for at the driver).
 
 **Errors.** A kernel that meets an error (an index out of bounds, a failed assertion) does not stop: it
 notes the first one in the status block and goes on with harmless values. When a run has ended, and
 before each `HostCall`, word 7 of the block is looked at: k > 0 is error site k (`errors[k - 1]`), words
-0.. hold what its message needs, as in `codegen.module`. A `While` makes no further trip once word 7 is
-set. Outputs of a run that failed are garbage. Of several errors in one kernel any one is reported.
+0.. hold what its message needs, as in `codegen.module`. A `While` makes no further iteration once word 7
+is set. Outputs of a run that failed are garbage. Of several errors in one kernel any one is reported.
 
 **Inputs** have the types, strides and alignment that `inputs` say, and may overlap each other. Outputs
 are fresh, C-contiguous, 256-byte aligned and overlap nothing.
@@ -47,7 +47,7 @@ Grid = tuple[int, int, int]
 
 
 class Ref(NamedTuple):
-    """A place in device memory: `offset` bytes into number `number` of `space` (0 where it has one)."""
+    """Device memory: `offset` bytes into number `number` of `space` (0 where it has one)."""
 
     space: Space
     number: int = 0
@@ -83,7 +83,7 @@ Argument = Ref | Scalar | TensorMap
 
 
 @record
-class Entry:
+class KernelShape:
     """How a kernel is launched: threads of a block (x, y, z), always the same for one kernel, and bytes
     of dynamic shared memory. `cluster`: blocks of a cluster (x, y, z); all ones: no clusters."""
 
@@ -123,7 +123,7 @@ class Launch:
 
 
 @record
-class Matrix:
+class BlasMatrix:
     """Matrices in memory: rows, or columns if `turned`, are contiguous and `ld` elements apart; the next
     one of a batch is `stride` elements further on. The first address is a multiple of `alignment`."""
 
@@ -141,22 +141,22 @@ class Gemm:
     `bias`, its n elements are added to each row. `tf32`: operands of float32 may be rounded.
     """
 
-    left: Matrix
-    right: Matrix
-    result: Matrix
+    left: BlasMatrix
+    right: BlasMatrix
+    result: BlasMatrix
     shape: tuple[int, int, int, int]
     bias: Ref | None = None
     bias_alignment: int = 16
     tf32: bool = False
 
     @property
-    def matrices(self) -> tuple[Matrix, Matrix, Matrix]:
+    def matrices(self) -> tuple[BlasMatrix, BlasMatrix, BlasMatrix]:
         return self.left, self.right, self.result
 
 
 @record
 class Copy:
-    """Copy `nbytes` bytes from one place on the device to another; they do not overlap."""
+    """Copy `nbytes` bytes from one location on the device to another; they do not overlap."""
 
     target: Ref
     source: Ref
@@ -183,12 +183,12 @@ class If:
 
 @record
 class Carry:
-    """Two buffers of a loop that trade places at each trip.
+    """Two buffers of a loop that are exchanged at each iteration.
 
     When the loop starts, the slot `now` is `home` and the slot `next` is `spare`; the initial value is
-    in `home`. After each trip the two slots trade their addresses (or the contents of `next` are copied
-    to `now`, which comes to the same). When the loop has ended the value that `now` names must be in
-    `home`: it is copied there, `nbytes` bytes, if it is in `spare`.
+    in `home`. After each iteration the two slots trade their addresses (or the contents of `next` are
+    copied to `now`, which comes to the same). When the loop has ended the value that `now` names must be
+    in `home`: it is copied there, `nbytes` bytes, if it is in `spare`.
     """
 
     now: int
@@ -200,7 +200,7 @@ class Carry:
 
 @record
 class Slice:
-    """In trip i the slot is `base` plus i * `stride` bytes; trips of a reversed scan count down."""
+    """In iteration i the slot is `base` plus i * `stride` bytes; i counts down in a reversed scan."""
 
     slot: int
     base: Ref
@@ -219,7 +219,7 @@ class While:
 
 @record
 class Scan:
-    """Run `body` for trips i = 0 .. length - 1, or from length - 1 down to 0 if `reverse`."""
+    """Run `body` for iterations i = 0 .. length - 1, or from length - 1 down to 0 if `reverse`."""
 
     length: int
     reverse: bool
@@ -252,8 +252,8 @@ class TapeNew:
 
 @record
 class TapePush:
-    """Put a record, copies of `values` (places and bytes), on the tape whose handle is at `handle`; on
-    a new one, whose handle is put there, if that is 0. A host that does it waits for the handle."""
+    """Put a record, copies of `values` (locations and bytes), on the tape whose handle is at `handle`;
+    on a new one, whose handle is put there, if that is 0. A host that does it waits for the handle."""
 
     handle: Ref
     values: tuple[tuple[Ref, int], ...]
@@ -278,7 +278,7 @@ class DeviceProgram:
     """A compiled graph. `ir` has no `target` lines: whoever assembles it prepends them."""
 
     ir: str
-    kernels: dict[str, Entry]
+    kernels: dict[str, KernelShape]
     steps: tuple[Step, ...]
     inputs: list[Buffer]
     outputs: list[Buffer]
@@ -303,7 +303,7 @@ def without_outputs(program: DeviceProgram) -> DeviceProgram:
 
 
 def moved_in(step: Step, space: str, first: int) -> Step:
-    """A step whose places in one space are inputs, from number `first` on."""
+    """A step whose locations in one space are inputs, from number `first` on."""
 
     def moved(argument: Argument) -> Any:
         if isinstance(argument, TensorMap):

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import math
 
-from ..llvm.builder import Value
-from ..llvm.loops import Carried, Values
+from ..llvm.builder import Condition, Value
+from ..llvm.loops import Values
 from ..llvm.reductions import ArgFold, Reduction
 from ..llvm.text import Operand
 from ..loop_ir.index import Var
@@ -29,6 +29,7 @@ class RowEmitter(LaneEmitter):
     """Emits one kernel under a schedule of the form "rows"."""
 
     def body(self) -> None:
+        """The kernel, nest by nest: each row by its team, which waits before it reads what it wrote."""
         plan = self.layout
         assert plan.row is not None
         self.held, self.unrolled = plan.row.held, plan.row.unrolled
@@ -81,9 +82,7 @@ class RowEmitter(LaneEmitter):
         """Values of the row are stored by the first of the team."""
         if self.memory.single or self.memory.stored:
             first = self.team.member.eq(0)
-            if self.team.here:
-                first = first & self.team.here
-            with self.b.when(first):
+            with self.b.where(self.b.both(first, self.team.here)):
                 self.memory.flush()
 
     def _elements(self, nest: Nest, loops: Loops, folds: list[Reduction | None]) -> Values:
@@ -122,7 +121,7 @@ class RowEmitter(LaneEmitter):
         return step(stop, values, True) if whole < passes else values
 
     def _starts(self, folds: list[Reduction | None], loops: tuple[Var, ...], last: Var) -> Values:
-        """What accumulators start from. The place of a best element is that of the thread's first."""
+        """What accumulators start from. The index of a best element is that of the thread's first."""
         starts: Values = []
         for fold in folds:
             if fold is None:
@@ -130,9 +129,9 @@ class RowEmitter(LaneEmitter):
             initial = fold.initial()
             if isinstance(fold, ArgFold):
                 first = self.team.member * self.layout.lanes
-                if initial[1].type == "i64":
+                if initial[1].value.type == "i64":
                     first = first.zext("i64")
-                initial[1] = initial[1]._replace(text=first)
+                initial[1] = initial[1]._replace(value=first)
             starts += initial
         return starts
 
@@ -149,11 +148,10 @@ class RowEmitter(LaneEmitter):
         units: int,
     ) -> Values:
         """One unit of each thread. In a partial pass those beyond the end repeat the last one."""
-        valid = ""
+        valid: Condition | None = None
         if partial:
             valid = unit < units
-            below = self.b.select(valid, unit, units - 1)
-            unit = below
+            unit = self.b.select(valid, unit, units - 1)
         self.indices.stand_at(loops, self.b.widened(unit))
         self.memory.along, self.memory.lanes = last, self.layout.lanes
         first = self.indices.positions[loops[-1]]
@@ -172,18 +170,13 @@ class RowEmitter(LaneEmitter):
                     continue
                 old = values[position : position + fold.count]
                 new = fold.combine(old)
-                if valid:
+                if valid is not None:
                     new = [self._chosen(valid, a, b) for a, b in zip(new, old, strict=True)]
                 values[position : position + fold.count] = new
                 position += fold.count
-        guard = valid
-        if self.team.here:
-            guard = valid & self.team.here if valid else self.team.here
+        guard = self.b.both(valid, self.team.here)
         if self.memory.stored or self.memory.single:
-            if guard:
-                with self.b.when(guard):
-                    self.memory.flush()
-            else:
+            with self.b.where(guard):
                 self.memory.flush()
         for point in points:
             for array in [a for a in point if a not in self.held]:
@@ -192,9 +185,9 @@ class RowEmitter(LaneEmitter):
         self.exprs.forget()
         return values
 
-    def _chosen(self, condition: Value, new: Carried, old: Carried) -> Carried:
-        text = self.b.select(condition, new.text, old.text)
-        return new._replace(text=text)
+    def _chosen(self, condition: Condition, new: Operand, old: Operand) -> Operand:
+        text = self.b.select(condition, new.value, old.value)
+        return new._replace(value=text)
 
     # The last chunk of a reduction that was cut may be shorter than the others.
 
@@ -202,13 +195,13 @@ class RowEmitter(LaneEmitter):
         stage = nest.stages[0]
         return stage if stage.chunks is not None else None
 
-    def _inside(self, nest: Nest, valid: Word) -> Value:
+    def _inside(self, nest: Nest, valid: Condition | None) -> Condition | None:
         """Whether this thread's unit lies in the chunk; one that does not repeats the chunk's last."""
         stage = self._ragged(nest)
         if stage is None or stage.chunks is None:
             return valid
         chunks = stage.chunks
-        var = next(iter(self.indices.env[stage.dims[stage.kept]].terms))
+        var = next(iter(self.indices.env[stage.dims[stage.outer]].terms))
         assert isinstance(var, Var), "the loop that is cut is a loop of its own"
         start = self.indices.value(self.indices.env[stage.dims[chunks.axis]] * chunks.length)
         left = chunks.total - start
@@ -219,4 +212,4 @@ class RowEmitter(LaneEmitter):
         else:
             rest = left - 1
             self.indices.positions[var] = self.indices.least(self.indices.positions[var], rest)
-        return valid & here if valid else here
+        return self.b.both(valid, here)

@@ -1,4 +1,4 @@
-"""Scalar code as a kernel of one thread: a loop over few numbers without a launch for each trip."""
+"""Scalar code as a kernel of one thread: a loop over few numbers without a launch for each iteration."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ScalarThreadEmitter(StatementEmitter):
 
     def leave_if(self, bad: Value, words: Sequence[Any], site: Any) -> None:
         yes, no = self.b.later("bad"), self.b.later("good")
-        self.b.fork(bad, yes, (), no, (), self.b.seldom())
+        self.b.fork(bad, yes, (), no, (), self.b.unlikely())
         self.b.at(yes)
         with self.b.scope():
             self.b.note(int(site), words)

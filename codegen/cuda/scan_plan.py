@@ -26,17 +26,17 @@ COLUMN_CHUNK = 1 << 8
 
 
 @record
-class ScanPlan:
+class ScanTile:
     """`team` threads go along a row together (`down`: down a column), `items` accesses each.
 
-    That is a tile; a row of `trips` tiles is walked by its team, which carries the value that it has
+    That is a tile; a row of `tiles` tiles is walked by its team, which carries the value that it has
     come to.
     """
 
     down: bool
     team: int
     items: int
-    trips: int
+    tiles: int
     threads: int
 
 
@@ -69,7 +69,7 @@ def items_of(stage: Stage, lanes: int) -> int:
     return max(min(HELD_BYTES // stage.array.dtype.itemsize, HELD) // lanes, 1)
 
 
-def row_plan(kernel: Kernel, lanes: int, threads: int = 0) -> ScanPlan | None:
+def row_plan(kernel: Kernel, lanes: int, threads: int = 0) -> ScanTile | None:
     """A team for each row: lanes of a warp while they have room for it and there are many rows.
 
     `threads`: how many there are to do all rows together; None if they are too few.
@@ -91,14 +91,14 @@ def row_plan(kernel: Kernel, lanes: int, threads: int = 0) -> ScanPlan | None:
             return None
     items = min(-(-units // team), most)
     if threads:
-        return ScanPlan(False, team, items, -(-units // (team * items)), threads)
+        return ScanTile(False, team, items, -(-units // (team * items)), threads)
     threads = team if team > warp else LEAST
     while threads > max(team, warp) and threads // team > rows:
         threads //= 2
-    return ScanPlan(False, team, items, -(-units // (team * items)), threads)
+    return ScanTile(False, team, items, -(-units // (team * items)), threads)
 
 
-def column_plan(kernel: Kernel, lanes: int) -> ScanPlan:
+def column_plan(kernel: Kernel, lanes: int) -> ScanTile:
     """Threads side by side take columns side by side; several go down each, where columns are few."""
     stage = kernel.stages[0]
     n, columns = stage.dims[-1].extent, math.prod(kernel.extents)
@@ -110,4 +110,4 @@ def column_plan(kernel: Kernel, lanes: int) -> ScanPlan:
     threads = max(depth * CudaTarget.WARP, LEAST)
     while threads > depth * CudaTarget.WARP and threads // depth > columns // lanes:
         threads //= 2
-    return ScanPlan(True, depth, items, -(-n // (depth * items)), threads)
+    return ScanTile(True, depth, items, -(-n // (depth * items)), threads)

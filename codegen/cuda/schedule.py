@@ -18,15 +18,16 @@ from collections.abc import Iterator, Mapping
 
 from ...ir.record import field, record
 from ...ir.types import BOOL
-from ..loop_ir.index import Index, Var, linear, of_var, variables
+from ..loop_ir.index import Index, Var, linear, of_var
 from ..loop_ir.kernel import Array, Kernel, Nest, Stage
 from ..scalar import Expr
+from ..schedule.regions import aligned
 from ..schedule.schedule import Loops, collapse, inner_loops, mode_of, renamed
 from ..schedule.signature import Signature
-from ..schedule.survey import Survey, loads, survey
+from ..schedule.survey import Survey, crossing, loads, survey
 from .emitter import fits_32_bits
 from .neighbours import Beside, beside
-from .scan_plan import DEEPEST, FULL, ScanPlan, column_plan, row_plan, scan_stage
+from .scan_plan import DEEPEST, FULL, ScanTile, column_plan, row_plan, scan_stage
 from .target import CudaTarget
 
 ACCESS = 16  # bytes that a thread moves at a time, at the most
@@ -34,8 +35,8 @@ LONG = 400  # nodes of all lanes together, up to which a thread takes several po
 THREADS = 256  # in a block
 ROW_THREADS = 128  # in a block of several teams
 MOST_THREADS = 1024
-TABLE_BYTES = 24 << 10  # of shared memory for the tables of a block that scatters to few places
-UPDATES = 32  # for each of those places, from which such tables are worth their handing over
+TABLE_BYTES = 24 << 10  # of shared memory for the tables of a block that scatters to few slots
+UPDATES = 32  # for each of those slots, from which such tables are worth their handing over
 SIDE = 32  # of the squares that are turned over
 HELD_BYTES = 64  # of a row that a thread has in registers, for each array
 UNROLLED = 2000  # operations of a thread on its part of a row, up to which they are written out
@@ -43,7 +44,7 @@ UNROLLED = 2000  # operations of a thread on its part of a row, up to which they
 
 @record
 class Row:
-    """How a row kernel is run: `team` threads for a row. `unrolled`: each element has a place in the
+    """How a row kernel is run: `team` threads for a row. `unrolled`: each element has a register in the
     program, so that `held` arrays stay in the registers of the threads that made their elements.
     `passed` arrays go from nest to nest through memory.
     """
@@ -56,6 +57,13 @@ class Row:
 
 @record(frozen=False, eq=False)
 class Schedule:
+    """How a kernel is run on a GPU: which loops blocks and threads take, and how much of each.
+
+    `mode` is a word of `mode_of`. `outer` are the loops over points, collapsed, and `inner` those of
+    each nest; `index_type` ("i32" or "i64") holds every offset. A launch has `blocks` of `threads`,
+    and each thread takes `lanes` neighbouring points at a time.
+    """
+
     mode: str
     outer: Loops
     inner: list[Loops]
@@ -67,10 +75,10 @@ class Schedule:
     flops: int = 0
     row: Row | None = None
     depth: int = 1  # threads to a point, of a column kernel
-    tables: int = 0  # in the shared memory of each block, of a kernel that scatters to few places
+    tables: int = 0  # in the shared memory of each block, of a kernel that scatters to few slots
     cross: Var | None = None  # some arrays are contiguous along this loop,
     turned: list[Expr] = field(default_factory=list)  # which these loads read (see `transposes`)
-    scan: ScanPlan | None = None
+    scan: ScanTile | None = None
     beside: Beside = ()  # loops along which a thread takes neighbours (see `neighbours`)
 
     @property
@@ -104,6 +112,11 @@ class Schedule:
 def schedule(
     kernel: Kernel, own: Signature, alignments: Mapping[Array, int], target: CudaTarget
 ) -> Schedule:
+    """Decide how a kernel is run on `target`.
+
+    `own` is the kernel's signature; `alignments` are those of its arrays' addresses, in bytes. Nothing
+    but these decides, so that results are the same from run to run.
+    """
     surveys = {s: survey(s) for s in kernel.stages}
     outer_env, outer_vars = renamed(kernel)
     flats = [f.substitute(outer_env) for s in surveys.values() for f in s.indices]
@@ -173,24 +186,14 @@ def _turned(kernel: Kernel, plan: Schedule, target: CudaTarget) -> tuple[Var | N
         or any(v.loops for v in plan.surveys.values())
     ):
         return nothing
-    *others, last = plan.outer.vars
-    written = {s.array for s in kernel.stages}
-    found: dict[Var, list[Expr]] = {}
-    for stage in kernel.stages:
-        for expr in loads(stage.value):
-            flat = linear(expr.attr.index, expr.attr.array.strides).substitute(plan.outer.env)
-            if expr.args or expr.attr.array in written or not flat.is_affine_in(last):
-                continue
-            along = [v for v in others if flat.coeff(v) == 1 and flat.is_affine_in(v)]
-            if abs(flat.coeff(last)) > 1 and along:
-                found.setdefault(along[-1], []).append(expr)
-    found = {v: exprs for v, exprs in found.items() if v.extent >= SIDE // 4}
-    if not found or last.extent < SIDE // 4:
+    by_loop = crossing(kernel.stages, plan.outer.vars, plan.outer.env, lambda e, _: not e.args)
+    by_loop = {v: exprs for v, exprs in by_loop.items() if v.extent >= SIDE // 4}
+    if not by_loop or plan.outer.vars[-1].extent < SIDE // 4:
         return nothing
-    cross = max(found, key=lambda v: len(found[v]))
+    cross = max(by_loop, key=lambda v: len(by_loop[v]))
     turned: list[Expr] = []
     room = target.shared_bytes
-    for expr in found[cross]:
+    for expr in by_loop[cross]:
         room -= SIDE * (SIDE + 1) * expr.dtype.itemsize
         if room >= 0:
             turned.append(expr)
@@ -226,7 +229,7 @@ def counts(stage: Stage) -> bool:
 
 
 def _plan_tables(kernel: Kernel, own: Signature, plan: Schedule, target: CudaTarget) -> None:
-    """Tables of their own for blocks, where many updates go to few places."""
+    """Tables of their own for blocks, where many updates go to few slots."""
     stage = kernel.stages[0]
     if stage.action != "scatter" or stage.op == "set" or stage.where is not None:
         return
@@ -357,8 +360,8 @@ def row_lanes(
         lanes = math.gcd(lanes, last.extent, *((chunks.total, chunks.length) if chunks else ()))
         while lanes > 1 and math.prod(nest.extents) < lanes * team:
             lanes //= 2  # every thread has something to do
-        found = _flats(kernel, own, nest, {**plan.outer.env, **loops.env})
-        flats += [(array, flat, last) for array, flat in found]
+        own_flats = _flats(kernel, own, nest, {**plan.outer.env, **loops.env})
+        flats += [(array, flat, last) for array, flat in own_flats]
     if any(v.loops for v in plan.surveys.values()):
         return 1
     while lanes > 1 and not _gains(flats, lanes, alignments):
@@ -372,7 +375,7 @@ def _gains(
     """Whether most accesses to neighbours are made of aligned groups of `lanes`, none too large."""
     score = 0
     for array, flat, along in flats:
-        if flat.coeff(along) == 1 and flat.is_affine_in(along):
+        if flat.stride(along) == 1:
             if lanes * array.dtype.itemsize > ACCESS:
                 return False
             score += 1 if is_wide(flat, along, lanes, array, alignments[array]) else -1
@@ -385,8 +388,8 @@ def _flats(
     """Every access of arrays in memory, as offset from where the array's pointer points."""
     for stage in nest.stages:
         accesses = [load.attr for load in loads(stage.value) if not load.args]
-        places = [(access.array, access.index) for access in accesses]
-        for array, index in (*places, (stage.array, stage.index)):
+        accessed = [(access.array, access.index) for access in accesses]
+        for array, index in (*accessed, (stage.array, stage.index)):
             if array not in kernel.local:
                 flat = linear(index, array.strides, -own.origins[array])
                 yield array, flat.substitute(env)
@@ -394,9 +397,5 @@ def _flats(
 
 def is_wide(flat: Index, along: Var, lanes: int, array: Array, alignment: int) -> bool:
     """Whether `lanes` neighbours along a loop, from a multiple of `lanes` on, are one aligned access."""
-    if flat.coeff(along) != 1 or alignment % min(lanes * array.dtype.itemsize, ACCESS):
-        return False
-    rest = [(atom, coeff) for atom, coeff in flat.terms.items() if atom is not along]
-    if flat.const % lanes or any(coeff % lanes for _, coeff in rest):
-        return False
-    return all(along not in variables(Index(0, {atom: 1})) for atom, _ in rest)
+    nbytes = min(lanes * array.dtype.itemsize, ACCESS)
+    return alignment % nbytes == 0 and aligned(flat, along, lanes)

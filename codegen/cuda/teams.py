@@ -10,13 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ..llvm.builder import Value
+from ..llvm.builder import Condition, Value
 from ..llvm.indices import IndexEmitter
-from ..llvm.loops import Carried
 from ..llvm.reductions import Reduction
 from ..llvm.text import Operand
 from ..loop_ir.index import Var
-from .emitter import ThreadBuilder, Word
+from .emitter import ThreadBuilder
 from .warps import EVERYBODY, WARP, Warp
 
 
@@ -26,10 +25,9 @@ class Team:
     def __init__(self, b: ThreadBuilder, indices: IndexEmitter, size: int) -> None:
         self.b, self.indices, self.warp = b, indices, Warp(b, indices.exprs)
         self.size = size
-        self.member: Word = 0
-        self.here: Word = (
-            ""  # whether the team has a row of its own; if not, it repeats the last one
-        )
+        self.member: Value
+        # Whether the team has a row of its own, if that is in doubt; if not, it repeats the last one.
+        self.here: Condition | None = None
 
     def stand_at_own_row(self, loops: Sequence[Var], threads: int) -> None:
         """Find this thread's row and its number in the team, and set the outer loops' variables.
@@ -56,9 +54,9 @@ class Team:
         elif self.size > 1:
             self.b.nvvm("llvm.nvvm.bar.warp.sync", EVERYBODY)
 
-    def folded(self, fold: Reduction, ends: Sequence[Carried]) -> Operand:
+    def folded(self, fold: Reduction, ends: Sequence[Operand]) -> Operand:
         """The fold of what all threads of the team have come to, each the value `ends` of its own."""
-        texts = self.warp.fold_lanes(fold, [c.text for c in ends], min(self.size, WARP))
+        texts = self.warp.fold_lanes(fold, [c.value for c in ends], min(self.size, WARP))
         if self.size > WARP:
             texts = self._fold_warps(fold, texts)
         return fold.result(Operand(texts[-1], True))
@@ -68,14 +66,14 @@ class Team:
         warps = self.size // WARP
         lane = self.b.thread() & WARP - 1
         warp = self.b.thread() >> WARP.bit_length() - 1
-        places = [self.b.shared(d, warps) for d in fold.dtypes]
+        buffers = [self.b.shared(d, warps) for d in fold.dtypes]
         with self.b.when(lane.eq(0)):
-            for place, text, dtype in zip(places, texts, fold.dtypes, strict=True):
-                self.b.store_elements(dtype, text, self.b.in_shared(dtype, place, warp), 1)
+            for buffer, text, dtype in zip(buffers, texts, fold.dtypes, strict=True):
+                self.b.store_elements(dtype, text, self.b.in_shared(dtype, buffer, warp))
         self.b.barrier()
         here = lane & warps - 1
-        found = [
-            self.b.load_elements(dtype, self.b.in_shared(dtype, place, here), 1)
-            for place, dtype in zip(places, fold.dtypes, strict=True)
+        parts = [
+            self.b.load_elements(dtype, self.b.in_shared(dtype, buffer, here), 1)
+            for buffer, dtype in zip(buffers, fold.dtypes, strict=True)
         ]
-        return self.warp.fold_lanes(fold, found, warps)
+        return self.warp.fold_lanes(fold, parts, warps)

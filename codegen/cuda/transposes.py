@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from ..llvm.builder import Value
+from ..llvm.builder import Condition, Value
 from ..llvm.text import Operand
 from ..loop_ir.index import Var
 from ..scalar import DType
-from .emitter import Word
 from .lanes import LaneEmitter
 from .schedule import SIDE
 
@@ -23,6 +22,7 @@ class TransposeEmitter(LaneEmitter):
     """Emits one kernel whose schedule has loads to turn over."""
 
     def body(self) -> None:
+        """The kernel: a block turns squares of loads in shared memory, then computes the points."""
         plan = self.layout
         assert plan.cross is not None
         self.indices.env.update(plan.outer.env)
@@ -44,8 +44,8 @@ class TransposeEmitter(LaneEmitter):
             self._stand(cross, self.column, last, row)
             for expr, memory in squares.items():
                 value = self.exprs.operand(expr)
-                place = self.b.in_shared(expr.dtype, memory, self._in_square(row, self.column))
-                self.b.store_elements(expr.dtype, value.text, place, 1)
+                address = self.b.in_shared(expr.dtype, memory, self._in_square(row, self.column))
+                self.b.store_elements(expr.dtype, value.value, address)
             self.exprs.forget()
         self.b.barrier()
         self.memory.brought = {
@@ -58,32 +58,29 @@ class TransposeEmitter(LaneEmitter):
             for nest in self.kernel.nests:
                 for stage in nest.stages:
                     self.stages.store_stage(stage)
-            if valid:
-                with self.b.when(valid):
-                    self.memory.flush()
-            else:
+            with self.b.where(valid):
                 self.memory.flush()
             self.memory.registers.clear()
             self.exprs.forget()
 
-    def _stand(self, first: Var, x: Value, second: Var, y: Value) -> Word:
+    def _stand(self, first: Var, x: Value, second: Var, y: Value) -> Condition | None:
         """Stand at a point of the square, or at the last there is; whether it was there, if in doubt."""
-        valid = ""
+        valid: Condition | None = None
         for var, offset in ((first, x), (second, y)):
             at = self.corner[var] + self.b.widened(offset)
             self.indices.positions[var] = at
             if var.extent % SIDE:
                 self.indices.positions[var] = self.indices.least(at, var.extent - 1)
                 here = at < var.extent
-                valid = valid & here if valid else here
+                valid = self.b.both(valid, here)
         return valid
 
     def _in_square(self, row: Value, column: Value) -> Value:
-        """A place in a square, whose rows are one element longer, so that columns are in many banks."""
+        """A position in a square whose rows are one element longer: columns are in many banks."""
         start = row * (SIDE + 1)
         return start + column
 
     def _turned(self, memory: Value, dtype: DType) -> Operand:
         """An element of a square at the point at hand."""
-        place = self.b.in_shared(dtype, memory, self._in_square(self.column, self.row))
-        return Operand(self.b.load_elements(dtype, place, 1), True)
+        address = self.b.in_shared(dtype, memory, self._in_square(self.column, self.row))
+        return Operand(self.b.load_elements(dtype, address, 1), True)

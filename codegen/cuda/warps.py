@@ -38,18 +38,17 @@ class Warp:
 
     def from_before(
         self, text: Value, dtype: DType, distance: int, width: int = WARP
-    ) -> tuple[Word, Word]:
+    ) -> tuple[Value, Value]:
         """The value of the lane so far before this one, and whether its group of `width` has it."""
-        inside: Word = ""
+        inside: list[Value] = []
 
         def move(suffix: str, part: Value) -> Value:
-            nonlocal inside
             name = f"llvm.nvvm.shfl.sync.up.{suffix}p"
             pair = self.b.nvvm(name, EVERYBODY, part, distance, _group(width), fresh=True)
-            inside = inside or self.b.field(pair, 1)
+            inside.append(self.b.field(pair, 1) if not inside else inside[0])
             return self.b.field(pair, 0)
 
-        return self._moved(text, dtype, move), inside
+        return self._moved(text, dtype, move), inside[0]
 
     def _moved(self, text: Value, dtype: DType, move: Callable[[str, Value], Value]) -> Value:
         """A value that goes from lane to lane: `move` takes a suffix of shuffles and 32 bits."""
@@ -71,7 +70,7 @@ class Warp:
         whole = upper | low.zext("i64")
         return whole.to("bitcast", "double") if dtype.kind == "f" else whole
 
-    def _shuffle(self, how: str, suffix: str, text: Value, which: str | int, group: int) -> Value:
+    def _shuffle(self, how: str, suffix: str, text: Value, which: Word, group: int) -> Value:
         name = f"llvm.nvvm.shfl.sync.{how}.{suffix}"
         return self.b.nvvm(name, EVERYBODY, text, which, group, fresh=True)
 
@@ -84,7 +83,7 @@ class Warp:
             ]
             pairs = [Operand(t, True) for t in (*texts, *others)]
             merged = apply(self.exprs, fold.merge, pairs, [*fold.dtypes, *fold.dtypes])
-            texts = [m.text for m in merged]
+            texts = [m.value for m in merged]
             distance //= 2
         return [*texts]
 

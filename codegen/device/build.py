@@ -1,4 +1,4 @@
-"""A lowered program as steps of a `DeviceProgram`: kernels emitted, arrays as places in memory."""
+"""A lowered program as steps of a `DeviceProgram`: kernels emitted, arrays as locations in memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...ir.types import BOOL
 from ..cuda import program as device
 from ..cuda.emitter import ThreadBuilder
 from ..cuda.intrinsics import INTRINSICS
-from ..cuda.program import Entry, Launch, Ref
+from ..cuda.program import KernelShape, Launch, Ref
 from ..cuda.scalar_code import ScalarThreadEmitter
 from ..cuda.schedule import Schedule, schedule
 from ..cuda.target import CudaTarget
@@ -25,10 +25,11 @@ from ..kernels.sort.cuda_select_plan import Select
 from ..kernels.sort.cuda_steps import select_steps, sort_steps
 from ..kernels.tape.cuda_tapes import THREADS as TAPE_THREADS
 from ..kernels.tape.cuda_tapes import TapeEmitter
+from ..llvm.builder import Value
 from ..loop_ir import steps as lowered
 from ..loop_ir.kernel import Array, Kernel
 from ..module import KernelReport
-from ..program.entry import symbol
+from ..program.entry import readable
 from ..schedule.schedule import bytes_moved
 from ..schedule.signature import Signature, signature
 from .emitters import emitter_for, ops_of
@@ -52,9 +53,9 @@ class ProgramBuilder:
         self.chooser = chooser or Chooser()
         self.trial = trial  # a builder of programs of one step, by which its ways are timed
         self.alignments = alignments  # of the inputs
-        self.kernels: dict[str, Entry] = {}
+        self.kernels: dict[str, KernelShape] = {}
         self.texts: dict[str, tuple[str, str]] = {}  # without a name -> name, and with it
-        self.known: dict[Hashable, tuple[str, Schedule, bool]] = {}
+        self.built: dict[Hashable, tuple[str, Schedule, bool]] = {}
         self.definitions: dict[str, str] = {}
         self.declarations: set[str] = set()
         self.constants: dict[Array, int] = {}
@@ -77,7 +78,7 @@ class ProgramBuilder:
         features = max((row.features for row in rows), default="")
         return f"sm_{max((row.sm for row in rows), default=75)}{features}"
 
-    # Places.
+    # Memory.
 
     def ref(self, array: Array, offset: int = 0) -> Ref:
         """Where an array is, `offset` bytes on."""
@@ -86,7 +87,7 @@ class ProgramBuilder:
             case "input" | "output":
                 return Ref(array.kind, array.position, offset + array.start * array.dtype.itemsize)
             case "temp":
-                assert array.offset >= 0, f"{array!r} has no place in the arena"
+                assert array.offset >= 0, f"{array!r} has no offset in the arena"
                 return Ref("arena", 0, array.offset + offset)
             case "const":
                 return Ref(
@@ -114,13 +115,13 @@ class ProgramBuilder:
     # Steps.
 
     def steps(self, program: lowered.Program) -> tuple[device.Step, ...]:
-        found: list[device.Step] = []
+        steps: list[device.Step] = []
         todo = list(program.steps)
         while todo:
             launch, count = with_tails(self, todo)
-            found += [launch] if launch is not None else self.step(todo[0])
+            steps += [launch] if launch is not None else self.step(todo[0])
             todo = todo[count:]
-        return tuple(found)
+        return tuple(steps)
 
     def step(self, step: Any) -> list[device.Step]:
         return EMITTERS[type(step)](self, step)
@@ -144,31 +145,32 @@ class ProgramBuilder:
             return next(iter(ways.values()))
         return self.chooser.choose(family, what, ways, trial)
 
-    def function(self, hint: str, text: str, entry: Entry) -> str:
-        """The name of a kernel whose text has NAME in its place: equal ones are one."""
-        known = self.texts.get(text)
-        if known is None:
+    def function(self, hint: str, text: str, entry: KernelShape) -> str:
+        """The name of a kernel whose text has NAME instead: equal ones are one."""
+        emitted = self.texts.get(text)
+        if emitted is None:
             name = f"{hint}_{len(self.texts)}"
-            known = self.texts[text] = name, text.replace("@NAME", f"@{name}")
+            emitted = self.texts[text] = name, text.replace("@NAME", f"@{name}")
             self.kernels[name] = entry
-        return known[0]
+        return emitted[0]
 
     def emitted(self, b: ThreadBuilder, hint: str, threads: int, alignments: Sequence[int]) -> str:
         """The name of the kernel that `b` has written."""
         self.declarations |= set(b.declarations)
         text = b.definition("NAME", threads, alignments)
-        return self.function(hint, text, Entry((threads, 1, 1), b.dynamic_bytes))
+        return self.function(hint, text, KernelShape((threads, 1, 1), b.dynamic_bytes))
 
     def kernel(self, step: Kernel) -> list[device.Step]:
+        """The launch of a kernel; kernels with equal signatures and alignments share a text."""
         own = signature(step)
         alignments = self.aligned(own)
         key = own.key, tuple(alignments.values())
-        known = self.known.get(key)
-        if known is None:
+        built = self.built.get(key)
+        if built is None:
             plan = self.plan(step, own)
             launch, reports = self.scheduled(step, own, plan)
-            known = self.known[key] = launch.kernel, plan, reports
-        name, plan, reports = known
+            built = self.built[key] = launch.kernel, plan, reports
+        name, plan, reports = built
         step.name = name
         self.report(step, plan, name, tuple(ops_of(step)))
         return [self._launch(name, own, plan, reports)]
@@ -200,7 +202,7 @@ class ProgramBuilder:
         alignments = self.aligned(own)
         e = emitter_for(plan)(step, own, plan, self.target, self.definitions, alignments)
         e.body()
-        name = self.emitted(e.b, symbol(ops_of(step)), plan.threads, list(alignments.values()))
+        name = self.emitted(e.b, readable(ops_of(step)), plan.threads, list(alignments.values()))
         return self._launch(name, own, plan, e.b.reports), e.b.reports
 
     def _launch(self, name: str, own: Signature, plan: Schedule, reports: bool) -> Launch:
@@ -238,6 +240,7 @@ class ProgramBuilder:
         return self.product(Product(step))
 
     def product(self, step: Product) -> list[device.Step]:
+        """The launch of a product, with the tile that is expected, or was measured, to be fastest."""
         from ..kernels.matmul.cuda_tiles import tiles_for
 
         dot = step.matmul
@@ -247,7 +250,7 @@ class ProgramBuilder:
         tile = self.chosen("product", what, tiles, lambda b, tile: [b.multiplied(step, tile)])
         launch = self.multiplied(step, tile)
         step.name = dot.name = name = launch.kernel
-        places = dot.batch * dot.m * dot.n
+        elements = dot.batch * dot.m * dot.n
         self.note(
             KernelReport(
                 name=name,
@@ -255,7 +258,7 @@ class ProgramBuilder:
                 extents=(dot.batch, dot.m, dot.n, dot.k),
                 bytes_read=step.bytes_read,
                 bytes_written=sum(a.nbytes for a in dict.fromkeys(step.writes)),
-                flops=2 * places * dot.k,
+                flops=2 * elements * dot.k,
                 parallel=True,
                 note=tile.note + self.how_chosen,
                 locs=(dot.loc,) if dot.loc is not None else (),
@@ -273,11 +276,12 @@ class ProgramBuilder:
         alignments = {a: self.alignment(a) for a in arrays}
         e = ProductEmitter(step, tile, self.target, self.definitions, alignments)
         e.body()
-        name = self.emitted(e.b, symbol(step.ops), tile.threads, list(alignments.values()))
+        name = self.emitted(e.b, readable(step.ops), tile.threads, list(alignments.values()))
         arguments = [*map(self.ref, arrays), *([Ref("status")] if e.b.reports else [])]
         return Launch(name, (tile.blocks(step.matmul), 1, 1), tuple(arguments))
 
     def multiplied_by_warpgroups(self, step: Product, tile: WarpgroupTile) -> Launch:
+        """The launch of a product by warpgroups; its operands must be such as boxes bring."""
         from ..kernels.matmul.cuda_boxes import boxed
         from ..kernels.matmul.cuda_warpgroups import WarpgroupEmitter
 
@@ -287,7 +291,7 @@ class ProgramBuilder:
         e = WarpgroupEmitter(step, tile, sides, self.target, self.definitions, alignments)
         e.body()
         name = self.emitted(
-            e.b, symbol(step.ops), tile.threads, [alignments[a] for a in e.b.arrays]
+            e.b, readable(step.ops), tile.threads, [alignments[a] for a in e.b.arrays]
         )
         arguments: list[device.Argument] = [*e.maps(self.ref), *map(self.ref, e.b.arrays)]
         arguments += [Ref("status")] if e.b.reports else []
@@ -296,7 +300,9 @@ class ProgramBuilder:
     def scalar_code(self, step: lowered.ScalarCode) -> list[device.Step]:
         e = ScalarThreadEmitter(step, self.target, self.definitions)
         e.body()
-        step.name = self.emitted(e.b, symbol(step.ops), 1, [self.alignment(a) for a in e.b.arrays])
+        step.name = self.emitted(
+            e.b, readable(step.ops), 1, [self.alignment(a) for a in e.b.arrays]
+        )
         self.note(KernelReport(step.name, tuple(step.ops), note="scalar code"))
         arguments = [*map(self.ref, e.b.arrays), *([Ref("status")] if e.b.reports else [])]
         return [Launch(step.name, (1, 1, 1), tuple(arguments))]
@@ -319,7 +325,7 @@ class ProgramBuilder:
         name = self.emitted(b, "check", 1, [self.alignment(a) for a in arrays])
         return [Launch(name, (1, 1, 1), (*map(self.ref, arrays), Ref("status")))]
 
-    def _word(self, b: ThreadBuilder, array: Array) -> str:
+    def _word(self, b: ThreadBuilder, array: Array) -> Value:
         """A 0-d value's bytes in an int64."""
         bits = array.dtype.itemsize * 8
         value = b.load(f"i{bits}", b.pointers[array], align=array.dtype.itemsize)
@@ -382,6 +388,7 @@ class ProgramBuilder:
         return [*before, device.While(test, self.ref(step.flag), body, carries)]
 
     def scan(self, step: lowered.Scan) -> list[device.Step]:
+        """A loop of known length: copies of its carries, slots for its slices, its body's steps."""
         before, carries = self._carries(step.carries)
         slices = []
         for part in (*step.xs, *step.ys):
@@ -397,7 +404,7 @@ class ProgramBuilder:
     def _carries(
         self, carries: Sequence[lowered.Carry]
     ) -> tuple[list[device.Step], tuple[device.Carry, ...]]:
-        """The copies before a loop, and the carries whose buffers trade places."""
+        """The copies before a loop, and the carries whose buffers are exchanged."""
         before: list[device.Step] = []
         trading = []
         for carry in carries:

@@ -35,10 +35,10 @@ class HostedOp:
 
     def __call__(self, *arrays: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], ...]:
         try:
-            found = OPS[self.name].reference(*arrays, **self.attrs)
+            result = OPS[self.name].reference(*arrays, **self.attrs)
         except np.linalg.LinAlgError as error:
             raise np.linalg.LinAlgError(f"{error}\n  {self.line}") from None
-        return found if isinstance(found, tuple) else (found,)
+        return result if isinstance(result, tuple) else (result,)
 
 
 def hosted(low: Lowering, op: Op) -> None:
@@ -47,9 +47,9 @@ def hosted(low: Lowering, op: Op) -> None:
     operands = [contiguous(low, low.materialise(v)) for v in op.operands]
     results = [low.array_for(v) for v in op.results]
     line = f"at {op.loc.file}:{op.loc.line}, in {op.loc.function}" if op.loc else ""
-    given = tuple(v.type for v in op.operands if isinstance(v.type, TensorType))
+    operand_types = tuple(v.type for v in op.operands if isinstance(v.type, TensorType))
     low.context.callbacks.append(
-        CallbackSite(HostedOp(op.name, dict(op.attrs), line), given, types)
+        CallbackSite(HostedOp(op.name, dict(op.attrs), line), operand_types, types)
     )
     number = len(low.context.callbacks) - 1
     low.items.append(Callback(number, [a for a in operands if a is not None], results))

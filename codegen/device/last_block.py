@@ -23,7 +23,7 @@ from ..cuda.target import CudaTarget
 from ..llvm.builder import Value, constant
 from ..loop_ir.kernel import Array, Kernel
 from ..loop_ir.steps import touched
-from ..program.entry import symbol
+from ..program.entry import readable
 from ..schedule.signature import Signature, signature
 from ..schedule.sort_blocks import U32
 from .emitters import emitter_for, ops_of
@@ -59,7 +59,7 @@ def with_tails(builder: ProgramBuilder, steps: Sequence[Any]) -> tuple[Launch | 
     first.body()
     _follow(first.b, others, plan.blocks)
     alignments = [n for _, s, _ in kernels for n in builder.aligned(s).values()]
-    name = builder.emitted(first.b, symbol(ops_of(step)), plan.threads, alignments)
+    name = builder.emitted(first.b, readable(ops_of(step)), plan.threads, alignments)
     builder.report(step, plan, name, tuple(op for k, _, _ in kernels for op in ops_of(k)))
     arguments = [
         builder.ref(a, s.origins[a] * a.dtype.itemsize) for _, s, _ in kernels for a in s.arrays
@@ -76,9 +76,9 @@ def with_tails(builder: ProgramBuilder, steps: Sequence[Any]) -> tuple[Launch | 
 
 def _followers(steps: Sequence[Any]) -> list[Kernel]:
     """Small kernels behind the first step, a kernel: each reads what one before it writes."""
-    found: list[Kernel] = []
+    kernels: list[Kernel] = []
     if not isinstance(steps[0], Kernel):
-        return found
+        return kernels
     written = set(touched(steps[0])[1])
     for step in steps[1 : MOST + 1]:
         if not isinstance(step, Kernel) or step.ordered or _points(step) > SMALL * MOST_THREADS:
@@ -89,8 +89,8 @@ def _followers(steps: Sequence[Any]) -> list[Kernel]:
         if written.isdisjoint(reads):
             break
         written.update(writes)
-        found.append(step)
-    return found
+        kernels.append(step)
+    return kernels
 
 
 def _points(kernel: Kernel) -> int:
@@ -159,7 +159,7 @@ def _emit(b: ThreadBuilder, tails: Sequence[LaneEmitter]) -> None:
         tail.b.declarations, tail.b.alone = b.declarations, True
         first = len(b.arrays)
         tail.b.pointers.update(
-            {a: Value(GLOBAL, f"%p{first + k}", tail.b) for k, a in enumerate(tail.b.arrays)},
+            {a: tail.b.named(GLOBAL, f"p{first + k}") for k, a in enumerate(tail.b.arrays)},
         )
         b.barrier()
         tail.body()

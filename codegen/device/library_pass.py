@@ -14,10 +14,10 @@ from ..cuda.target import CudaTarget
 from ..cuda.tuning import Chooser, Fixed
 from ..kernels.matmul.cuda_epilogues import taker
 from ..kernels.matmul.cuda_library import BIASED, WAY, LibraryProduct, is_for_library
-from ..kernels.matmul.cuda_products import Product, dims_of, equal, rows_and_columns
+from ..kernels.matmul.cuda_products import Product, dims_of, rows_and_columns
 from ..kernels.matmul.cuda_tiles import tiles_for
 from ..kernels.matmul.cuda_warpgroups import warpgroup_tiles
-from ..loop_ir.index import Index, contiguous_strides, linear, of_var
+from ..loop_ir.index import Index, contiguous_strides, linear, of_var, same
 from ..loop_ir.kernel import Array, Kernel
 from ..loop_ir.steps import Matmul
 from ..math.small_floats import narrow
@@ -73,10 +73,10 @@ def _chosen(
 
     def trial(way: str) -> device.DeviceProgram:
         builder = TrialBuilder(target, chooser=Fixed({"product": way}))
-        found: list[device.Step] = []
+        steps: list[device.Step] = []
         for step in ours if way == WAY else [own]:
-            found += builder.step(step)
-        return builder.program(found)
+            steps += builder.step(step)
+        return builder.program(steps)
 
     what = f"{product.c.dtype.name}[{product.batch},{product.m},{product.n},{product.k}]"
     return chooser.choose("library", what, ways, trial)
@@ -104,9 +104,9 @@ def _biased(kernel: Kernel, product: Matmul) -> LibraryProduct | None:
     flat = linear(other.index, other.array.strides)
     start = flat.const
     across = walked(range(first_column, len(shape)))
-    if start < 0 or not equal(flat - start, across):
+    if start < 0 or not same(flat - start, across):
         return None
-    if not equal(linear(stage.index, stage.array.strides), walked(range(len(shape)))):
+    if not same(linear(stage.index, stage.array.strides), walked(range(len(shape)))):
         return None
     return LibraryProduct(product, other.array, start, stage.array, loc=product.loc)
 
@@ -114,15 +114,15 @@ def _biased(kernel: Kernel, product: Matmul) -> LibraryProduct | None:
 def _narrowed(kernel: Kernel, product: Matmul) -> LibraryProduct | None:
     """The product, rounded to what its operands are, if the kernel does that and no more."""
     (stage, *others) = kernel.stages
-    walk, found = dims_of(kernel, product), loads(stage.value)
-    if others or walk is None or not product.element or len(found) != 1:
+    walk, reads = dims_of(kernel, product), loads(stage.value)
+    if others or walk is None or not product.element or len(reads) != 1:
         return None
     order, shape = walk
     steps = contiguous_strides(shape)
     whole = sum((of_var(stage.dims[d]) * s for d, s in zip(order, steps, strict=True)), Index())
-    if not equal(linear(stage.index, stage.array.strides), whole):
+    if not same(linear(stage.index, stage.array.strides), whole):
         return None
-    if not _alike(stage.value, narrow(found[0], DTYPE_NAMES[product.element])):
+    if not _alike(stage.value, narrow(reads[0], DTYPE_NAMES[product.element])):
         return None
     return LibraryProduct(product, taken=stage.array, narrowed=True, loc=product.loc)
 

@@ -73,7 +73,7 @@ class DeviceContext(Context):
         return [step], step.target, 0
 
     @property
-    def packs_places(self) -> bool:
+    def packs_indices(self) -> bool:
         return False
 
     def _select(self, step: Sort, start: int, stop: int) -> tuple[list[Any], Array, int]:
@@ -98,7 +98,7 @@ class DeviceContext(Context):
         return steps
 
     def tiles(self, carries: Sequence[Carry], body: Program, length: int) -> None:
-        """A grid of threads makes one trip at a time."""
+        """A grid of threads makes one iteration at a time."""
 
 
 def _give_memory(kernel: Kernel, target: CudaTarget) -> None:

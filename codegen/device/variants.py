@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Mapping
 
 from ...ir.record import replace
-from ..cuda.scan_plan import ScanPlan
+from ..cuda.scan_plan import ScanTile
 from ..cuda.schedule import MOST_THREADS, Schedule, row_lanes, row_of, scatters
 from ..cuda.target import CudaTarget
 from ..loop_ir.kernel import Array, Kernel
@@ -28,8 +28,8 @@ def variants(
 ) -> Iterator[Schedule]:
     """Schedules that do the same as `best`.
 
-    None where trips of loops, or places, depend on what is in memory: what a trial finds there may keep
-    it busy for ever, or all of it at one place.
+    None where iterations of loops, or indices, depend on what is in memory: what a trial finds there may
+    keep it busy for ever, or all of it at one element.
     """
     if best.cross is not None or scatters(best) or any(v.loops for v in best.surveys.values()):
         return
@@ -55,7 +55,7 @@ def _laid(plan: Schedule) -> Schedule:
 
 
 def _scans(
-    kernel: Kernel, target: CudaTarget, best: Schedule, scan: ScanPlan
+    kernel: Kernel, target: CudaTarget, best: Schedule, scan: ScanTile
 ) -> Iterator[Schedule]:
     """Blocks of more or fewer teams: how a row or a column is cut is not for choice."""
     points = best.units if scan.down else math.prod(kernel.extents)
@@ -81,7 +81,7 @@ def _rows(
         if not 1 <= team <= MOST_THREADS:
             continue
         other = row_of(kernel, target, team)
-        # What passes from nest to nest through memory has its place there already.
+        # What passes from nest to nest through memory has memory of its own already.
         if other is None or (other.held, other.passed) != (row.held, row.passed):
             continue
         plan = replace(best, row=other)

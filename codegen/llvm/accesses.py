@@ -9,24 +9,23 @@ scatter.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from ...ir.types import BOOL
 from ..loop_ir.index import Index, linear
 from ..loop_ir.kernel import Access, Array
 from ..scalar import DType, Expr
-from .builder import Value, constant, vector, vector_constant
+from .builder import Value, as_condition, poison, vector, vector_constant, zeros
 from .indices import IndexEmitter
 from .text import Operand, element_type
 
-Buffers = dict[Array, tuple[Any, tuple[int, ...]]]
+Buffers = dict[Array, tuple[Value, tuple[int, ...]]]
 
 
 class AccessEmitter:
     """Knows where arrays are: in a register, in a row buffer on the stack, or behind a pointer."""
 
     def __init__(
-        self, indices: IndexEmitter, pointers: Mapping[Array, Any], origins: Mapping[Array, int]
+        self, indices: IndexEmitter, pointers: Mapping[Array, Value], origins: Mapping[Array, int]
     ) -> None:
         self.indices, self.exprs, self.b = indices, indices.exprs, indices.b
         self.registers: dict[Array, Operand] = {}
@@ -59,6 +58,7 @@ class AccessEmitter:
         return all(self.indices.is_uniform(i) for i in access.index)
 
     def load(self, expr: Expr) -> Operand:
+        """The value of a load: from a register, from what was turned over, or from memory."""
         brought = self.brought.get(expr)
         if brought is not None:
             return brought()
@@ -66,11 +66,12 @@ class AccessEmitter:
         held = self.registers.get(access.array)
         if held is not None:
             return held
-        base, flat = self.place(access.array, access.index)
+        base, flat = self.locate(access.array, access.index)
         guard = self.exprs.operand(expr.args[0]) if expr.args else None
         return self.read(access.array.dtype, base, flat, guard)
 
-    def read(self, dtype: DType, base: str, flat: Index, guard: Operand | None) -> Operand:
+    def read(self, dtype: DType, base: Value, flat: Index, guard: Operand | None) -> Operand:
+        """Elements of all lanes: one for all, neighbours, every second one, or gathered."""
         flat = flat.substitute(self.indices.env)
         if self.indices.is_uniform(flat):
             offset = self.indices.value(flat)
@@ -90,30 +91,29 @@ class AccessEmitter:
         pointers = self.b.element_at(dtype, base, self.indices.vector(flat))
         return Operand(self._gather(dtype, pointers, mask), False)
 
-    def one(self, dtype: DType, base: Any, place: Any) -> Value:
+    def one(self, dtype: DType, base: Value, address: Value) -> Value:
         """One element of what begins at `base`."""
-        return self.b.load_elements(dtype, place, 1)
+        return self.b.load_elements(dtype, address, 1)
 
-    def write(self, dtype: DType, base: str, flat: Index, value: Operand) -> None:
+    def write(self, dtype: DType, base: Value, flat: Index, value: Operand) -> None:
         flat = flat.substitute(self.indices.env)
         if self.indices.is_uniform(flat):
             if not value.uniform:
-                raise AssertionError("a value that differs between lanes is stored to one place")
-            self.b.store_elements(
-                dtype, value.text, self.b.element_at(dtype, base, self.indices.value(flat)), 1
-            )
+                raise AssertionError("a value that differs between lanes is stored to one element")
+            address = self.b.element_at(dtype, base, self.indices.value(flat))
+            self.b.store_elements(dtype, value.value, address)
             return
-        text = self.b.spread(value, dtype)
+        new = self.b.spread(value, dtype)
         lane = self.indices.lane
         assert lane is not None
         if flat.coeff(lane) == 1 and self.indices.rest_is_uniform(flat):
             pointer = self.b.element_at(dtype, base, self.indices.value(flat))
-            self.b.store_elements(dtype, text, pointer, self.b.width, mask=self.b.mask)
+            self.b.store_elements(dtype, new, pointer, mask=self.b.mask)
         elif self._is_interleaved(dtype, flat):
             pointer = self.b.element_at(dtype, base, self.indices.value(flat))
-            self._store_interleaved(dtype, text, pointer)
+            self._store_interleaved(dtype, new, pointer)
         else:
-            self._scatter(dtype, text, self.b.element_at(dtype, base, self.indices.vector(flat)))
+            self._scatter(dtype, new, self.b.element_at(dtype, base, self.indices.vector(flat)))
 
     def _is_interleaved(self, dtype: DType, flat: Index) -> bool:
         """Whether the lanes touch every other element."""
@@ -121,44 +121,45 @@ class AccessEmitter:
         assert lane is not None
         return dtype.itemsize >= 4 and flat.coeff(lane) == 2 and self.indices.rest_is_uniform(flat)
 
-    def _load_interleaved(self, dtype: DType, pointer: str, mask: str) -> Value:
+    def _load_interleaved(self, dtype: DType, pointer: Value, mask: Value | None) -> Value:
         wide = self.b.load_elements(dtype, pointer, 2 * self.b.width, mask=self._every_other(mask))
-        return self.b.shuffle(wide, Value(wide.type, "poison"), range(0, 2 * self.b.width, 2))
+        return self.b.shuffle(wide, poison(wide.type), range(0, 2 * self.b.width, 2))
 
-    def _store_interleaved(self, dtype: DType, value: Value, pointer: str) -> None:
+    def _store_interleaved(self, dtype: DType, value: Value, pointer: Value) -> None:
         lanes = [k // 2 for k in range(2 * self.b.width)]
-        spread = self.b.shuffle(value, Value(value.type, "poison"), lanes)
+        spread = self.b.shuffle(value, poison(value.type), lanes)
         mask = self._every_other(self.b.mask)
-        self.b.store_elements(dtype, spread, pointer, 2 * self.b.width, mask=mask)
+        self.b.store_elements(dtype, spread, pointer, mask=mask)
 
-    def _every_other(self, mask: str) -> Value:
+    def _every_other(self, mask: Value | None) -> Value:
         """A mask of twice the width: its even lanes are on as in `mask`, its odd lanes off."""
-        if not mask:
+        if mask is None:
             return vector_constant("i1", [True, False] * self.b.width)
         lanes = [k // 2 if k % 2 == 0 else self.b.width for k in range(2 * self.b.width)]
-        on = self.b.known(mask, BOOL, self.b.width)
-        return self.b.shuffle(on, constant(on.type, "zeroinitializer"), lanes)
+        return self.b.shuffle(mask, zeros(mask.type), lanes)
 
-    def _lanes_on(self, guard: Operand | None) -> str:
+    def _lanes_on(self, guard: Operand | None) -> Value | None:
         """The mask of a load: the loop's lanes, and those that the program wants."""
         if guard is None:
             return self.b.mask
         on = self.b.spread(guard, BOOL)
-        return on & self.b.mask if self.b.mask else on
+        return on if self.b.mask is None else on & self.b.mask
 
-    def _gather(self, dtype: DType, places: Value, mask: str) -> Value:
-        memory = constant(vector(self.b.width, element_type(dtype)), "zeroinitializer")
-        on = self.b.known(mask or "splat (i1 true)", BOOL, self.b.width)
-        found = self.b.gather(places, on, memory, dtype.itemsize)
-        return found.ne(0) if dtype == BOOL else found
+    def _gather(self, dtype: DType, addresses: Value, mask: Value | None) -> Value:
+        memory = zeros(vector(self.b.width, element_type(dtype)))
+        values = self.b.gather(addresses, self._all_or(mask), memory, dtype.itemsize)
+        return values.ne(0) if dtype == BOOL else values
 
-    def _scatter(self, dtype: DType, value: Value, places: Value) -> None:
+    def _scatter(self, dtype: DType, value: Value, addresses: Value) -> None:
         if dtype == BOOL:
             value = self.b.bytes_of(value, self.b.width)
-        on = self.b.known(self.b.mask or "splat (i1 true)", BOOL, self.b.width)
-        self.b.scatter(value, places, on, dtype.itemsize)
+        self.b.scatter(value, addresses, self._all_or(self.b.mask), dtype.itemsize)
 
-    def place(self, array: Array, index: tuple[Index, ...]) -> tuple[Any, Index]:
+    def _all_or(self, mask: Value | None) -> Value:
+        """The lanes of the mask; all of them without one."""
+        return as_condition(True if mask is None else mask, self.b.width)
+
+    def locate(self, array: Array, index: tuple[Index, ...]) -> tuple[Value, Index]:
         """A pointer, and the offset from it in elements, of a position in an array."""
         buffer = self.buffers.get(array)
         if buffer is not None:

@@ -14,7 +14,7 @@ from .text import Operand, TextEmitter
 
 
 class Status(Protocol):
-    """Where failed checks are noted."""
+    """Where failed checks are noted: the status block, whose first error is reported."""
 
     def report(
         self, bad: Value, index: Value, lanes: int, size: int, site: int, dtype: DType = I64
@@ -37,25 +37,25 @@ class CheckEmitter:
         guard = self.exprs.operand(expr.args[1]) if len(expr.args) > 1 else None
         lanes = 1 if raw.uniform and (guard is None or guard.uniform) else self.b.width
         dtype = expr.dtype
-        text = self.b.known(raw.text, dtype, 1) if lanes == 1 else self.b.spread(raw, dtype)
+        number = raw.value if lanes == 1 else self.b.spread(raw, dtype)
         ty = type_text(dtype, lanes)
         size = constant(bound.size, dtype, lanes)
         zero = self.b.literal(ty, 0)
-        negative = text < zero
-        wrapped = text + size
-        normal = self.b.select(negative, wrapped, text)
+        negative = number < zero
+        wrapped = number + size
+        normal = self.b.select(negative, wrapped, number)
         if bound.clip:
             last = constant(bound.size - 1, dtype, lanes)
-            text = self.b.intrinsic("smin", ty, self.b.intrinsic("smax", ty, text, zero), last)
-            return Operand(text, lanes == 1)
+            least = self.b.intrinsic("smax", ty, number, zero)
+            return Operand(self.b.intrinsic("smin", ty, least, last), lanes == 1)
         bad = normal.uge(size)
         if guard is not None:
-            on = guard.text if lanes == 1 else self.b.spread(guard, BOOL)
+            on = guard.value if lanes == 1 else self.b.spread(guard, BOOL)
             bad = bad & on
         reported = bad
-        if self.b.mask and lanes > 1:
+        if self.b.mask is not None and lanes > 1:
             reported = bad & self.b.mask
-        self.status.report(reported, text, lanes, bound.size, bound.site, dtype)
+        self.status.report(reported, number, lanes, bound.size, bound.site, dtype)
         return Operand(self.b.select(bad, zero, normal), lanes == 1)
 
     def demanded(self, expr: Expr) -> Operand:
@@ -64,19 +64,22 @@ class CheckEmitter:
         value = self.exprs.operand(expr.args[0])
         conditions = [self.exprs.operand(a) for a in expr.args[1:]]
         lanes = 1 if all(c.uniform for c in conditions) else self.b.width
-        texts = [c.text if lanes == 1 else self.b.spread(c, BOOL) for c in conditions]
-        bad = ~self.b.known(texts[0], BOOL, lanes)
-        for on in (*texts[1:], *([self.b.mask] if self.b.mask and lanes > 1 else [])):
+        first, *others = (c.value if lanes == 1 else self.b.spread(c, BOOL) for c in conditions)
+        bad = ~first
+        if self.b.mask is not None and lanes > 1:
+            others.append(self.b.mask)
+        for on in others:
             bad = bad & on
         self.status.report(bad, self.b.literal(vector(lanes, "i64"), 0), lanes, 0, demand.site)
         return value
 
 
 class StatusBlock:
-    """The status block behind `%status`. A function that `leaves` returns at a failed check."""
+    """The status block at `block`. A function that `leaves` returns at a failed check."""
 
-    def __init__(self, b: TextEmitter, leaves: bool = False) -> None:
+    def __init__(self, b: TextEmitter, block: Value, leaves: bool = False) -> None:
         self.b = b
+        self.block = block
         self.leaves = leaves
 
     def report(
@@ -88,7 +91,7 @@ class StatusBlock:
         """
         some = bad if lanes == 1 else bad.to("bitcast", f"i{lanes}").ne(0)
         yes, no = self.b.later("bad"), self.b.later("good")
-        self.b.fork(some, yes, (), no, hint=self.b.seldom())
+        self.b.fork(some, yes, (), no, hint=self.b.unlikely())
         self.b.at(yes)
         with self.b.scope():
             if lanes > 1:
@@ -96,13 +99,13 @@ class StatusBlock:
                 index = self.b.extract(index, self.b.intrinsic("cttz", word.type, word, True))
             if dtype != I64:
                 index = index.sext("i64")
-            places = [self.b.offset(Value("ptr", "%status"), k, "i64") for k in (0, 1, 7)]
-            old = [self.b.load("i64", place) for place in places]
+            fields = [self.b.offset(self.block, k, "i64") for k in (0, 1, 7)]
+            old = [self.b.load("i64", field) for field in fields]
             first = old[-1].eq(0)
             words: tuple[Value | int, ...] = (index, size, site)
-            for place, before, value in zip(places, old, words, strict=True):
-                kept = self.b.select(first, value, before)
-                self.b.store(kept, place)
+            for field, before, value in zip(fields, old, words, strict=True):
+                new = self.b.select(first, value, before)
+                self.b.store(new, field)
         if self.leaves:
             self.b.ret()
         else:

@@ -20,7 +20,7 @@ from ..scalar import DType
 from ..schedule.schedule import Loops
 from .builder import Value
 from .instructions import SCALAR_TYPES
-from .loops import Carried, Values
+from .loops import Values
 from .reductions import Reduction, reduction
 from .text import Operand
 
@@ -59,13 +59,13 @@ class TileEmitter:
         """Values that no memory outside of the kernel holds, and that a later nest reads."""
         e = self.e
         home = {s.array: nest for nest in e.kernel.nests for s in nest.stages}
-        found: dict[Array, None] = {}
+        arrays: dict[Array, None] = {}
         for nest in e.kernel.nests:
             for stage in nest.stages:
                 for access in stage.reads:
                     if access.array in e.kernel.local and home[access.array] is not nest:
-                        found[access.array] = None
-        return list(found)
+                        arrays[access.array] = None
+        return list(arrays)
 
     def _share(self, array: Array) -> None:
         """Give an array memory for this tile, addressed as if all of it were there."""
@@ -96,25 +96,23 @@ class TileEmitter:
         folds = [reduction(e.indices, s, vector, True, s.dims[nest.outer :]) for s in nest.stages]
         memory = [[self._memory(d) for d in f.dtypes] for f in folds]
 
-        def place(base: Value, dtype: DType) -> Value:
+        def address(base: Value, dtype: DType) -> Value:
             column = e.indices.positions[self.last] - self.lo
             element = "i8" if dtype.kind == "b" else SCALAR_TYPES[dtype]
             return e.b.offset(base, column, element)
 
         def load(fold: Reduction, bases: Sequence[Value]) -> Values:
             return [
-                Carried(
-                    e.b.load_elements(d, place(b, d), e.b.width, mask=e.b.mask),
+                Operand(
+                    e.b.load_elements(d, address(b, d), e.b.width, mask=e.b.mask),
                     e.b.width == 1,
-                    start.type,
                 )
-                for b, d, start in zip(bases, fold.dtypes, fold.initial(), strict=True)
+                for b, d in zip(bases, fold.dtypes, strict=True)
             ]
 
         def store(fold: Reduction, bases: Sequence[Value], values: Values) -> None:
             for b, d, v in zip(bases, fold.dtypes, values, strict=True):
-                text = e.b.spread(Operand(v.text, v.uniform), d)
-                e.b.store_elements(d, text, place(b, d), e.b.width, mask=e.b.mask)
+                e.b.store_elements(d, e.b.spread(v, d), address(b, d), mask=e.b.mask)
 
         def begin() -> None:
             for fold, bases in zip(folds, memory, strict=True):
@@ -158,7 +156,7 @@ class TileEmitter:
                 self._rows(nest, rest, rows)
                 return []
 
-            e.loops.loop("0", extent, 1, [], step)
+            e.loops.loop(0, extent, 1, [], step)
             return
         together = e.plan.rows
 
@@ -169,12 +167,8 @@ class TileEmitter:
 
             return step
 
-        if extent.isdigit():
-            whole = str(int(extent) - int(extent) % together)
-        else:
-            total = e.indices.as_index(extent)
-            whole = total - total % together
-        if whole != "0":
-            e.loops.loop("0", whole, together, [], some(together))
-        if whole != extent:
+        whole = extent - extent % together
+        if isinstance(whole, Value) or whole:
+            e.loops.loop(0, whole, together, [], some(together))
+        if isinstance(whole, Value) or whole != extent:
             e.loops.loop(whole, extent, 1, [], some(1))

@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, MutableMapping, MutableSet, Sequence
 
-from ..math.functions import Function
+from ..math.functions import Elementwise
+from .builder import symbol
 from .instructions import type_text
 from .scalars import ScalarEmitter
 from .text import Operand, TargetLike, TextEmitter
@@ -34,61 +35,59 @@ class FunctionTable:
         self.declarations = declarations
         self.definitions = definitions
         self.texts: list[str] = []
-        self._names: dict[tuple[Function, int], str] = {}
-        self._written: Counter[Function] = Counter()
+        self._names: dict[tuple[Elementwise, int], str] = {}
+        self._written: Counter[Elementwise] = Counter()
 
-    def called(self, uses: Iterable[Function]) -> frozenset[Function]:
+    def called(self, uses: Iterable[Elementwise]) -> frozenset[Elementwise]:
         """Which of a kernel's functions it should call; the others count as written out in it."""
-        found = set()
+        functions = set()
         for function, count in Counter(uses).items():
             length = count * function.size * (RARE if function.rare else 1)
             if self._written[function] + length > WRITTEN_OUT and len(function.params) < 4:
-                found.add(function)
+                functions.add(function)
             else:
                 self._written[function] += length
-        return frozenset(found)
+        return frozenset(functions)
 
-    def name(self, function: Function, lanes: int) -> str:
-        """The symbol of the function at this width, which is emitted when it is first asked for."""
+    def name(self, function: Elementwise, lanes: int) -> str:
+        """The name of the function at this width, which is emitted when it is first asked for."""
         name = self._names.get((function, lanes))
         if name is None:
-            name = f"@{function.name}.{lanes}.{len(self._names)}"
+            name = f"{function.name}.{lanes}.{len(self._names)}"
             self._names[function, lanes] = name
             self.texts.append(self._emit(function, lanes, name))
         return name
 
-    def _emit(self, function: Function, lanes: int, name: str) -> str:
+    def _emit(self, function: Elementwise, lanes: int, name: str) -> str:
         b = TextEmitter(
             self.target, lanes, declarations=self.declarations, definitions=self.definitions
         )
         e = ScalarEmitter(b)
-        for k, param in enumerate(function.params):
-            e.bind(param, f"%x{k}")
+        params = b.takes(**{f"x{k}": e.type(p.dtype) for k, p in enumerate(function.params)})
+        for param, value in zip(function.params, params, strict=True):
+            e.bind(param, value)
         result = e.emit(function.root)
-        given = ", ".join(f"{e.type(p.dtype)} %x{k}" for k, p in enumerate(function.params))
-        ty = type_text(function.root.dtype, lanes)
-        b.line(f"ret {ty} {result}")
-        return f"define internal fastcc {ty} {name}({given}) nounwind {{\n{b.code.text()}\n}}"
+        b.ret(result)
+        return f"define internal fastcc {result.type} @{name}{b.unnamed()}".rstrip()
 
 
 class Calls:
     """The functions that one kernel calls."""
 
-    def __init__(self, table: FunctionTable, called: frozenset[Function]) -> None:
+    def __init__(self, table: FunctionTable, called: frozenset[Elementwise]) -> None:
         self.table = table
         self.called = called
 
     def call(
-        self, function: Function, operands: Sequence[Operand], b: TextEmitter, wide: TextEmitter
+        self, function: Elementwise, operands: Sequence[Operand], b: TextEmitter, wide: TextEmitter
     ) -> Operand:
         """Write a call into `b`, at the width of `wide`, which emits what stands there."""
         uniform = all(x.uniform for x in operands)
         lanes = 1 if uniform else wide.width
-        given = [
-            b.known(x.text, p.dtype, 1) if uniform else wide.spread(x, p.dtype)
+        arguments = [
+            x.value if uniform else wide.spread(x, p.dtype)
             for p, x in zip(function.params, operands, strict=True)
         ]
         name = self.table.name(function, lanes)
-        ty = type_text(function.root.dtype, lanes)
-        call = f"call fastcc {ty} {name}({', '.join(repr(x) for x in given)})"
-        return Operand(b.op(ty, call), uniform)
+        type = type_text(function.root.dtype, lanes)
+        return Operand(b.evaluate(type, symbol(name), *arguments), uniform)

@@ -19,17 +19,19 @@ class IndexEmitter:
     def __init__(self, exprs: ScalarEmitter) -> None:
         self.exprs, self.b = exprs, exprs.b
         self.env: dict[Var, Index] = {}  # the variables of stages in terms of the loops'
-        self.positions: dict[Var, Any] = {}  # each loop's variable -> its value (of lane 0)
+        self.positions: dict[
+            Var, Value | Number
+        ] = {}  # each loop's variable -> its value (of lane 0)
         self.lane: Var | None = None  # the variable that vectors follow
 
-    def stand_at(self, loops: Sequence[Var], q: str) -> None:
+    def stand_at(self, loops: Sequence[Var], q: Value | Number) -> None:
         """Set several loops' variables to the point that is `q` when they are taken as one."""
-        place = self.as_index(q)
+        rest = self.as_index(q)
         for var in reversed(loops[1:]):
-            self.positions[var] = place % var.extent
-            place = place // var.extent
+            self.positions[var] = rest % var.extent
+            rest = rest // var.extent
         if loops:
-            self.positions[loops[0]] = place
+            self.positions[loops[0]] = rest
 
     def emit(self, index: Index) -> Operand:
         index = index.substitute(self.env)
@@ -39,12 +41,12 @@ class IndexEmitter:
 
     def index_as(self, index: Index, dtype: DType) -> Value:
         """The scalar value of an index as an int32, into which it is known to fit, or an int64."""
-        text, wanted = self.value(index), "i32" if dtype == I32 else "i64"
-        if text.is_constant:
-            return self.b.literal(wanted, str(text))
-        return (
-            text if wanted == text.type else text.to("trunc" if wanted == "i32" else "sext", wanted)
-        )
+        value, wanted = self.value(index), "i32" if dtype == I32 else "i64"
+        if value.number is not None:
+            return self.b.literal(wanted, value.number)
+        if value.type == wanted:
+            return value
+        return value.to("trunc" if wanted == "i32" else "sext", wanted)
 
     def is_uniform(self, index: Index) -> bool:
         """Whether an index is the same in all lanes."""
@@ -75,15 +77,17 @@ class IndexEmitter:
             return self.b.literal(self.b.index_type, index.const)
         return total + index.const if index.const else total
 
-    def as_index(self, text: Value | Number) -> Value:
-        """A position, which may be a constant's text."""
-        return text if isinstance(text, Value) else self.b.literal(self.b.index_type, text)
+    def as_index(self, position: Value | Number) -> Value:
+        """A position, which may be a number."""
+        if isinstance(position, Value):
+            return position
+        return self.b.literal(self.b.index_type, position)
 
     def least(self, a: Value | Number, b: Value | Number) -> Value:
-        a = self.as_index(a) if isinstance(a, str) else self.b.literal(self.b.index_type, a)
+        a = self.as_index(a)
         return self.b.select(a < b, a, b)
 
-    def _atom(self, atom: Any) -> Any:
+    def _atom(self, atom: Any) -> Value | Number:
         if isinstance(atom, Var):
             return self.positions[atom]
         if isinstance(atom, Data):
@@ -95,8 +99,7 @@ class IndexEmitter:
 
     def _data(self, expr: Expr) -> Value:
         """An index that the program computed, an i64."""
-        value = self.exprs.operand(expr).text
-        assert isinstance(value, Value)
+        value = self.exprs.operand(expr).value
         narrow = self.b.index_type == "i32" and not value.is_constant
         return value.trunc("i32") if narrow else value
 
@@ -138,4 +141,5 @@ def _floor_divide(inner: Value, atom: Div) -> Value:
 
 
 def iota(width: int, ty: str) -> Value:
+    """The vector 0, 1 .. width - 1 of integers of a type."""
     return vector_constant(ty, range(width))

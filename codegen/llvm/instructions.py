@@ -1,7 +1,7 @@
 """Scalar primitives spelled as LLVM instructions, for one lane or for a vector of lanes.
 
-`INSTRUCTIONS[op](e, node, lanes, *operands)` emits `node` through the emitter `e` and returns the name
-of the value. All operands are texts of the same number of lanes. There is no fast-math flag
+`INSTRUCTIONS[op](e, node, lanes, *operands)` emits `node` through the emitter `e` and returns its
+value. All operands have the same number of lanes. There is no fast-math flag
 anywhere, and no value that a program can see is poison: an operation that LLVM leaves undefined for
 some operands is either excluded by the primitive's contract or guarded here.
 """
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...ir.types import BASIC, BOOL, DTYPE_NAMES, F32, F64, I32, I64
 from ..scalar import DType, Expr
-from .builder import Value
+from .builder import Value, poison
 
 if TYPE_CHECKING:
     from .text import TextEmitter
@@ -50,6 +50,7 @@ def number(value: Any, dtype: DType) -> str:
 
 
 def constant(value: Any, dtype: DType, lanes: int) -> Value:
+    """A number of a dtype as a literal, or a vector of `lanes` copies of it."""
     text = number(value, dtype)
     if lanes > 1:
         text = f"splat ({SCALAR_TYPES[dtype]} {text})"
@@ -170,9 +171,7 @@ def _scale2(e: TextEmitter, node: Expr, lanes: int, a: Value, n: Value) -> Value
     dtype = node.dtype
     ty, count = type_text(dtype, lanes), type_text(I32, lanes)
     if e.has_scalef and lanes > 1:  # one instruction, vscalef
-        symbol = f"@llvm.ldexp.{suffix(dtype, lanes)}.{suffix(I32, lanes)}"
-        e.declare(symbol, f"declare {ty} {symbol}({ty}, {count})")
-        return e.op(ty, f"call {ty} {symbol}({a!r}, {n!r})")
+        return e.ldexp(a, n)
 
     def shifted(amount: Value) -> Value:
         """2**amount, for an exponent of normal numbers."""
@@ -284,18 +283,12 @@ def _bitcast(e: TextEmitter, node: Expr, lanes: int, a: Value) -> Value:
 
 def _table(e: TextEmitter, node: Expr, lanes: int, index: Value) -> Value:
     dtype = node.dtype
-    scalar, size = SCALAR_TYPES[dtype], dtype.itemsize
-    elements = ", ".join(f"{scalar} {number(v, dtype)}" for v in node.attr)
-    space = e.table_space
-    base = e.define(
-        "@table",
-        f"private unnamed_addr {space}constant [{len(node.attr)} x {scalar}] [{elements}], align 64",
-    )
-    places = e.offset(Value(f"ptr {space}".rstrip(), base), index, scalar)
+    table = e.table([e.scalar(v, dtype) for v in node.attr], "table")
+    addresses = e.offset(table, index, SCALAR_TYPES[dtype])
     if lanes == 1:
-        return e.op(scalar, f"load {scalar}, {places!r}, align {size}")
-    every, rest = constant(True, BOOL, lanes), Value(type_text(dtype, lanes), "poison")
-    return e.gather(places, every, rest, size)
+        return e.load_elements(dtype, addresses, 1, stays=True)
+    every, rest = constant(True, BOOL, lanes), poison(type_text(dtype, lanes))
+    return e.gather(addresses, every, rest, dtype.itemsize)
 
 
 INSTRUCTIONS: dict[str, Instruction] = {

@@ -15,7 +15,7 @@ from ..schedule.signature import Signature
 from ..schedule.survey import results_read
 from ..target import Target
 from .accesses import AccessEmitter
-from .builder import Block, Value
+from .builder import Block, Value, symbol
 from .checks import CheckEmitter, StatusBlock
 from .column_tiles import TileEmitter
 from .functions import Calls, FunctionTable
@@ -47,60 +47,63 @@ class KernelEmitter:
         surveys = plan.surveys.values()
         b = self.b = TextEmitter(target, plan.width, definitions=definitions)
         self.kernel, self.plan, self.arrays = kernel, plan, signature.arrays
-        self.pointers = {a: Value("ptr", f"%p{k}", b) for k, a in enumerate(signature.arrays)}
+        self.pointers = {a: b.named("ptr", f"p{k}") for k, a in enumerate(signature.arrays)}
+        self.status = b.named("ptr", "status")  # of a kernel that checks
         calls = Calls(functions, functions.called(f for s in surveys for f in s.calls))
         self.exprs = exprs = ScalarEmitter(b, calls=calls)
         exprs.turn = self.turn
         exprs.read_results = results_read(surveys)
         self.indices = IndexEmitter(exprs)
         self.memory = AccessEmitter(self.indices, self.pointers, signature.origins)
-        exprs.leaves = KernelLeaves(self.memory, CheckEmitter(exprs, StatusBlock(b)))
+        exprs.leaves = KernelLeaves(self.memory, CheckEmitter(exprs, StatusBlock(b, self.status)))
         start = self._line_start if plan.aligned is not None else None
         self.loops = LoopEmitter(self.indices, plan.grain, kernel.idempotent, start)
         self.stages = StageEmitter(kernel, self.memory, self.loops, plan.mode == "outer")
         self.nests = NestEmitter(self.stages, plan)
-        self.head = b.code.start  # what stands before all loops
+        self.ctx, self.lo, self.hi = b.takes(ctx="ptr", lo="i64", hi="i64")
         self.checks = any(s.checks or s.loops for s in surveys)
-        self.polls = False  # tells afterwards whether a loop looks for signals
+        # Counts turns until a loop looks for signals, and tells when one did, if any loop does.
+        self.clocks: tuple[Value, Value] | None = None
+
+    @property
+    def polls(self) -> bool:
+        """Tells afterwards whether a loop looks for signals."""
+        return self.clocks is not None
 
     # The function.
 
     def function(self) -> str:
         """The function's text, from the parameter list on: equal kernels have equal texts."""
-        head = self.head
-        for position, array in enumerate(self.arrays):
-            head += _pointer(self.pointers[array], position)
-        if self.checks:
-            head += _pointer("%status", len(self.arrays))
+        with self.b.at_start():
+            names = [f"p{k}" for k in range(len(self.arrays))] + ["status"] * self.checks
+            for position, name in enumerate(names):
+                self.b.pointer_at(self.ctx, position, name)
         if not self.plan.tile:
             self._row_buffers()
         self._outer()
         self.b.ret()
-        return f"(ptr noalias %ctx, i64 %lo, i64 %hi) nounwind {{\n{self.b.code.text()}\n}}\n"
+        return self.b.unnamed(noalias=("ctx",))
 
     def stack(self, nbytes: int) -> Value:
         """Memory on the stack, for as long as the function runs."""
-        name = Value("ptr", f"%row{next(self.b.names)}", self.b)
-        self.head.append(f"  {name} = alloca [{nbytes} x i8], align 64")
-        return name
+        return self.b.stack(f"[{nbytes} x i8]", name=f"row{next(self.b.names)}")
 
     def turn(self, leave: Block) -> None:
         """Once in many turns, see whether a signal has raised, so that Ctrl-C ends any loop."""
-        left, clock = (Value("ptr", f"%poll_{name}", self.b) for name in ("left", "clock"))
-        if not self.polls:
-            self.polls = True
-            for name, start in ((left, TURNS), (clock, 0)):
-                self.head.append(f"  {name} = alloca i64, align 8")
-                self.head.append(f"  store i64 {start}, ptr {name}, align 8")
+        if self.clocks is None:
+            with self.b.at_start():
+                left, clock = self.b.word_at(TURNS, "poll_left"), self.b.word_at(0, "poll_clock")
+            self.clocks = left, clock
+        left, clock = self.clocks
         before = self.b.load("i64", left)
         after = before - 1
         self.b.store(after, left)
         over = after.eq(0)
         due, on = self.b.later("due"), self.b.later("on")
-        self.b.fork(over, due, (), on, hint=self.b.seldom())
+        self.b.fork(over, due, (), on, hint=self.b.unlikely())
         self.b.at(due)
         self.b.store(self.b.literal("i64", TURNS), left)
-        stop = self.b.fresh("i1", f"call i1 @stopped(ptr %status, ptr {clock})")
+        stop = self.b.call("i1", symbol("stopped"), self.status, clock)
         self.b.branch(stop, leave, on)
         self.b.at(on)
 
@@ -127,8 +130,13 @@ class KernelEmitter:
         plan = self.plan
         self.indices.env.update(plan.outer.env)
         loops = plan.outer.vars
-        bounds = ("%lo", "%hi") if plan.parallel else (0, plan.range)
-        lo, hi = (self.b.literal("i64", bound) for bound in bounds)
+        lo, hi = self.lo, self.hi
+        if not plan.parallel:
+            lo, hi = self.b.word(0), self.b.word(plan.range)
+
+        def part() -> None:
+            self.loops.vector(loops[-1], lo, hi, self._lanes, shared=plan.parallel)
+
         if plan.mode == "inner" and plan.rows > 1:
             RowGroupEmitter(self, lo, hi).emit()
         elif plan.mode == "inner":
@@ -139,37 +147,36 @@ class KernelEmitter:
             tile = Var("tile", plan.tiles)
             self.loops.rows((*loops[:-1], tile), lo, hi, lambda: self._tile(tile))
         elif len(loops) == 1:
-            self.loops.vector(loops[0], lo, hi, self._lanes)
+            part()
         elif plan.split_last:
-            rows = str(math.prod(v.extent for v in loops[:-1]))
-            self.loops.rows(
-                loops[:-1], "0", rows, lambda: self.loops.vector(loops[-1], lo, hi, self._lanes)
-            )
+            self.loops.rows(loops[:-1], 0, math.prod(v.extent for v in loops[:-1]), part)
         else:
             self.loops.rows(
                 loops[:-1],
                 lo,
                 hi,
-                lambda: self.loops.vector(loops[-1], "0", str(loops[-1].extent), self._lanes),
+                lambda: self.loops.vector(loops[-1], 0, loops[-1].extent, self._lanes),
             )
 
-    def _squares(self, cross: Var, lo: str, hi: str) -> None:
+    def _squares(self, cross: Var, lo: Value, hi: Value) -> None:
         plan = self.plan
         rows, columns = Var("rows", plan.cross_tiles), Var("columns", plan.tiles)
         others = [v for v in plan.outer.vars[:-1] if v is not cross]
         squares = SquareEmitter(self, cross)
 
         def tile() -> None:
-            row = self.indices.positions[rows] * plan.cross_tile
-            squares.tile(row, self.indices.positions[columns] * plan.tile)
+            row, column = (
+                self.indices.as_index(self.indices.positions[v]) for v in (rows, columns)
+            )
+            squares.tile(row * plan.cross_tile, column * plan.tile)
 
         self.loops.rows((*others, rows, columns), lo, hi, tile)
 
     def _tile(self, tile: Var) -> None:
         extent = self.plan.outer.vars[-1].extent
-        lo = self.indices.positions[tile] * self.plan.tile
+        lo = self.indices.as_index(self.indices.positions[tile]) * self.plan.tile
         hi = lo + self.plan.tile
-        TileEmitter(self, lo, self.indices.least(hi, str(extent))).emit()
+        TileEmitter(self, lo, self.indices.least(hi, extent)).emit()
 
     def _lanes(self, _: Values) -> Values:
         self.nests.row()
@@ -180,15 +187,8 @@ class KernelEmitter:
         stage = self.plan.aligned
         assert stage is not None
         self.indices.positions[var] = self.b.literal(self.b.index_type, 0)
-        base, flat = self.memory.place(stage.array, stage.index)
+        base, flat = self.memory.locate(stage.array, stage.index)
         dtype = stage.array.dtype
         at = self.b.element_at(dtype, base, self.indices.value(flat.substitute(self.indices.env)))
         past = at.to("ptrtoint", "i64") & LINE - 1
-        return self.indices.as_index("0") - past // dtype.itemsize
-
-
-def _pointer(name: str, position: int) -> list[str]:
-    return [
-        f"  {name}a = getelementptr ptr, ptr %ctx, i64 {position}",
-        f"  {name} = load ptr, ptr {name}a, align 8",
-    ]
+        return self.indices.as_index(0) - past // dtype.itemsize

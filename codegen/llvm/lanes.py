@@ -15,15 +15,15 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from ...ir.types import BOOL
-from ..scalar import DType, Expr, LoopBody
-from .builder import Block, Value, constant, lanes_of
+from ..scalar import Expr, LoopBody
+from .builder import Block, Value, as_condition, element_of, lanes_of, poison, vector
 from .instructions import INSTRUCTIONS, type_text
 from .text import Operand
 
 if TYPE_CHECKING:
     from .scalars import ScalarEmitter
 
-COPIES = 2  # trips between two looks at whether all lanes are done
+COPIES = 2  # iterations between two looks at whether all lanes are done
 
 
 def is_plain(body: LoopBody) -> bool:
@@ -92,20 +92,20 @@ class _Part:
         self.types = [type_text(p.dtype, lanes) for p in body.params]
         for outside in e.invariants(body):
             operand = e.operand(outside)
-            text = operand.text
+            value = operand.value
             if not operand.uniform:
-                text = _taken(e, text, outside.dtype, first, lanes)
-            self.e.remember(outside, Operand(text, operand.uniform))
-        self.start = [_taken(e, e.emit(a), a.dtype, first, lanes) for a in node.args]
-        self.at_first = constant(self.bits, True)
-        if e.b.mask:
-            self.at_first = _taken(e, e.b.mask, BOOL, first, lanes)
+                value = _taken(e, value, first, lanes)
+            self.e.remember(outside, Operand(value, operand.uniform))
+        self.start = [_taken(e, e.emit(a), first, lanes) for a in node.args]
+        self.at_first = as_condition(True, lanes)
+        if e.b.mask is not None:
+            self.at_first = _taken(e, e.b.mask, first, lanes)
 
     def begin(self, head: Block) -> None:
         """The carries as parameters of the loop's head, and the mask."""
         count = len(self.types) + 1
         self.names = self.e.b.parameters(head, *self.types, self.bits)[-count:-1]
-        self.now: list[str] = [*self.names]
+        self.now = [*self.names]
         self.still = head.params[-1]
 
     def test(self) -> None:
@@ -124,20 +124,17 @@ class _Part:
             new = [e.b.spread(e.operand(x), x.dtype) for x in self.body.new]
         self.now = [
             e.b.select(self.still, after, name) if position in read and after != name else after
-            for position, (ty, after, name) in enumerate(
-                zip(self.types, new, self.now, strict=True)
-            )
+            for position, (after, name) in enumerate(zip(new, self.now, strict=True))
         ]
 
 
-def _taken(e: ScalarEmitter, text: str, dtype: DType, first: int, lanes: int) -> Value:
+def _taken(e: ScalarEmitter, value: Value, first: int, lanes: int) -> Value:
     """Some neighbouring lanes of a vector."""
-    value = e.b.known(text, dtype, e.b.width)
     if lanes == e.b.width:
         return value
-    if value[0] not in "%<":  # a constant, the same in all lanes
-        return Value(type_text(dtype, lanes), value, e.b)
-    return e.b.shuffle(value, Value(value.type, "poison"), range(first, first + lanes))
+    if value.text[0] not in "%<":  # a constant, the same in all lanes
+        return Value(vector(lanes, element_of(value.type)), value.text, e.b)
+    return e.b.shuffle(value, poison(value.type), range(first, first + lanes))
 
 
 def _joined(e: ScalarEmitter, vectors: Sequence[Value]) -> Value:

@@ -9,7 +9,7 @@ from .text import Operand
 
 
 class KernelLeaves:
-    """Gives each leaf to who emits it."""
+    """Emits the leaves of expressions: loads by the memory, indices by the index emitter, checks."""
 
     def __init__(self, memory: AccessEmitter, checks: CheckEmitter) -> None:
         self.memory, self.indices, self.checks = memory, memory.indices, checks

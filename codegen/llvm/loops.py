@@ -1,14 +1,13 @@
 """Loops around what is emitted.
 
-Every loop has the same form, a test at its head with the accumulators as phis, so zero trips need no
-special case. A vectorised loop of static length is followed by one masked body for what is left; if
+Every loop has the same form, a test at its head with the accumulators as phis, so zero iterations need
+no special case. A vectorised loop of static length is followed by one masked body for what is left; if
 the body only stores and reads nothing that it writes, the last vector is moved back to overlap instead.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
 
 from ...ir.types import I32
 from ..loop_ir.index import Var
@@ -16,16 +15,7 @@ from .builder import Number, Value, vector_constant
 from .indices import IndexEmitter, iota
 from .text import Operand
 
-
-class Carried(NamedTuple):
-    """A value that a loop carries: an operand and its LLVM type."""
-
-    text: Any
-    uniform: bool
-    type: str
-
-
-Values = list[Carried]
+Values = list[Operand]  # what a loop carries
 
 
 class LoopEmitter:
@@ -41,12 +31,18 @@ class LoopEmitter:
         indices: IndexEmitter,
         grain: int = 1,
         idempotent: bool = False,
-        aligned: Callable[[Var], str] | None = None,
+        aligned: Callable[[Var], Value] | None = None,
     ) -> None:
         self.indices, self.b = indices, indices.b
         self.grain, self.idempotent, self.aligned = grain, idempotent, aligned
 
-    def rows(self, loops: Sequence[Var], lo: str, hi: str, body: Callable[[], object]) -> None:
+    def rows(
+        self,
+        loops: Sequence[Var],
+        lo: Value | Number,
+        hi: Value | Number,
+        body: Callable[[], object],
+    ) -> None:
         """Walk the outer points lo..hi of several loops taken as one."""
 
         def at_row(q: Value, _: Values) -> Values:
@@ -66,57 +62,61 @@ class LoopEmitter:
     ) -> Values:
         """for i in range(lo, hi, step): values = body(i, values)"""
         head, inside, leave = (self.b.later(h) for h in ("for", "do", "end"))
-        i, *accumulators = self.b.parameters(head, self.b.index_type, *(v.type for v in values))
-        carried = [v._replace(text=a) for v, a in zip(values, accumulators, strict=True)]
-        self.b.jump(head, lo, *(v.text for v in values))
+        i, *accumulators = self.b.parameters(
+            head, self.b.index_type, *(v.value.type for v in values)
+        )
+        carried = [v._replace(value=a) for v, a in zip(values, accumulators, strict=True)]
+        self.b.jump(head, lo, *(v.value for v in values))
         self.b.at(head)
         self.b.branch(i < hi, inside, leave)
         with self.b.scope():
             self.b.at(inside)
             new = body(i, carried)
-            self.b.jump(head, self.b.stepped(i, step), *(n.text for n in new))
+            self.b.jump(head, self.b.stepped(i, step), *(n.value for n in new))
         self.b.at(leave)
         return carried
 
     def vector(
         self,
         var: Var,
-        lo: str,
-        hi: str,
+        lo: Value | Number,
+        hi: Value | Number,
         body: Callable[[Values], Values],
         values: Values | None = None,
+        shared: bool = False,
     ) -> Values:
-        """Walk var over lo..hi in vectors, what is left at the end included."""
+        """Walk var over lo..hi in vectors, what is left at the end included. `shared`: that is the part
+        of its range that this call of the kernel does."""
         values = values or []
         width, n = self.b.width, var.extent
         self.indices.lane, outside = var, self.indices.lane
-        static = lo == "0" and hi == str(n)
+        start, end = self.indices.as_index(lo), self.indices.as_index(hi)
+        static = start.number == 0 and end.number == n
         # Shared loops are cut at whole vectors, but for the units of row blocks.
-        whole = n % width == 0 and (static or (lo != "0" and self.grain % width == 0))
+        whole = n % width == 0 and (static or (start.number != 0 and self.grain % width == 0))
         if width == 1:
-            out = self.loop(lo, hi, 1, values, lambda i, v: self._at(var, i, "", v, body))
+            out = self.loop(lo, hi, 1, values, lambda i, v: self._at(var, i, None, v, body))
         elif self.aligned is not None and static and self.idempotent and not values:
-            start = self.aligned(var)
             out = self.loop(
-                start,
+                self.aligned(var),
                 hi,
                 width,
                 values,
-                lambda i, v: self._at(var, self._inside(i, n - width), "", v, body),
+                lambda i, v: self._at(var, self._inside(i, n - width), None, v, body),
             )
         elif whole:
-            out = self.loop(lo, hi, width, values, lambda i, v: self._at(var, i, "", v, body))
-        elif not values and self.idempotent and n >= width and (static or lo == "%lo"):
-            last = str(n - width) if static else self.indices.as_index(hi) - width
+            out = self.loop(lo, hi, width, values, lambda i, v: self._at(var, i, None, v, body))
+        elif not values and self.idempotent and n >= width and (static or shared):
+            last = n - width if static else end - width
             out = self.loop(
                 lo,
                 hi,
                 width,
                 values,
-                lambda i, v: self._at(var, self.indices.least(i, last), "", v, body),
+                lambda i, v: self._at(var, self.indices.least(i, last), None, v, body),
             )
         else:
-            out = self._masked_tail(var, lo, hi, static, values, body)
+            out = self._masked_tail(var, start, end, static, values, body)
         self.indices.lane = outside
         return out
 
@@ -127,8 +127,8 @@ class LoopEmitter:
     def _masked_tail(
         self,
         var: Var,
-        lo: str,
-        hi: str,
+        lo: Value,
+        hi: Value,
         static: bool,
         values: Values,
         body: Callable[[Values], Values],
@@ -138,25 +138,19 @@ class LoopEmitter:
         if static:
             main = n - n % width
             if main:
-                values = self.loop(
-                    "0",
-                    str(main),
-                    width,
-                    values,
-                    lambda i, v: self._at(var, i, "", v, body),
-                )
+                at = lambda i, v: self._at(var, i, None, v, body)  # noqa: E731
+                values = self.loop(0, main, width, values, at)
             if n % width:
                 lanes = vector_constant("i1", [k < n % width for k in range(width)])
                 with self.b.scope():
-                    values = self._at(var, str(main), lanes, values, body)
+                    values = self._at(var, main, lanes, values, body)
             return values
-        start = self.indices.as_index(lo)
-        whole = (self.indices.as_index(hi) - start) & -width
-        stop = start + whole
-        values = self.loop(lo, stop, width, values, lambda i, v: self._at(var, i, "", v, body))
+        whole = (hi - lo) & -width
+        stop = lo + whole
+        values = self.loop(lo, stop, width, values, lambda i, v: self._at(var, i, None, v, body))
 
         def rest(i: Value, carried: Values) -> Values:
-            left32 = (self.indices.as_index(hi) - i).trunc("i32")
+            left32 = (hi - i).trunc("i32")
             spread = self.b.spread(Operand(left32, True), I32)
             mask = self.b.compare("slt", iota(width, "i32"), spread)
             return self._at(var, i, mask, carried, body)
@@ -164,7 +158,12 @@ class LoopEmitter:
         return self.loop(stop, hi, width, values, rest)
 
     def _at(
-        self, var: Var, position: str, mask: str, values: Values, body: Callable[[Values], Values]
+        self,
+        var: Var,
+        position: Value | Number,
+        mask: Value | None,
+        values: Values,
+        body: Callable[[Values], Values],
     ) -> Values:
         self.indices.positions[var] = self.indices.as_index(position)
         self.b.mask, outside = mask, self.b.mask

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from .builder import Builder, Value
+from .builder import Builder, Value, symbol
 
 
 class Function(Builder):
@@ -26,32 +26,37 @@ class Function(Builder):
         self.callees: dict[str, str] = {}  # names and declarations
         self.name = name
         self.result = result
-        self.args = [Value(type, f"%{name}", self) for name, type in params.items()]
+        self.args = self.takes(**params)
         self.internal = internal
         self.attributes = attributes
-        self.address = Value("ptr", f"@{name}")
-        self._params = dict(zip(params, self.args, strict=True))
+        self.address = symbol(name)
 
     def __getattr__(self, name: str) -> Any:
         try:
-            return self.__dict__["_params"][name]
+            return self.__dict__["code"].params[name]
         except KeyError:
             raise AttributeError(f"{type(self).__name__} has no {name}") from None
 
     def declare(self, name: str, declaration: str) -> None:
         self.callees[name] = declaration
 
-    def unnamed(self) -> str:
-        """The text from the parameter list on: equal functions have equal texts."""
-        params = ", ".join(
-            f"{a.type} {'noalias ' if name == self.noalias else ''}{a}"
-            for name, a in self._params.items()
-        )
-        return f"({params}) {self.attributes} {{\n{self.code.text()}\n}}\n"
-
     def text(self) -> str:
+        """The whole definition."""
         linkage = "internal " if self.internal else ""
-        return f"define {linkage}{self.result} @{self.name}{self.unnamed()}"
+        text = self.unnamed(noalias=(self.noalias,), attributes=self.attributes)
+        return f"define {linkage}{self.result} {self.address.text}{text}"
+
+
+class Defined(NamedTuple):
+    """A function of the module whose text is there: what calls of it must know."""
+
+    name: str
+    types: Sequence[str]
+    result: str = "void"
+
+    @property
+    def address(self) -> Value:
+        return symbol(self.name)
 
 
 def declarations(functions: Iterable[Function]) -> dict[str, str]:

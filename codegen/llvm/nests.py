@@ -26,6 +26,7 @@ class NestEmitter:
             self.nest(nest, loops)
 
     def nest(self, nest: Nest, loops: Loops) -> None:
+        """One nest at this outer point: loops around its stages, then the ends of its reductions."""
         self.indices.env.update(loops.env)
         vector = self.b.width > 1 and (
             self.plan.mode == "outer" or (bool(loops.vars) and _vectorises(nest))
@@ -65,7 +66,7 @@ class NestEmitter:
         """Run `body` over the inner loops, the last one in vectors where the schedule says so."""
 
         def vectors(var: Var, carried: Values, inside: Body) -> Values:
-            return self.loops.vector(var, "0", self.stages.extent(nest, var), inside, carried)
+            return self.loops.vector(var, 0, self.stages.extent(nest, var), inside, carried)
 
         wide = self.plan.mode == "inner" and self.b.width > 1 and _vectorises(nest)
         return self.stages.walk(loops, nest, values, body, vectors if wide else None)
@@ -76,11 +77,11 @@ class NestEmitter:
                 self._fetch(access)
 
     def _fetch(self, access: Access) -> None:
-        """Ask for what the first nest reads of the next row, at this place of the loop."""
+        """Ask for what the first nest reads of the next row, for this iteration of the loop."""
         row = self.plan.outer.vars[-1]
         here = self.indices.positions[row]
         self.indices.positions[row] = here + 1
-        base, flat = self.memory.place(access.array, access.index)
+        base, flat = self.memory.locate(access.array, access.index)
         dtype = access.array.dtype
         first = self.b.element_at(
             dtype, base, self.indices.value(flat.substitute(self.indices.env))
@@ -92,4 +93,4 @@ class NestEmitter:
 
 def _vectorises(nest: Nest) -> bool:
     """An ordered update runs its last loop in vectors only if that loop is not part of its order."""
-    return all(s.action != "update" or len(s.dims) > s.kept for s in nest.stages)
+    return all(s.action != "update" or len(s.dims) > s.outer for s in nest.stages)

@@ -14,28 +14,27 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ...ir.ops.folds.reductions import identity
-from ...ir.types import BOOL, I32, I64
+from ...ir.types import I32, I64
 from ..loop_ir.index import Var, contiguous_strides, linear, of_var
 from ..loop_ir.kernel import Stage
 from ..math import EXPANSIONS
 from ..scalar import DType, Expr, Unique, convert, eq, fma, ne, select, var
-from .builder import Value
+from .builder import Value, poison
 from .indices import IndexEmitter, iota
-from .instructions import SCALAR_TYPES, constant, type_text
-from .loops import Carried
+from .instructions import SCALAR_TYPES, constant
 from .scalars import Operand, ScalarEmitter
 
 
 def apply(
     e: ScalarEmitter,
     function: Callable[..., Sequence[Expr]],
-    operands: Sequence[Operand | Carried],
+    operands: Sequence[Operand],
     dtypes: Sequence[DType],
 ) -> list[Operand]:
     """`function` of values that are already emitted; it gives several expressions."""
     names = [Unique("value") for _ in operands]
     for name, operand in zip(names, operands, strict=True):
-        e.bind(name, operand.text, uniform=operand.uniform)
+        e.bind(name, operand.value, uniform=operand.uniform)
     exprs = function(*(var(n, d) for n, d in zip(names, dtypes, strict=True)))
     results = [e.operand(x) for x in exprs]
     for name in names:
@@ -66,52 +65,51 @@ class Reduction(ABC):
     def take(self, *carry: Expr) -> list[Expr]:
         """The fold of a carry and the stage's value at this point."""
 
-    def initial(self) -> list[Carried]:
+    def initial(self) -> list[Operand]:
         lanes = self.b.width if self.vector else 1
         return [
-            Carried(constant(s, d, lanes), not self.vector, type_text(d, lanes))
+            Operand(constant(s, d, lanes), not self.vector)
             for s, d in zip(self.starts, self.dtypes, strict=True)
         ]
 
-    def combine(self, old: Sequence[Carried]) -> list[Carried]:
+    def combine(self, old: Sequence[Operand]) -> list[Operand]:
         b = self.b
         new = apply(self.exprs, self.take, old, self.dtypes)
         out = []
         for before, after, dtype in zip(old, new, self.dtypes, strict=True):
-            text = b.spread(after, dtype) if self.vector else after.text
-            if self.vector and b.mask and not self.lanewise:
-                text = b.select(b.known(b.mask, BOOL, b.width), text, before.text)
-            out.append(Carried(text, before.uniform, before.type))
+            value = b.spread(after, dtype) if self.vector else after.value
+            if self.vector and b.mask is not None and not self.lanewise:
+                value = b.select(b.mask, value, before.value)
+            out.append(Operand(value, before.uniform))
         return out
 
-    def finish(self, ends: Sequence[Carried]) -> Operand:
+    def finish(self, ends: Sequence[Operand]) -> Operand:
         """The result: one per lane, or the lanes folded together."""
         if not self.vector:
-            return self.result(Operand(ends[-1].text, True))
+            return self.result(Operand(ends[-1].value, True))
         if self.lanewise:
-            return self.result(Operand(ends[-1].text, False))
-        texts, width = [c.text for c in ends], self.b.width
+            return self.result(Operand(ends[-1].value, False))
+        values, width = [c.value for c in ends], self.b.width
         while width > 1:
-            texts = self._halve(texts, width)
+            values = self._halve(values, width)
             width //= 2
-        return self.result(Operand(texts[-1], True))
+        return self.result(Operand(values[-1], True))
 
     def result(self, operand: Operand) -> Operand:
         return operand
 
-    def _halve(self, texts: Sequence[str], width: int) -> list[str]:
+    def _halve(self, values: Sequence[Value], width: int) -> list[Value]:
         """Fold the upper half of the lanes onto the lower half."""
         b, half = self.b, width // 2
         sub = self.exprs.narrower(half)
         parts: list[Operand] = []
         for start in (0, half):
-            for text, dtype in zip(texts, self.dtypes, strict=True):
-                whole = b.known(text, dtype, width)
+            for whole in values:
                 if half == 1:
                     part = b.extract(whole, start)
                 else:
                     lanes = range(start, start + half)
-                    part = b.shuffle(whole, Value(whole.type, "poison"), lanes)
+                    part = b.shuffle(whole, poison(whole.type), lanes)
                 parts.append(Operand(part, half == 1))
         merged = apply(sub, self.merge, parts, [*self.dtypes, *self.dtypes])
         return [sub.b.spread(m, d) for m, d in zip(merged, self.dtypes, strict=True)]
@@ -168,7 +166,7 @@ class ArgFold(Reduction):
         self.starts = [identity(op, self.value.dtype), 0]
         self.here = Unique("here")
 
-    def combine(self, old: Sequence[Carried]) -> list[Carried]:
+    def combine(self, old: Sequence[Operand]) -> list[Operand]:
         self.exprs.bind(self.here, self.indices.index_as(self.index, self.dtypes[1]), uniform=True)
         return super().combine(old)
 
@@ -192,12 +190,12 @@ class ArgFold(Reduction):
         take = better | (same & (index < at))
         return [select(take, value, best), select(take, index, at)]
 
-    def finish(self, ends: Sequence[Carried]) -> Operand:
+    def finish(self, ends: Sequence[Operand]) -> Operand:
         if self.vector and not self.lanewise:
             best, at = ends
             scalar = SCALAR_TYPES[self.dtypes[1]]
-            place = at.text + iota(self.b.width, scalar)
-            ends = [best, at._replace(text=place)]
+            position = at.value + iota(self.b.width, scalar)
+            ends = [best, at._replace(value=position)]
         return super().finish(ends)
 
     def result(self, operand: Operand) -> Operand:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..loop_ir.index import Var
-from .builder import Value
+from .builder import Number, Value
 from .loops import Values
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class RowGroupEmitter:
     def __init__(self, e: KernelEmitter, lo: Value, hi: Value) -> None:
         self.e = e
         self.lo, self.hi = lo, hi
-        self.places: list[dict[Var, Value]] = []  # where the outer loops stand, for each row
+        self.positions: list[dict[Var, Value | Number]] = []  # of the outer loops, for each row
 
     def emit(self) -> None:
         e, together = self.e, self.e.plan.rows
@@ -42,22 +42,22 @@ class RowGroupEmitter:
 
     def _group(self, first: Value, _: Values) -> Values:
         e, outer = self.e, self.e.plan.outer.vars
-        self.places = []
+        self.positions = []
         for k in range(e.plan.rows):
             e.indices.stand_at(outer, first + k if k else first)
-            self.places.append({v: e.indices.positions[v] for v in outer})
+            self.positions.append({v: e.indices.positions[v] for v in outer})
         (nest, loops), *rest = zip(e.kernel.nests, e.plan.inner, strict=True)
         e.indices.env.update(loops.env)
         folds = [
             f for s in nest.stages if (f := e.stages.reduction(s, nest, e.b.width > 1)) is not None
         ]
-        starts = [c for _ in self.places for f in folds for c in f.initial()]
-        count = len(starts) // len(self.places)
+        starts = [c for _ in self.positions for f in folds for c in f.initial()]
+        count = len(starts) // len(self.positions)
 
         def body(values: Values) -> Values:
             new: Values = []
-            for k, place in enumerate(self.places):
-                e.indices.positions.update(place)
+            for k, position in enumerate(self.positions):
+                e.indices.positions.update(position)
                 at = k * count
                 with e.b.scope():
                     for fold in folds:
@@ -69,8 +69,8 @@ class RowGroupEmitter:
             return new
 
         ends = e.nests.walk(loops.vars, nest, starts, body)
-        for k, place in enumerate(self.places):
-            e.indices.positions.update(place)
+        for k, position in enumerate(self.positions):
+            e.indices.positions.update(position)
             at = k * count
             with e.b.scope():
                 for fold in folds:

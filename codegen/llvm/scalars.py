@@ -1,8 +1,8 @@
 """Expressions to LLVM IR text, one value or one explicit vector of values at a time.
 
     e = ScalarEmitter(TextEmitter(target, 16))
-    e.bind("x", "%x0", uniform=False)
-    y = e.emit(exp(var("x", F32)))            # a <16 x float>; instructions went to the builder
+    e.bind("x", x, uniform=False)             # x: a Value of type <16 x float>
+    y = e.emit(exp(var("x", F32)))            # another; instructions went to the builder
 
 A value whose inputs are the same in all lanes (constants, uniform loads, bound uniform variables) is
 *uniform*: it is computed once, as a scalar, and spread over the lanes only where it meets one that
@@ -19,11 +19,11 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ...ir.types import BOOL, F16, F32, bits_dtype
-from ..math.functions import Function
+from ..math.functions import Elementwise
 from ..math.small_floats import half_bits, half_value
 from ..scalar import DType, Expr, LoopBody, var
-from .builder import Block, Value
-from .instructions import INSTRUCTIONS, number, type_text
+from .builder import VOID, Block, Value, as_condition
+from .instructions import INSTRUCTIONS, type_text
 from .lanes import emit_lanes, is_plain
 from .text import Operand, TextEmitter
 
@@ -68,27 +68,25 @@ class ScalarEmitter:
 
     # What the rest of the compiler calls.
 
-    def emit(self, expr: Expr) -> str:
-        """The value of `expr` at full width: a name, or a constant's text."""
+    def emit(self, expr: Expr) -> Value:
+        """The value of `expr` at full width."""
         operand = self.operand(expr)
         return self.b.spread(operand, expr.dtype)
 
-    def emit_many(self, exprs: Sequence[Expr]) -> list[str]:
+    def emit_many(self, exprs: Sequence[Expr]) -> list[Value]:
         return [self.emit(e) for e in exprs]
 
     def type(self, dtype: DType) -> str:
         """The LLVM type of what `emit` gives for an expression of `dtype`."""
         return type_text(dtype, self.b.width)
 
-    def bind(self, what: Any, text: str, *, uniform: bool | None = None) -> None:
+    def bind(self, what: Any, value: Value, *, uniform: bool | None = None) -> None:
         """Give a value to the variable called `what`, or to the expression `what`, in this scope.
 
         `uniform` values are scalars. By default a value is uniform if the width is 1.
         """
-        operand = Operand(text, self.b.width == 1 if uniform is None else uniform)
+        operand = Operand(value, self.b.width == 1 if uniform is None else uniform)
         if isinstance(what, Expr) and what.op != "var":
-            lanes = 1 if operand.uniform else self.b.width
-            operand = Operand(self.b.known(text, what.dtype, lanes), operand.uniform)
             self.remember(what, operand)
         else:
             self._bound[what.attr if isinstance(what, Expr) else what] = operand
@@ -125,9 +123,9 @@ class ScalarEmitter:
     def operand(self, root: Expr) -> Operand:
         """The value of `root`, as a scalar if it is uniform. Operands before users, no recursion."""
         memo = self._memo
-        found = memo.get(root)
-        if found is not None:
-            return found
+        memoised = memo.get(root)
+        if memoised is not None:
+            return memoised
         log, b, instructions = self._memo_log, self.b, self._instructions
         stack = [root]
         while stack:
@@ -149,9 +147,6 @@ class ScalarEmitter:
             else:
                 texts = [b.spread(memo[a], a.dtype) for a in args]
                 value = Operand(instruction(b, node, b.width, *texts), False)
-            if type(value[0]) is not Value:  # a constant, or the name of what was bound
-                lanes = 1 if value[1] else b.width
-                value = Operand(b.known(value[0], node.dtype, lanes), value[1])
             memo[node] = value
             log.append(node)
         return memo[root]
@@ -163,7 +158,7 @@ class ScalarEmitter:
     def _emit_other(self, node: Expr) -> Operand:
         """What is no instruction: constants, variables, loops, calls, leaves."""
         if node.op == "const":
-            return Operand(number(node.attr, node.dtype), True)
+            return Operand(self.b.scalar(node.attr, node.dtype), True)
         if node.op == "var":
             if node.attr not in self._bound:
                 raise TypeError(f"the variable {node.attr!r} has no value here")
@@ -172,7 +167,7 @@ class ScalarEmitter:
             return self._results[node.args[0]][node.attr]
         if node.op == "loop":
             self._results[node] = self._emit_loop(node, node.attr)
-            return Operand("", True)
+            return Operand(VOID, True)
         if node.op == "call":
             return self.call_function(node.attr, [self._memo[a] for a in node.args])
         if node.op in _HALVES:
@@ -181,7 +176,7 @@ class ScalarEmitter:
             raise TypeError(f"this emitter gives no value to {node!r}")
         return self.leaves.emit(node)
 
-    def call_function(self, function: Function, operands: Sequence[Operand]) -> Operand:
+    def call_function(self, function: Elementwise, operands: Sequence[Operand]) -> Operand:
         """An elementwise function of emitted operands: called, or written here."""
         if self.calls is not None and function in self.calls.called:
             return self.calls.call(function, operands, self.b, self.b)
@@ -217,11 +212,11 @@ class ScalarEmitter:
         if masked and not body.rare and is_plain(body):
             return emit_lanes(self, node, body, self.read_results.get(node, range(len(node.args))))
         head, inside, leave = (self.b.later(hint) for hint in ("loop", "body", "done"))
-        first: list[Value | str] = []
+        first: list[Value] = []
         for param, init in zip(body.params, node.args, strict=True):
             operand = self._memo[init]
             uniform = param not in varying
-            first.append(operand.text if uniform else self.b.spread(operand, param.dtype))
+            first.append(operand.value if uniform else self.b.spread(operand, param.dtype))
             ty = type_text(param.dtype, 1 if uniform else self.b.width)
             *_, name = self.b.parameters(head, ty)
             self._bound[param.attr] = Operand(name, uniform)
@@ -230,21 +225,25 @@ class ScalarEmitter:
         self.b.at(head)
         with self.b.scope():
             test = self.operand(body.test)
-            if masked and self.b.mask:  # lanes beyond the array's end might never be done
+            if (
+                masked and self.b.mask is not None
+            ):  # lanes beyond the array's end might never be done
                 spread = self.b.spread(test, BOOL)
                 test = Operand(self.b.binary("and", spread, self.b.mask), False)
             going = self.any_lane(test)
-            weights = self.b.seldom() if body.rare else ""
+            weights = self.b.unlikely() if body.rare else ""
             self.b.fork(going, inside, (), leave, hint=weights)
             on = self.b.spread(test, BOOL) if masked else None
             self.b.at(inside)
-            back: list[Any] = []
+            back: list[Value] = []
             for param, new, name in zip(body.params, body.new, carries, strict=True):
                 value = self.operand(new)
-                text = value.text if param not in varying else self.b.spread(value, param.dtype)
-                if on is not None and text != name:
-                    text = self.b.select(on, text, name)
-                back.append(text)
+                new_value = (
+                    value.value if param not in varying else self.b.spread(value, param.dtype)
+                )
+                if on is not None and new_value != name:
+                    new_value = self.b.select(on, new_value, name)
+                back.append(new_value)
             if self.turn is not None and not body.rare:
                 self.turn(leave)
             self.b.jump(head, *back)
@@ -264,8 +263,8 @@ class ScalarEmitter:
         outer = self._outer_values(body)
         initial = [self.b.spread(self._memo[a], a.dtype) for a in node.args]
         with self.b.scope():
-            for param, text in zip(body.params, initial, strict=True):
-                self._bound[param.attr] = Operand(text, False)
+            for param, value in zip(body.params, initial, strict=True):
+                self._bound[param.attr] = Operand(value, False)
             going = self.any_lane(self.operand(body.test))
             for param in body.params:
                 del self._bound[param.attr]
@@ -273,17 +272,17 @@ class ScalarEmitter:
         lanes, leave = self.b.later("lanes"), self.b.later("done")
         lane, *vectors = self.b.parameters(lanes, "i32", *types)
         self.b.parameters(leave, *types)
-        self.b.fork(going, lanes, (0, *initial), leave, initial, self.b.seldom())
+        self.b.fork(going, lanes, (0, *initial), leave, initial, self.b.unlikely())
         self.b.at(lanes)
         scalar = self.narrower(1)
-        for value in (*outer, *node.args):
-            operand = self._memo.get(value) or self._bound[value.attr]
-            whole = self.b.known(operand.text, value.dtype, 1 if operand.uniform else self.b.width)
-            scalar.bind(value, whole if operand.uniform else scalar.b.extract(whole, lane))
+        for outside in (*outer, *node.args):
+            operand = self._memo.get(outside) or self._bound[outside.attr]
+            whole = operand.value
+            scalar.bind(outside, whole if operand.uniform else scalar.b.extract(whole, lane))
         results = scalar._emit_loop(node, body)
         updated = [
-            scalar.b.insert(vector, scalar.b.known(r.text, a.dtype, 1), lane)
-            for a, vector, r in zip(node.args, vectors, results, strict=True)
+            scalar.b.insert(vector, r.value, lane)
+            for vector, r in zip(vectors, results, strict=True)
         ]
         following = scalar.b.binary("add", lane, 1)
         more = scalar.b.compare("ult", following, self.b.width)
@@ -292,7 +291,7 @@ class ScalarEmitter:
 
     def _outer_values(self, body: LoopBody) -> list[Expr]:
         """What a rare loop reads from outside: values that exist, and leaves, which are emitted."""
-        found: list[Expr] = []
+        nodes: list[Expr] = []
         seen: set[Expr] = set(body.params)
         stack = [body.test, *body.new]
         while stack:
@@ -302,19 +301,19 @@ class ScalarEmitter:
             seen.add(node)
             if node.op == "var":
                 if node.attr in self._bound:
-                    found.append(node)
+                    nodes.append(node)
             elif node in self._memo and node.op != "loop":
-                found.append(node)
+                nodes.append(node)
             elif node.op not in _PURE:
                 self.operand(node)
-                found.append(node)
+                nodes.append(node)
             else:
                 stack += _inputs(node)
-        return found
+        return nodes
 
     def any_lane(self, test: Operand) -> Value:
         """Whether a condition holds in some lane."""
-        on = self.b.known(test.text, BOOL, 1 if test.uniform else self.b.width)
+        on = as_condition(test.value, 1 if test.uniform else self.b.width)
         if test.uniform:
             return on
         word = self.b.convert("bitcast", on, f"i{self.b.width}")
@@ -337,12 +336,12 @@ class ScalarEmitter:
 
     def invariants(self, body: LoopBody) -> list[Expr]:
         """The largest expressions in the body that can be computed before the loop."""
-        found: dict[Expr, None] = {}
+        leaves: dict[Expr, None] = {}
         for node in (*self._inner_nodes(body), Expr("roots", (*body.new, body.test), BOOL)):
             for a in _inputs(node):
                 if a.free <= self._bound.keys() and a.op != "const":
-                    found[a] = None
-        return list(found)
+                    leaves[a] = None
+        return list(leaves)
 
     def _varying_carries(self, node: Expr, body: LoopBody) -> set[Expr]:
         """The carries that differ between lanes: all of them if the test does."""
@@ -373,19 +372,19 @@ class ScalarEmitter:
             if node in seen:
                 continue
             seen.add(node)
-            known = self._memo.get(node)
+            operand = self._memo.get(node)
             if node.op == "var":
-                known = self._bound.get(node.attr)
+                operand = self._bound.get(node.attr)
                 if node.attr in names:
                     return False
-            elif node.op not in _PURE and known is None:
+            elif node.op not in _PURE and operand is None:
                 if node.free <= self._bound.keys():
-                    known = self.operand(node)
+                    operand = self.operand(node)
                 elif not self._leaf_is_uniform(node):
                     return False
-            if known is None or node.op == "loop":
+            if operand is None or node.op == "loop":
                 stack += _inputs(node)
-            elif not known.uniform:
+            elif not operand.uniform:
                 return False
         return True
 

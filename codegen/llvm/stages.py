@@ -67,17 +67,17 @@ class StageEmitter:
             self.indices.positions[var] = position
             return self.walk(rest, nest, carried, body, innermost) if rest else body(carried)
 
-        return self.loops.loop("0", self.extent(nest, var), 1, values, step)
+        return self.loops.loop(0, self.extent(nest, var), 1, values, step)
 
-    def extent(self, nest: Nest, var: Var) -> str:
+    def extent(self, nest: Nest, var: Var) -> Value | int:
         """The trip count of an inner loop: the last chunk of a split reduction may be shorter."""
         stage = nest.stages[0]
         chunks = stage.chunks
-        if chunks is None or self.indices.env[stage.dims[stage.kept]] != of_var(var):
-            return str(var.extent)
+        if chunks is None or self.indices.env[stage.dims[stage.outer]] != of_var(var):
+            return var.extent
         start = self.indices.value(self.indices.env[stage.dims[chunks.axis]] * chunks.length)
         left = chunks.total - start
-        return self.indices.least(left, str(chunks.length))
+        return self.indices.least(left, chunks.length)
 
     # Values.
 
@@ -96,14 +96,14 @@ class StageEmitter:
 
     def keep_running(self, stage: Stage, values: Values) -> None:
         """Write the value that a scan has come to."""
-        self.store(stage, Operand(values[0].text, values[0].uniform))
+        self.store(stage, values[0])
 
     def store(self, stage: Stage, value: Operand) -> None:
-        base, flat = self.memory.place(stage.array, stage.index)
+        base, flat = self.memory.locate(stage.array, stage.index)
         self.memory.write(stage.array.dtype, base, flat, value)
 
     def _update(self, stage: Stage) -> None:
-        base, flat = self.memory.place(stage.array, stage.index)
+        base, flat = self.memory.locate(stage.array, stage.index)
         value = self.exprs.operand(stage.value)
         if stage.op != "set":
             dtype = stage.array.dtype

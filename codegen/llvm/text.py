@@ -6,21 +6,14 @@ out of the first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, MutableMapping, MutableSet
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, MutableMapping, MutableSet, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple, Protocol
 
 from ...ir.types import BOOL
 from ..scalar import DType
-from .builder import (
-    Builder,
-    Code,
-    Number,
-    Value,
-    constant,
-    vector,
-)
-from .instructions import SCALAR_TYPES, type_text
+from .builder import Builder, Code, Condition, Number, Value, as_condition, lanes_of, vector, zeros
+from .instructions import SCALAR_TYPES, number, type_text
 
 LINE = 64  # bytes of a cache line
 
@@ -36,9 +29,9 @@ class TargetLike(Protocol):
 
 
 class Operand(NamedTuple):
-    """An emitted value: its text, a scalar's if `uniform` and else a vector's of the full width."""
+    """An emitted value: a scalar if `uniform` and else a vector of the full width."""
 
-    text: Any
+    value: Value
     uniform: bool
 
 
@@ -65,7 +58,7 @@ class TextEmitter(Builder):
         super().__init__(code)
         self.target = target
         self.width = width
-        self.mask: Any = ""  # the lanes that are on, when not all are
+        self.mask: Value | None = None  # the lanes that are on, when not all are
         self.index_type = "i64"
         self.declarations: MutableSet[str] = set() if declarations is None else declarations
         self.definitions: MutableMapping[str, str] = {} if definitions is None else definitions
@@ -107,7 +100,7 @@ class TextEmitter(Builder):
 
     @contextmanager
     def when(
-        self, condition: Value | Number, likely: bool = False, hint: str = "then"
+        self, condition: Condition, likely: bool = False, hint: str = "then"
     ) -> Iterator[None]:
         """`with b.when(c):` the code inside runs where `c` holds; its values stay inside."""
         body, end = self.later(hint), self.later("next")
@@ -117,6 +110,20 @@ class TextEmitter(Builder):
             yield
         self.jump(end)
         self.at(end)
+
+    def where(self, condition: Condition | None) -> AbstractContextManager[None]:
+        """`with b.where(c):` is `when`, and runs always without a condition."""
+        return nullcontext() if condition is None else self.when(condition)
+
+    def both(self, a: Condition | None, b: Condition | None) -> Condition | None:
+        """Whether both conditions hold, of those that there are."""
+        if a is None or b is None:
+            return b if a is None else a
+        return a & b
+
+    def no(self, condition: Condition) -> Condition:
+        """Whether a condition does not hold."""
+        return ~condition if isinstance(condition, Value) else not condition
 
     @property
     def lines(self) -> list[str]:
@@ -130,54 +137,61 @@ class TextEmitter(Builder):
         """The name of a module-level constant or metadata node (`prefix` is `@something` or `!`)."""
         return self.definitions.setdefault(body, f"{prefix}{len(self.definitions)}")
 
-    def seldom(self) -> str:
+    def table(self, values: Sequence[Value], name: str = "data") -> Value:
+        """Where constants of one type lie in memory, one after the other."""
+        kind, text = values[0].type, ", ".join([repr(v) for v in values])
+        body = f"private unnamed_addr {self.table_space}constant [{len(values)} x {kind}] [{text}]"
+        address = self.define(f"@{name}", f"{body}, align 64")
+        return Value(f"ptr {self.table_space}".rstrip(), address, self)
+
+    def unlikely(self) -> str:
         """The hint that a branch goes to its first block once in a while only."""
         return ", !prof " + self.define("!", '!{!"branch_weights", i32 1, i32 2000}')
 
     def spread(self, operand: Operand, dtype: DType) -> Value:
         """The operand at full width."""
-        text, uniform = operand
+        value, uniform = operand
         if not uniform or self.width == 1:
-            return self.known(text, dtype, self.width)
-        if text[0] != "%":
+            return value
+        if value.is_constant:
             ty = type_text(dtype, self.width)
-            return Value(ty, f"splat ({SCALAR_TYPES[dtype]} {text})", self)
-        return self.splat(self.known(text, dtype, 1), self.width)
+            return Value(ty, f"splat ({value!r})", self)
+        return self.splat(value, self.width)
 
-    def known(self, text: str, dtype: DType, lanes: int) -> Value:
-        """A value of this dtype, by its text."""
-        return text if isinstance(text, Value) else Value(type_text(dtype, lanes), text, self)
+    def scalar(self, value: Any, dtype: DType) -> Value:
+        """A number of this dtype, as a constant that operators can begin with."""
+        return Value(SCALAR_TYPES[dtype], number(value, dtype), self)
 
     def word(self, a: Value | Number) -> Value:
-        """An i64, which may be a number or the text of one."""
+        """An i64, which may be a number."""
         return a if isinstance(a, Value) else self.literal("i64", a)
 
-    def element_at(self, dtype: DType, base: Any, offset: Any) -> Any:
+    def element_at(self, dtype: DType, base: Value, offset: Value | Number) -> Value:
         """The address of an element, counted from `base`; of several for a vector of offsets."""
-        return self.offset(address(base), offset, element_type(dtype))
+        return self.offset(base, offset, element_type(dtype))
 
     def load_elements(
         self,
         dtype: DType,
-        pointer: str,
+        source: Value,
         lanes: int,
         align: int = 0,
-        mask: str = "",
+        mask: Condition | None = None,
         stays: bool = False,
     ) -> Value:
         """Load `lanes` adjacent elements; under a mask, lanes that are off read as zero.
 
         What `stays` while the function runs is not loaded twice.
         """
-        memory, place = _memory_type(dtype, lanes), address(pointer)
+        memory = _memory_type(dtype, lanes)
         align = align or dtype.itemsize
-        if mask:
-            on = self.known(mask, BOOL, lanes)
-            found = self.load_masked(place, on, constant(memory, "zeroinitializer"), align)
+        if mask is not None:
+            on = as_condition(mask, lanes)
+            value = self.load_masked(source, on, zeros(memory), align)
         else:
-            text = f"load {memory}, {place!r}, align {align}"
-            found = self.op(memory, text) if stays else self.fresh(memory, text)
-        return found.ne(0) if dtype == BOOL else found
+            load = self.load_once if stays else self.load
+            value = load(memory, source, align=align)
+        return value.ne(0) if dtype == BOOL else value
 
     def bytes_of(self, value: Value, lanes: int) -> Value:
         """Booleans as they lie in memory. Of vectors by a subtraction: what `zext` becomes for AVX-512
@@ -188,35 +202,35 @@ class TextEmitter(Builder):
         return 0 - self.convert("sext", value, memory)
 
     def store_elements(
-        self, dtype: DType, text: str, pointer: str, lanes: int, align: int = 0, mask: str = ""
+        self,
+        dtype: DType,
+        value: Value,
+        target: Value,
+        *,
+        align: int = 0,
+        mask: Condition | None = None,
     ) -> None:
-        """Store `lanes` adjacent elements, those of the mask if there is one."""
-        value, place = self.known(text, dtype, lanes), address(pointer)
+        """Store adjacent elements, one for each lane of `value`, those of the mask if there is one."""
+        lanes = lanes_of(value.type)
         align = align or dtype.itemsize
         if dtype == BOOL:
             value = self.bytes_of(value, lanes)
-        lane = _only_lane(mask)
-        if lane is not None:  # LLVM forgets to truncate what is stored under such a mask
+        if mask is None:
+            self.store(value, target, align=align)
+            return
+        on = as_condition(mask, lanes)
+        lane = _only_lane(on)
+        if lane is None:
+            self.store_masked(value, target, on, align)
+        else:  # LLVM forgets to truncate what is stored under such a mask
             one = self.extract(value, lane)
-            there = self.offset(place, lane * dtype.itemsize)
+            there = self.offset(target, lane * dtype.itemsize)
             self.store(one, there, align=min(align, dtype.itemsize))
-        elif mask:
-            self.store_masked(value, place, self.known(mask, BOOL, lanes), align)
-        else:
-            self.store(value, place, align=align)
 
 
-def address(text: str) -> Value:
-    """A pointer, by its text, which may begin with an address space."""
-    if isinstance(text, Value):
-        return text
-    space, _, name = text.rpartition(" ")
-    return Value(f"ptr {space}".strip(), name)
-
-
-def _only_lane(mask: str) -> int | None:
+def _only_lane(mask: Value) -> int | None:
     """The lane that is on, if `mask` is a constant with one such lane."""
-    bits = mask.strip("<>").split(", ") if mask.startswith("<") else []
+    bits = mask.text.strip("<>").split(", ") if mask.text.startswith("<") else []
     return bits.index("i1 true") if bits.count("i1 true") == 1 else None
 
 

@@ -39,16 +39,16 @@ class SquareEmitter:
     def tile(self, row: Value, column: Value) -> None:
         """The tile that begins at `row` of cross and `column` of the last loop."""
         e, plan = self.e, self.e.plan
-        rows_end = e.indices.least(row + plan.cross_tile, str(self.cross.extent))
-        columns_end = e.indices.least(column + plan.tile, str(self.last.extent))
+        rows_end = e.indices.least(row + plan.cross_tile, self.cross.extent)
+        columns_end = e.indices.least(column + plan.tile, self.last.extent)
 
-        def at_columns(j: str, _: Values) -> Values:
-            place = e.indices.least(j, str(self.last.extent - self.side))
+        def at_columns(j: Value, _: Values) -> Values:
+            first_column = e.indices.least(j, self.last.extent - self.side)
 
             def at_rows(i: Value, _: Values) -> Values:
-                e.indices.positions[self.last] = place
+                e.indices.positions[self.last] = first_column
                 e.indices.positions[self.cross] = first = e.indices.least(
-                    i, str(self.cross.extent - self.side)
+                    i, self.cross.extent - self.side
                 )
                 self._square(first)
                 return []
@@ -59,16 +59,16 @@ class SquareEmitter:
 
     def _square(self, first: Value) -> None:
         e = self.e
-        places: dict[tuple[object, Index, Expr | None], Value] = {}
+        tiles: dict[tuple[object, Index, Expr | None], Value] = {}
         for expr in e.plan.turned:
             access: Access = expr.attr
-            base, flat = e.memory.place(access.array, access.index)
+            base, flat = e.memory.locate(access.array, access.index)
             flat = flat.substitute(e.indices.env)
             guard = expr.args[0] if expr.args else None
             key = (access.array, flat, guard)
-            if key not in places:
-                places[key] = self._turn(access.array.dtype, base, flat, guard)
-            tile = places[key]
+            if key not in tiles:
+                tiles[key] = self._turn(access.array.dtype, base, flat, guard)
+            tile = tiles[key]
             e.memory.brought[expr] = partial(self._row_of, tile, expr.dtype)
         e.indices.lane = self.last
 
@@ -78,11 +78,11 @@ class SquareEmitter:
             e.nests.row()
             return []
 
-        e.loops.loop("0", str(self.side), 1, [], at_row)
+        e.loops.loop(0, self.side, 1, [], at_row)
         e.indices.lane = None
 
     def _turn(self, dtype: DType, base: Value, flat: Index, guard: Expr | None) -> Value:
-        """Turn over the square at this place; returns where its rows are put.
+        """Turn over the square that begins here; returns where its rows are put.
 
         A `guard` says which of the vectors that are loaded exist.
         """
@@ -119,12 +119,12 @@ class SquareEmitter:
         """The vector that a turned access has in this row of the square."""
         b = self.e.b
         element = "i8" if dtype == BOOL else SCALAR_TYPES[dtype]
-        place = b.offset(tile, self.row * b.width, element)
-        return Operand(b.load_elements(dtype, place, b.width), False)
+        row = b.offset(tile, self.row * b.width, element)
+        return Operand(b.load_elements(dtype, row, b.width), False)
 
 
 def turned(builder: TextEmitter, rows: list[Value]) -> list[Value]:
-    """The columns of a square matrix of vectors, by halves: blocks off the diagonal trade places."""
+    """The columns of a square matrix of vectors, by halves: blocks off the diagonal are exchanged."""
     side = len(rows)
     half = side // 2
     while half:
@@ -135,7 +135,7 @@ def turned(builder: TextEmitter, rows: list[Value]) -> list[Value]:
             a, b = rows[k], rows[k + half]
             upper = [lane if not lane & half else side + lane - half for lane in range(side)]
             lower = [lane + half if not lane & half else side + lane for lane in range(side)]
-            for place, lanes in ((k, upper), (k + half, lower)):
-                after[place] = builder.shuffle(a, b, lanes)
+            for slot, lanes in ((k, upper), (k + half, lower)):
+                after[slot] = builder.shuffle(a, b, lanes)
         rows, half = after, half // 2
     return rows

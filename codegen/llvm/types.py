@@ -13,6 +13,7 @@ def vector(lanes: int, element: str) -> str:
 
 @cache
 def lanes_of(type: str) -> int:
+    """How many lanes a vector type has; a scalar type has one."""
     return int(type[1 : type.index(" ")]) if type[0] == "<" else 1
 
 
@@ -38,6 +39,7 @@ def bools(type: str) -> str:
 
 @cache
 def is_float(type: str) -> bool:
+    """Whether numbers of this type, or the lanes of a vector, are floating point."""
     return element_of(type) in ("half", "float", "double")
 
 

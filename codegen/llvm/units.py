@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..loop_ir.kernel import Array
-from .builder import Value
+from .builder import Value, symbol
 from .modules import Function
 
 
@@ -22,7 +22,7 @@ class Share(NamedTuple):
     """A function, the word where its context begins, and how much of its range a unit is."""
 
     name: str
-    place: int
+    word: int
     each: int
     range: int
 
@@ -38,7 +38,7 @@ class Own(NamedTuple):
 
 def function(shares: Sequence[Share], own: Sequence[Own], words: int) -> str:
     """The function's text, from its parameter list on."""
-    f = Function("void", "", noalias="shared", shared="ptr", lo="i64", hi="i64")
+    f = Function("void", "rows", shared="ptr", lo="i64", hi="i64")
     context = f.shared
     memory: dict[Array, Value] = {}
     if own:
@@ -57,8 +57,8 @@ def function(shares: Sequence[Share], own: Sequence[Own], words: int) -> str:
         for share in shares:
             lo = f.binary("mul nsw", loop.u, share.each)
             hi = f.least(f.stepped(lo, share.each), share.range)
-            kernel = Value("ptr", f"@{share.name}")
-            f.call("void", kernel, f.offset(context, share.place, "ptr"), lo, hi)
+            kernel = symbol(share.name)
+            f.call("void", kernel, f.offset(context, share.word, "ptr"), lo, hi)
         loop.next(following)
     f.ret()
-    return f.unnamed()
+    return f.unnamed(noalias=("shared",))

@@ -5,34 +5,41 @@ from __future__ import annotations
 from .builder import Number, Value
 from .text import TextEmitter
 
-Word = Value | Number  # an i64: a value, a number, or the text of either
+Word = Value | Number  # an i64
 
 
-def known(word: Word) -> int | None:
-    """The value of a constant operand."""
-    text = str(word)
-    return int(text) if text.lstrip("-").isdigit() else None
+def constant_of(word: Word) -> int | None:
+    """The number that an operand is, if it is a literal; None if it is the name of a value."""
+    return word.number if isinstance(word, Value) else word
 
 
 class Whole(TextEmitter):
     """An emitter for the loops around micro-kernels."""
 
+    def argument(self, context: Value, position: int) -> Value:
+        """A pointer of the context block."""
+        return self.load_once("ptr", self.offset(context, position, "ptr"), 8)
+
+    def constant_word(self, table: Value, position: int) -> Value:
+        """An i64 of a table of constants."""
+        return self.load_once("i64", self.offset(table, position, "i64"), 8)
+
     def plus(self, a: Word, b: Word) -> Value:
         return self._fold("add", a, b, neutral=0)
 
     def minus(self, a: Word, b: Word) -> Value:
-        x, y = known(a), known(b)
+        x, y = constant_of(a), constant_of(b)
         if x is not None and y is not None:
             return self.word(x - y)
         return self.word(a) if y == 0 else self.binary("sub nsw", self.word(a), b)
 
     def times(self, a: Word, b: Word) -> Value:
-        if 0 in (known(a), known(b)):
+        if 0 in (constant_of(a), constant_of(b)):
             return self.word(0)
         return self._fold("mul", a, b, neutral=1)
 
     def _fold(self, op: str, a: Word, b: Word, neutral: int) -> Value:
-        x, y = known(a), known(b)
+        x, y = constant_of(a), constant_of(b)
         if x is not None and y is not None:
             return self.word(x + y if op == "add" else x * y)
         if x == neutral:
@@ -46,7 +53,7 @@ class Whole(TextEmitter):
         return self._choose("sgt", a, b)
 
     def _choose(self, order: str, a: Word, b: Word) -> Value:
-        x, y = known(a), known(b)
+        x, y = constant_of(a), constant_of(b)
         if x is not None and y is not None:
             return self.word(min(x, y) if order == "slt" else max(x, y))
         first = self.word(a)
@@ -54,7 +61,7 @@ class Whole(TextEmitter):
 
     def split(self, a: Word, n: int) -> tuple[Value, Value]:
         """a // n, a % n, of a that is not negative."""
-        word, x = self.word(a), known(a)
+        word, x = self.word(a), constant_of(a)
         if n == 1:
             return word, self.word(0)
         if x is not None:

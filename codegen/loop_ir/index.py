@@ -146,9 +146,9 @@ class Index:
         lo, hi = rest.range()
         if lo // n == hi // n:  # the rest never crosses a multiple of n
             return quotient + lo // n, rest - (lo // n) * n
-        found = rest._in_groups(n)
-        if found is not None:
-            g, groups, within = found
+        grouped = rest._in_groups(n)
+        if grouped is not None:
+            g, groups, within = grouped
             q, r = groups._divmod(n // g)
             return quotient + q, r * g + within
         return quotient + Index(0, {Div(rest, n): 1}), Index(0, {Mod(rest, n): 1})
@@ -175,19 +175,24 @@ class Index:
     def coeff(self, var: Atom) -> int:
         return self.terms.get(var, 0)
 
+    @property
+    def affine(self) -> bool:
+        """Whether it is a sum of loop variables: no division is left, nothing is read from memory."""
+        return all(type(atom) is Var for atom in self.terms)
+
     def is_affine_in(self, var: Var) -> bool:
         """Whether `var` occurs only as `coeff * var`, never under a division or in data."""
         return self.stride(var) is not None
 
     def stride(self, var: Var) -> int | None:
-        """By how much each trip of a loop moves the index; None if not by the same each time."""
-        found = 0
+        """By how much each iteration of a loop moves the index; None if not by the same each time."""
+        stride = 0
         for atom, coeff in self.terms.items():
             if atom is var:
-                found = coeff
+                stride = coeff
             elif type(atom) is not Var and depends_on(atom, var):
                 return None
-        return found
+        return stride
 
     def strides(self, loops: Sequence[Var]) -> tuple[int, ...] | None:
         """The stride of each loop, if there is nothing else to the index but a constant."""
@@ -252,15 +257,41 @@ def depends_on(atom: Atom, var: Var) -> bool:
     return var in atom.vars
 
 
+def data_of(index: Index) -> list[Data]:
+    """What an index reads from memory, under divisions too."""
+    data: list[Data] = []
+    for atom in index.terms:
+        if isinstance(atom, Data):
+            data.append(atom)
+        elif isinstance(atom, Div):
+            data += data_of(atom.index)
+    return data
+
+
+def follows(index: Index, loop: Var, env: Mapping[Var, Index]) -> bool:
+    """Whether what an index reads from memory may change along a loop.
+
+    `env`: what the loops that the data were computed with have become. (`substitute` leaves data alone.)
+    """
+    made_with = {v for data in data_of(index) for v in data.vars}
+    return any(loop in variables(env[v]) if v in env else v is loop for v in made_with)
+
+
+def same(index: Index, other: Index) -> bool:
+    """Whether two indices have the same value at each point, loops of one iteration aside."""
+    ones = {v: ZERO for v in variables(index) | variables(other) if v.extent == 1}
+    return index.substitute(ones) == other.substitute(ones)
+
+
 def variables(index: Index) -> set[Var]:
     """Every loop variable in `index`, those under divisions and inside data too."""
-    found: set[Var] = set()
+    names: set[Var] = set()
     for atom in index.terms:
         if isinstance(atom, Var):
-            found.add(atom)
+            names.add(atom)
         else:
-            found |= variables(atom.index) if isinstance(atom, Div) else atom.vars
-    return found
+            names |= variables(atom.index) if isinstance(atom, Div) else atom.vars
+    return names
 
 
 def _atom_range(atom: Atom) -> tuple[int, int]:

@@ -97,7 +97,7 @@ class Bound:
     """A bounds check: the operand must lie in -size..size-1; gives it normalised to 0..size-1.
 
     `clip` clamps silently instead (the user asked for it by name). Otherwise error site `site` is
-    reported when the kernel is done and element 0 is read in the place of the wrong one.
+    reported when the kernel is done and element 0 is read instead of the wrong one.
     """
 
     __slots__ = ("size", "site", "clip")
@@ -118,9 +118,9 @@ class Demand:
 
 
 class Chunks(NamedTuple):
-    """A reduction's stage reduces chunks of a loop of `total` trips, the last one maybe shorter.
+    """A reduction's stage reduces chunks of a loop of `total` iterations, the last one maybe shorter.
 
-    `dims[axis]` counts the chunks, and the first loop that is reduced over, `dims[kept]`, runs over the
+    `dims[axis]` counts the chunks, and the first loop that is reduced over, `dims[outer]`, runs over the
     `length` elements of one.
     """
 
@@ -134,8 +134,8 @@ class Stage:
     """At each point of `dims`, compute `value` and do `action` with it.
 
     action "store": write it to `array[index]`.
-    action "reduce": combine over the last `len(dims) - kept` dims by `op`, then write to `array`
-        at the kept dims. `op` is sum, prod, max, min, any, all, argmax or argmin.
+    action "reduce": combine over the last `len(dims) - outer` dims by `op`, then write to `array`
+        at the outer dims. `op` is sum, prod, max, min, any, all, argmax or argmin.
     action "scan": as reduce, over the last dim, writing each running value to `array[index]`;
         from the last to the first if `reverse` (only for targets whose own lowerings ask for it).
     action "update": read-modify-write `array[index]` with `op` (set, add, multiply, min, max), in order.
@@ -148,7 +148,7 @@ class Stage:
     value: Expr
     action: str = "store"
     op: str = ""
-    kept: int = -1
+    outer: int = -1  # of `dims`, how many the result has; -1: all
     index: tuple[Index, ...] = ()
     reads: list[Access] = field(default_factory=list)
     ops: list[str] = field(default_factory=list)
@@ -157,20 +157,16 @@ class Stage:
     chunks: Chunks | None = None
     whole: bool = True  # writes every element of `array`
     ordered: bool = False  # overwrites what an earlier stage wrote: joins no kernel
-    shared: int = (
-        0  # of an update: how many of its loops, the first ones, write places of their own
-    )
+    shared: int = 0  # of an update: how many of its first loops write elements of their own
     reverse: bool = False
-    partial: int = (
-        0  # of a reduction by chunks: how many of its loops, the first ones, count chunks
-    )
+    partial: int = 0  # of a reduction by chunks: how many of its first loops count chunks
     where: Expr | None = None
 
     def __post_init__(self) -> None:
-        if self.kept < 0:
-            self.kept = len(self.dims)
+        if self.outer < 0:
+            self.outer = len(self.dims)
         if not self.index and self.action in ("store", "reduce"):
-            self.index = self.point[: self.kept]
+            self.index = self.point[: self.outer]
 
     @property
     def extents(self) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...ir.record import field, record
-from ..math.functions import Function
+from ..math.functions import Elementwise
 from ..scalar import Expr
 from .index import Index, Var
 from .kernel import Array
@@ -55,10 +55,10 @@ class Repeat:
 
     carries: list[Expr]
     start: list[Expr]
-    body: Block
+    body: Body
     new: list[Expr]
     counter: Var | None = None
-    test: Block | None = None
+    test: Body | None = None
     condition: Expr | None = None
 
     @property
@@ -72,7 +72,7 @@ class Choose:
     """Run one block, chosen by the int32 `index` (clamped into range); `results` become its values."""
 
     index: Expr
-    blocks: list[Block]
+    blocks: list[Body]
     values: list[list[Expr]]
     results: list[Expr]
 
@@ -81,12 +81,12 @@ Statement = Let | Write | Require | Repeat | Choose
 
 
 @record(frozen=False, eq=False)
-class Block:
+class Body:
     """Statements in execution order."""
 
     statements: list[Statement] = field(default_factory=list)
 
-    def inner(self) -> Iterator[Block]:
+    def inner(self) -> Iterator[Body]:
         """The blocks directly inside this one."""
         for s in self.statements:
             if isinstance(s, Repeat):
@@ -95,7 +95,7 @@ class Block:
                 yield from s.blocks
 
 
-def nodes(block: Block) -> set[Expr]:
+def nodes(block: Body) -> set[Expr]:
     """The expressions of a block's own statements, not of blocks inside."""
     pending: list[Expr] = []
     for s in block.statements:
@@ -119,7 +119,7 @@ def nodes(block: Block) -> set[Expr]:
     return found
 
 
-def calls(block: Block) -> list[Function]:
+def calls(block: Body) -> list[Elementwise]:
     """The elementwise functions that it has as units, once per call, inner blocks included."""
     found = [node.attr for node in nodes(block) if node.op == "call"]
     for inner in block.inner():
@@ -127,7 +127,7 @@ def calls(block: Block) -> list[Function]:
     return found
 
 
-def operations(block: Block, work: int) -> int | None:
+def operations(block: Body, work: int) -> int | None:
     """Scalar operations of one run if a trip takes `work` of them; None if a trip count is unknown."""
     total = work
     for s in block.statements:

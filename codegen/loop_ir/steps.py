@@ -129,8 +129,8 @@ class Sort:
 
 
 @record(frozen=False, eq=False)
-class TruePlaces:
-    """Where rows of bytes, `mask`, are 1, then where they are 2, ...: as many places as a row of
+class TrueIndices:
+    """Where rows of bytes, `mask`, are 1, then where they are 2, ...: as many indices as a row of
     `target` has, filled up with the length of a row. Both are contiguous."""
 
     mask: Array
@@ -153,7 +153,7 @@ class Carry:
     """One value that a loop carries. `now` and `next` are slot arrays: they name a pointer.
 
     The loop starts with `init` copied to `result`, where `now` points, if that is another array. The
-    body writes `next`, which points to `spare`; then the two pointers trade places. In the end the
+    body writes `next`, which points to `spare`; then the two pointers are exchanged. In the end the
     value is copied to `result` if it is not there. No `spare`: the body works in place, and `next` is
     not used. `both`: the spare starts with the initial value too, since the body does not write all of
     it.
@@ -180,7 +180,7 @@ class Loop:
 
 @record(frozen=False, eq=False)
 class Moving:
-    """A slot that points at this trip's slice of an array, along axis 0."""
+    """A slot that points at this iteration's slice of an array, along axis 0."""
 
     whole: Array
     slice: Array
@@ -202,18 +202,18 @@ class TilePart(NamedTuple):
 
 @record(frozen=False, eq=False)
 class TimeTiles:
-    """How a loop makes `trips` trips at a time on each of `units` blocks of rows (see `time_tiles`).
+    """How a loop does several `iterations` at a time on each of `units` blocks of rows (`time_tiles`).
 
-    A part reads rows at most `reach` away from those that it writes, so that a trip does `shrink` rows
-    fewer at each side of a block than the trip before. `margin` rows more are left to the edges between
-    blocks. Threads take `grain` blocks at a time.
+    A part reads rows at most `reach` away from those that it writes, so that an iteration does `shrink`
+    rows fewer at each side of a block than the one before. `margin` rows more are left to the edges
+    between blocks. Threads take `grain` blocks at a time.
     """
 
     parts: list[TilePart]
     first: int
     rows: int
     units: int
-    trips: int
+    iterations: int
     reach: int
     shrink: int
     margin: int
@@ -307,7 +307,7 @@ Step = (
     | Tiled
     | RowBlocks
     | Sort
-    | TruePlaces
+    | TrueIndices
     | Branch
     | Loop
     | Scan
@@ -339,14 +339,14 @@ def inner_programs(step: Any) -> list[Program]:
 
 def steps_within(program: Program) -> Sequence[Any]:
     """Every step, those of branches and loop bodies included."""
-    found: list[Any] = []
+    steps: list[Any] = []
     for step in program.steps:
-        found.append(step)
+        steps.append(step)
         if isinstance(step, RowBlocks):
-            found.extend(part.step for part in step.parts)
+            steps.extend(part.step for part in step.parts)
         for inner in inner_programs(step):
-            found.extend(steps_within(inner))
-    return found
+            steps.extend(steps_within(inner))
+    return steps
 
 
 def touched(step: Any) -> tuple[list[Array], list[Array]]:
@@ -382,7 +382,7 @@ def direct(step: Any) -> tuple[list[Array], list[Array]]:
             return [a for r, _ in each for a in r], [a for _, w in each for a in w]
         case Sort():
             return [step.keys], [step.keys, step.target, step.scratch, step.counts]
-        case TruePlaces():
+        case TrueIndices():
             return [step.mask], [step.target]
         case Copy():
             return [step.source], [step.target]

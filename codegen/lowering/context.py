@@ -22,7 +22,7 @@ from ..schedule.time_tiles import time_tiles
 class Context:
     """The machine, and the sites, constants and buffers that all programs of a module count.
 
-    Another kind of target is a subclass; `rules` are lowerings that it has in the place of those in
+    Another kind of target is a subclass; `rules` are lowerings that it has instead of those in
     `lower.LOWERINGS`.
     """
 
@@ -71,7 +71,7 @@ class Context:
         return steps
 
     def tiles(self, carries: Sequence[Carry], body: Program, length: int) -> TimeTiles | None:
-        """How a loop of `length` trips makes several of them at a time, if it should."""
+        """How a loop of `length` iterations makes several of them at a time, if it should."""
         return time_tiles(carries, body, length, self.target)
 
     def sort(self, step: Sort) -> tuple[list[Any], Array, int]:
@@ -85,8 +85,8 @@ class Context:
         return [step], step.target, 0
 
     @property
-    def packs_places(self) -> bool:
-        """Whether places of keys of 8 bytes are sorted with parts of the keys, not with all of them."""
+    def packs_indices(self) -> bool:
+        """Whether indices of keys of 8 bytes are sorted with parts of the keys, not with all of them."""
         return bool(self.target.compresses)
 
     def site(self, kind: str, message: str, op: Op, values: Sequence[Value] = ()) -> int:
@@ -100,16 +100,16 @@ class Context:
         return self.site(op.attrs.get("error", "assert"), op.attrs["message"], op, values)
 
     def callback(self, op: Op) -> int:
-        """A new place where native code calls Python; returns its number."""
+        """A new site where native code calls Python; returns its number."""
         types = tuple(v.type for v in op.operands if isinstance(v.type, TensorType))
         function = op.attrs["function"]
         self.callbacks.append(CallbackSite(function, types, function.results))
         return len(self.callbacks) - 1
 
     def constant(self, value: np.ndarray[Any, Any]) -> Array:
-        found = self.constants.get(id(value))
-        if found is None:
+        array = self.constants.get(id(value))
+        if array is None:
             data = np.asarray(value, order="C")
-            found = Array(data.shape, data.dtype, "const", data=data, name="const")
-            self.constants[id(value)] = found
-        return found
+            array = Array(data.shape, data.dtype, "const", data=data, name="const")
+            self.constants[id(value)] = array
+        return array

@@ -21,17 +21,17 @@ RUNNING = {"cumsum": "add", "cumprod": "mul", "cummax": "maximum", "cummin": "mi
 _BYTE = np.dtype(np.uint8)
 
 
-def at(place: Sequence[int]) -> IndexTuple:
-    """A fixed position as an index."""
-    return tuple(Index(k) for k in place)
+def at(position: Sequence[int]) -> IndexTuple:
+    """A position of plain integers, as indices."""
+    return tuple(Index(k) for k in position)
 
 
 def variables(like: Elements) -> Elements:
-    """One fresh variable per element."""
-    found = np.empty(like.shape, object)
-    for place in np.ndindex(*like.shape):
-        found[place] = var(Unique("value"), like[place].dtype)
-    return found
+    """A fresh scalar variable for each element, in the shape and with the dtypes of `like`."""
+    elements = np.empty(like.shape, object)
+    for position in np.ndindex(*like.shape):
+        elements[position] = var(Unique("value"), like[position].dtype)
+    return elements
 
 
 def pick(elements: Elements, index: IndexTuple) -> Expr:
@@ -42,13 +42,13 @@ def pick(elements: Elements, index: IndexTuple) -> Expr:
     first, rest = index[0], index[1:]
     if not first.terms:
         return pick(elements[first.const : first.const + 1].reshape(elements.shape[1:]), rest)
-    found = [
+    options = [
         pick(elements[k : k + 1].reshape(elements.shape[1:]), rest) for k in range(len(elements))
     ]
-    last, here = found[-1], index_value(first)
-    for k in reversed(range(len(found) - 1)):
-        if found[k] is not last:
-            last = select(eq(here, k), found[k], last)
+    last, here = options[-1], index_value(first)
+    for k in reversed(range(len(options) - 1)):
+        if options[k] is not last:
+            last = select(eq(here, k), options[k], last)
     return last
 
 
@@ -70,47 +70,47 @@ def reached(
 
 def chosen(index: Expr, parts: Sequence[Elements]) -> Elements:
     """The part that the index of a branch chooses, clamped into range."""
-    found = parts[-1]
+    chosen = parts[-1]
     for k in reversed(range(len(parts) - 1)):
-        pairs = zip(parts[k].flat, found.flat, strict=True)
-        choice = np.empty(found.shape, object)
+        pairs = zip(parts[k].flat, chosen.flat, strict=True)
+        choice = np.empty(chosen.shape, object)
         choice.reshape(-1)[:] = [a if a is b else select(index <= k, a, b) for a, b in pairs]
-        found = choice
-    return found
+        chosen = choice
+    return chosen
 
 
 def along_last(function: Callable[[list[Expr]], Expr], rows: Elements) -> Elements:
     """The function of each row along the last axis."""
-    found = np.empty(rows.shape[:-1], object)
-    for place in np.ndindex(*found.shape):
-        found[place] = function(list(rows[place]))
-    return found
+    folded = np.empty(rows.shape[:-1], object)
+    for position in np.ndindex(*folded.shape):
+        folded[position] = function(list(rows[position]))
+    return folded
 
 
 def running(name: str, source: Elements, axis: int, reverse: bool) -> Elements:
     """A running sum (product, maximum, minimum) along one axis, from either end."""
     function = EXPANSIONS[RUNNING[name]]
-    found = source.copy()
-    rows = np.moveaxis(found, axis, 0)
+    scanned = source.copy()
+    rows = np.moveaxis(scanned, axis, 0)
     if reverse:
         rows = rows[::-1]
     for k in range(1, len(rows)):
-        for place in np.ndindex(*rows.shape[1:]):
-            rows[(k, *place)] = function(rows[(k - 1, *place)], rows[(k, *place)])
-    return found
+        for position in np.ndindex(*rows.shape[1:]):
+            rows[(k, *position)] = function(rows[(k - 1, *position)], rows[(k, *position)])
+    return scanned
 
 
-def place_of_best(name: str, values: list[Expr]) -> Expr:
-    """The place of the first greatest or smallest value; a NaN beats all."""
+def index_of_best(name: str, values: list[Expr]) -> Expr:
+    """The index of the first greatest or smallest value; a NaN beats all."""
     if values[0].dtype.kind == "b":
         values = [convert(v, _BYTE) for v in values]
-    best, place = values[0], const(0, I64)
+    best, index = values[0], const(0, I64)
     for k, value in enumerate(values[1:], 1):
         better = value > best if name == "argmax" else value < best
         if value.dtype.kind == "f":
             better = (better | ne(value, value)) & eq(best, best)
-        best, place = select(better, value, best), select(better, const(k, I64), place)
-    return place
+        best, index = select(better, value, best), select(better, const(k, I64), index)
+    return index
 
 
 def products(
@@ -129,11 +129,11 @@ def products(
     left = a.transpose([*ab, *am, *ac]).reshape(*(a.shape[d] for d in (*ab, *am)), over)
     right = b.transpose([*bb, *bn, *bc]).reshape(*(b.shape[d] for d in (*bb, *bn)), over)
     rows = len(ab) + len(am)
-    found = np.empty(shape, object)
-    for place in np.ndindex(*shape):
-        row, column = left[place[:rows]], right[(*place[: len(ab)], *place[rows:])]
-        found[place] = _product(list(zip(row, column, strict=True)), dtype)
-    return found
+    products = np.empty(shape, object)
+    for position in np.ndindex(*shape):
+        row, column = left[position[:rows]], right[(*position[: len(ab)], *position[rows:])]
+        products[position] = _product(list(zip(row, column, strict=True)), dtype)
+    return products
 
 
 def _product(pairs: list[tuple[Expr, Expr]], dtype: DType) -> Expr:

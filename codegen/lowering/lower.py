@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from ...ir.cost import KEPT, wants_memory
+from ...ir.cost import STORED, wants_memory
 from ...ir.graph import Graph, Op, Value
 from ...ir.types import BOOL, I64, TOKEN, TensorType
 from ..loop_ir.index import Index, Var, contiguous_strides, linear, of_var
@@ -114,25 +114,25 @@ class Lowering:
 
     def finish(self) -> list[Array | None]:
         """Put every output into its target."""
-        placed: list[Array | None] = []
+        outputs: list[Array | None] = []
         used: set[Array] = set()
         for value, target, stays in zip(self.graph.outputs, self.targets, self.stay, strict=True):
             if memory_type(value) is None:
-                placed.append(None)
+                outputs.append(None)
                 continue
             here = self.materialise(value)
             if (here is stays or here in self.taken) and here not in used:
                 used.add(here)
-                placed.append(here)
+                outputs.append(here)
                 continue
             if target is not None and (here is not target or target in used):
                 self.copy(here, target)
                 here = target
             used.add(here)
-            placed.append(here)
-        return placed
+            outputs.append(here)
+        return outputs
 
-    def _place_over(self, value: Value) -> Array | None:
+    def _over_parameter(self, value: Value) -> Array | None:
         """The array of a parameter that an output can be computed over: where an element of the
         output reads it, if at all, it is the element that it replaces, and nothing reads it later."""
         array = self.over.get(value)
@@ -196,7 +196,7 @@ class Lowering:
         """The array that holds `value`, filled by a new stage if it was inlined so far."""
         array = self.arrays.get(value)
         if array is None:
-            array = self._place_over(value) or self.array_for(value, strided=True)
+            array = self._over_parameter(value) or self.array_for(value, strided=True)
             self.store(value, array)
             self.arrays[value] = array
         return array
@@ -218,7 +218,7 @@ class Lowering:
         self.emit(p, Stage(array, dims, expr, loc=loc, ordered=array in self.taken))
 
     def emit(self, p: Pointwise, stage: Stage) -> None:
-        if math.prod(stage.extents[: stage.kept]) == 0 or (
+        if math.prod(stage.extents[: stage.outer]) == 0 or (
             stage.action in ("store", "update", "scan") and 0 in stage.extents
         ):
             return
@@ -237,7 +237,7 @@ class Lowering:
             for value, operand in zip(op.results, op.operands, strict=True):
                 self.inlined[value] = self.inlined.get(operand, 0)
                 self.cost[value] = self.cost.get(operand, 0)
-                if self.cost[value] >= KEPT and len(self.users[value]) > 1:
+                if self.cost[value] >= STORED and len(self.users[value]) > 1:
                     self.materialise(operand)
             return
         if op.name == "lanes_while":
@@ -322,13 +322,13 @@ class Lowering:
             dims = variables(index.shape)
             p = self.point()
             raw = p.at(index, indices(dims))
-            place = index_value(checked(p, op, k, raw, None))
+            position = index_value(checked(p, op, k, raw, None))
             passed = Array((), BOOL, name="checked")
-            self.emit(p, Stage(passed, dims, place >= 0, "reduce", "all", 0, loc=op.loc))
+            self.emit(p, Stage(passed, dims, position >= 0, "reduce", "all", 0, loc=op.loc))
 
 
 def variables(shape: tuple[int, ...]) -> tuple[Var, ...]:
-    """One variable for each dim."""
+    """A fresh loop variable for each dim of a shape."""
     return tuple(Var(f"i{d}", n) for d, n in enumerate(shape))
 
 
@@ -358,7 +358,7 @@ MODULES = {
         *("sum", "prod", "max", "min", "any", "all", "argmax", "argmin"),
         *("cumsum", "cumprod", "cummax", "cummin"),
     ),
-    "kernels.sort.lower_sorting": ("sort", "argsort", "true_places"),
+    "kernels.sort.lower_sorting": ("sort", "argsort", "true_indices"),
     "kernels.scatter.lower_updates": ("concat", "update_slice", "dynamic_update_slice", "scatter"),
     "lowering.lower_windows": (
         *("window_sum", "window_prod", "window_max", "window_min"),

@@ -30,7 +30,7 @@ SHORT = 8  # a loop too short to be vectorised if there is a longer one
 
 
 @record
-class Cut:
+class Chunking:
     """How the elements of a reduction are cut into chunks.
 
     The loops `dims` are those that count chunks (`heads`), those of the results, and those of one chunk,
@@ -43,18 +43,18 @@ class Cut:
     where: IndexTuple
     chunks: Chunks | None
     length: int
-    rest: int  # elements for each trip of that loop
+    rest: int  # elements for each iteration of that loop
 
     @property
-    def kept(self) -> int:
+    def outer(self) -> int:
         return len(self.heads) + len(self.rows)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return tuple(v.extent for v in self.dims[: self.kept])
+        return tuple(v.extent for v in self.dims[: self.outer])
 
     def elements(self, counter: Index, dtype: DType) -> Expr:
-        """How many elements the chunk has whose place in the loop that is cut is `counter`."""
+        """How many elements the chunk has whose position in the loop that is cut is `counter`."""
         if self.chunks is None:
             return const(self.length * self.rest, dtype)
         left = index_value(counter * -self.chunks.length + self.chunks.total)
@@ -62,19 +62,21 @@ class Cut:
 
 
 def reduce_to(
-    low: Lowering, op: Op, p: Pointwise, array: Array, dims: tuple[Var, ...], kept: int, expr: Expr
+    low: Lowering, op: Op, p: Pointwise, array: Array, dims: tuple[Var, ...], rank: int, expr: Expr
 ) -> None:
-    """Emit the stage that folds `expr` over the dims behind the first `kept`."""
-    stage = Stage(array, dims, expr, "reduce", op.name, kept, loc=op.loc, ops=[op.name])
+    """Emit the stage that folds `expr` over the dims behind the first `rank`."""
+    stage = Stage(array, dims, expr, "reduce", op.name, rank, loc=op.loc, ops=[op.name])
     low.emit(p, stage)
 
 
-def reduce_by_chunks(low: Lowering, op: Op, kept: list[int], axes: list[int], array: Array) -> None:
+def reduce_by_chunks(
+    low: Lowering, op: Op, outer_dims: list[int], axes: list[int], array: Array
+) -> None:
     """Fill `array` with the reduction `op` of its operand over `axes`."""
     source = op.operands[0]
     if op.name == "sum" and _deviations(low, op, axes, array):
         return
-    cut = _cut(low, op, kept, axes)
+    cut = _cut(low, op, outer_dims, axes)
     p = low.point()
     partial = _partial(low, op, p, cut, p.at(source, cut.where))
     if op.name == "sum":
@@ -82,10 +84,10 @@ def reduce_by_chunks(low: Lowering, op: Op, kept: list[int], axes: list[int], ar
     _reduce_partials(low, op, op.name, partial, array)
 
 
-def _partial(low: Lowering, op: Op, p: Pointwise, cut: Cut, expr: Expr) -> Array:
+def _partial(low: Lowering, op: Op, p: Pointwise, cut: Chunking, expr: Expr) -> Array:
     """The reduction of each chunk."""
     partial = Array(cut.shape, expr.dtype, name="partial")
-    stage = Stage(partial, cut.dims, expr, "reduce", op.name, cut.kept, loc=op.loc, ops=[op.name])
+    stage = Stage(partial, cut.dims, expr, "reduce", op.name, cut.outer, loc=op.loc, ops=[op.name])
     stage.chunks = cut.chunks
     stage.partial = len(cut.heads)
     low.emit(p, stage)
@@ -125,12 +127,12 @@ def _deviations(low: Lowering, op: Op, axes: list[int], array: Array) -> bool:
     if difference.op is None or difference.op.name != "sub":
         return False
     x, shift = difference.op.operands
-    known = low.partial_sums.get((x, tuple(axes)))
-    if known is None or not _same_along(shift, axes):
+    partial = low.partial_sums.get((x, tuple(axes)))
+    if partial is None or not _same_along(shift, axes):
         return False
-    sums, cut = known
+    sums, cut = partial
     dtype = array.dtype
-    at_partial = indices(cut.dims[: cut.kept])
+    at_partial = indices(cut.dims[: cut.outer])
     p = low.point()
     counter = at_partial[len(cut.heads) - 1]
     mean = binary("div", p.load(sums, at_partial, None), cut.elements(counter, dtype))
@@ -141,9 +143,9 @@ def _deviations(low: Lowering, op: Op, axes: list[int], array: Array) -> bool:
     p = low.point()
     at = (*indices(again), *indices(results))
     n = cut.elements(at[len(again) - 1], dtype)
-    place = iter(indices(results))
+    others = iter(indices(results))
     zero = Index()
-    shift_at = tuple(zero if d in axes else next(place) for d in range(len(x.shape)))
+    shift_at = tuple(zero if d in axes else next(others) for d in range(len(x.shape)))
     away = binary("div", p.load(sums, at, None), n) - p.at(shift, shift_at)
     expr = p.load(squares, at, None) + n * (away * away)
     reduce_to(low, op, p, array, (*results, *again), len(results), expr)
@@ -156,10 +158,10 @@ def _same_along(value: Value, axes: list[int]) -> bool:
     return op is not None and op.name == "broadcast" and not set(axes) & set(op.attrs["dims"])
 
 
-def _cut(low: Lowering, op: Op, kept: list[int], axes: list[int]) -> Cut:
+def _cut(low: Lowering, op: Op, outer_dims: list[int], axes: list[int]) -> Chunking:
     source = op.operands[0]
-    rows = tuple(Var(f"i{d}", source.shape[d]) for d in kept)
-    at_rows = dict(zip(kept, map(of_var, rows), strict=True))
+    rows = tuple(Var(f"i{d}", source.shape[d]) for d in outer_dims)
+    at_rows = dict(zip(outer_dims, map(of_var, rows), strict=True))
     loops, env = _walk(low, op, at_rows, axes)
     extents = [v.extent for v in loops]
     rest = [math.prod(extents[k + 1 :]) for k in range(len(loops))]
@@ -175,7 +177,7 @@ def _cut(low: Lowering, op: Op, kept: list[int], axes: list[int]) -> Cut:
     step = {loops[at]: along}
     where = at_rows | {d: i.substitute(step) for d, i in env.items()}
     heads = (*loops[:at], c)
-    return Cut(
+    return Chunking(
         dims=(*heads, *rows, r, *loops[at + 1 :]),
         heads=heads,
         rows=rows,
@@ -198,14 +200,14 @@ def _chunked(axis: int, length: int, total: int) -> tuple[Var, Var, Index, Chunk
     )
 
 
-def search_by_chunks(low: Lowering, op: Op, kept: list[int], axis: int, array: Array) -> None:
-    """argmax and argmin by chunks: the best of each and its place, then the first best chunk."""
+def search_by_chunks(low: Lowering, op: Op, outer_dims: list[int], axis: int, array: Array) -> None:
+    """argmax and argmin by chunks: the best of each and its index, then the first best chunk."""
     source = op.operands[0]
     total = source.shape[axis]
     length = max(low.context.chunk, -(-total // MOST))
-    rows = [Var(f"i{d}", source.shape[d]) for d in kept]
+    rows = [Var(f"i{d}", source.shape[d]) for d in outer_dims]
     c, r, along, chunks = _chunked(len(rows), length, total)
-    at = dict(zip(kept, map(of_var, rows), strict=True)) | {axis: along}
+    at = dict(zip(outer_dims, map(of_var, rows), strict=True)) | {axis: along}
     shape = (*(v.extent for v in rows), c.extent)
     dims = (*rows, c, r)
     p = low.point()
@@ -213,8 +215,8 @@ def search_by_chunks(low: Lowering, op: Op, kept: list[int], axis: int, array: A
     if value.dtype.kind == "b":
         value = convert(value, U8)
     best = Array(shape, value.dtype, name="best")
-    place = Array(shape, array.dtype, name="place")
-    for partial, name in ((best, op.name[3:]), (place, op.name)):
+    position = Array(shape, array.dtype, name="index")
+    for partial, name in ((best, op.name[3:]), (position, op.name)):
         stage = Stage(
             partial, dims, value, "reduce", name, len(dims) - 1, loc=op.loc, ops=[op.name]
         )
@@ -227,8 +229,8 @@ def search_by_chunks(low: Lowering, op: Op, kept: list[int], axis: int, array: A
     reduce_to(low, op, p, chosen, (*results, again), len(results), expr)
     p = low.point()
     chunk = as_index(p.load(chosen, indices(results), None), 0, c.extent - 1)
-    found = p.load(place, (*indices(results), chunk), None)
-    low.emit(p, Stage(array, results, found + index_value(chunk * length), ops=[op.name]))
+    index = p.load(position, (*indices(results), chunk), None)
+    low.emit(p, Stage(array, results, index + index_value(chunk * length), ops=[op.name]))
 
 
 def scan_by_chunks(low: Lowering, op: Op, fold: str) -> Array:
@@ -241,13 +243,13 @@ def scan_by_chunks(low: Lowering, op: Op, fold: str) -> Array:
     total = source.shape[axis]
     dtype = op.result.dtype
     length = low.context.scan_chunk
-    kept = [d for d in range(len(source.shape)) if d != axis]
+    outer_dims = [d for d in range(len(source.shape)) if d != axis]
     array = low.array_for(op.result)
 
     def loops() -> tuple[tuple[Var, ...], IndexTuple, Chunks | None]:
         """The loops over the rows, the chunks and a chunk, where they are in the source, and chunks."""
-        rows = {d: Var(f"i{d}", source.shape[d]) for d in kept}
-        c, r, along, chunks = _chunked(len(kept), length, total)
+        rows = {d: Var(f"i{d}", source.shape[d]) for d in outer_dims}
+        c, r, along, chunks = _chunked(len(outer_dims), length, total)
         if op.attrs["reverse"]:
             along = -along + (total - 1)
         where = tuple(along if d == axis else of_var(rows[d]) for d in range(len(source.shape)))
@@ -293,10 +295,12 @@ def _walk(
     where = rows | {d: of_var(v) for d, v in by_axis.items()}
     p = low.point()
     expr = p.at(source, tuple(where[d] for d in range(len(source.shape))))
-    found = survey(Stage(Array((), op.result.dtype), tuple(by_axis.values()), expr, kept=0)).indices
-    strides = {d: sum(abs(flat.coeff(v)) for flat in found) for d, v in by_axis.items()}
+    flats = survey(
+        Stage(Array((), op.result.dtype), tuple(by_axis.values()), expr, outer=0)
+    ).indices
+    strides = {d: sum(abs(flat.coeff(v)) for flat in flats) for d, v in by_axis.items()}
     order = [by_axis[d] for d in sorted(axes, key=lambda d: -strides[d])]
-    loops = collapse(order, found)
+    loops = collapse(order, flats)
     env = {d: loops.env[v] for d, v in by_axis.items()}
     walk = list(loops.vars)
     longest = max(walk, key=lambda v: v.extent)

@@ -32,7 +32,7 @@ class _Argument(NamedTuple):
     parts: tuple[Array, ...] = ()
 
     @property
-    def known(self) -> tuple[Array, ...]:
+    def arrays(self) -> tuple[Array, ...]:
         """The arrays by which other steps know this memory."""
         return self.parts or (self.array,)
 
@@ -70,7 +70,7 @@ def _library(low: Lowering, op: Op) -> None:
     lead = len(op.operands[0].shape) - len(loop.cores[0])
     batch = math.prod(op.operands[0].shape[:lead])
     values = iter(op.operands)
-    given = [
+    arguments = [
         _interleaved(low, next(values), next(values), lead)
         if paired
         else _Argument(low.materialise(next(values)), lead, False)
@@ -78,24 +78,24 @@ def _library(low: Lowering, op: Op) -> None:
     ]
     made = [
         _destination(low, v, lead) if paired else _Argument(low.array_for(v), lead, False)
-        for v, paired in zip(op.results, pairs[len(given) :], strict=True)
+        for v, paired in zip(op.results, pairs[len(arguments) :], strict=True)
     ]
     low.arrays.update(zip(op.results, (a.array for a in made), strict=True))
     if batch == 0:
         return
     if loop.in_place:
-        low.copy(given[0].array, made[0].array)
-        given[0] = made.pop(0)
-    given = [argument.fitting(low) for argument in given]
-    steps = [a.item_step or 0 for a in given] + [0] * len(loop.constants)
+        low.copy(arguments[0].array, made[0].array)
+        arguments[0] = made.pop(0)
+    arguments = [argument.fitting(low) for argument in arguments]
+    steps = [a.item_step or 0 for a in arguments] + [0] * len(loop.constants)
     steps += [a.item_step or 0 for a in made]
-    for argument in (*given, *made):
+    for argument in (*arguments, *made):
         steps += argument.walked[lead:]
-    operands, results = [a.array for a in given], [a.array for a in made]
-    read = [array for a in given for array in a.known]
-    written = [array for a in made for array in a.known]
+    operands, results = [a.array for a in arguments], [a.array for a in made]
+    read = [array for a in arguments for array in a.arrays]
+    written = [array for a in made for array in a.arrays]
     if loop.in_place:
-        read, written = [operands[0], *read], [operands[0], *given[0].parts, *written]
+        read, written = [operands[0], *read], [operands[0], *arguments[0].parts, *written]
     site = low.context.site("linalg", loop.failure, op) if loop.failure else 0
     low.items.append(
         LibraryCall(loop, operands, results, batch, tuple(steps), read, written, site, loc=op.loc)
@@ -112,9 +112,9 @@ def _interleaved(low: Lowering, re: Value, im: Value, lead: int) -> _Argument:
     for k, value in enumerate((re, im)):
         dims = variables(value.shape)
         p = low.point()
-        place = (*indices(dims), Index(k))
+        position = (*indices(dims), Index(k))
         stage = Stage(
-            array, dims, p.at(value, indices(dims)), index=place, ops=["copy"], whole=False
+            array, dims, p.at(value, indices(dims)), index=position, ops=["copy"], whole=False
         )
         low.emit(p, stage)
     return _Argument(array, lead, True)
@@ -134,12 +134,12 @@ def _whole(re: Array | None, im: Array | None) -> Array | None:
 
 def _destination(low: Lowering, pairs: Value, lead: int) -> _Argument:
     """Memory for pairs: that of an output, if both of their parts become parts of it."""
-    found: dict[int, Value] = {}
+    halves: dict[int, Value] = {}
     for user in low.users[pairs]:
         after = low.users[user.result]
         if user.name == "slice" and len(after) == 1 and next(iter(after)).name == "reshape":
-            found[user.attrs["start"][-1]] = next(iter(after)).result
-    parts = [found.get(k) for k in (0, 1)]
+            halves[user.attrs["start"][-1]] = next(iter(after)).result
+    parts = [halves.get(k) for k in (0, 1)]
     targets = [None if v is None else low.target_of.get(v) for v in parts]
     whole = _whole(*targets)
     if whole is None or whole.shape != pairs.shape:

@@ -1,8 +1,8 @@
-"""Lowering of loops: the region of a loop becomes a program that runs once per trip.
+"""Lowering of loops: the region of a loop becomes a program that runs once per iteration.
 
-A carry lives in a pair of buffers that trade places at each trip, unless the body leaves it alone or
-updates it in place. The slices of a scan are not copied: a slot points at this trip's part of the
-whole. What is the same in each trip is done once, before the loop.
+A carry lives in a pair of buffers that are exchanged at each iteration, unless the body leaves it alone
+or updates it in place. The slices of a scan are not copied: a slot points at this iteration's part of
+the whole. What is the same in each iteration is done once, before the loop.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ def _scan(low: Lowering, op: Op) -> None:
     count, carries = op.attrs["consts"], op.attrs["carries"]
     (region,) = op.regions
     consts = [operand_array(low, v) for v in op.operands[:count]]
-    given = op.operands[count : count + carries]
+    initial = op.operands[count : count + carries]
     xs = [_moving(operand_array(low, v)) for v in op.operands[count + carries :]]
     homes = _homes(low, op, count, count + carries)
-    now, fresh = _slots(given, "now"), _slots(given, "next")
+    now, fresh = _slots(initial, "now"), _slots(initial, "next")
     wholes = [result_array(low, v) for v in op.results[carries:]]
     ys = [_moving(a) for a in wholes]
     slices = [m.slice if m else None for m in xs]
@@ -93,9 +93,9 @@ def _homes(low: Lowering, op: Op, start: int, stop: int) -> list[Carried | None]
 
 
 def _invariants(body: Program, varying: MaybeArrays) -> list[Kernel]:
-    """Take out of a loop's body the kernels that do the same in each trip, such as packing weights.
+    """Take out of a loop's body the kernels that do the same in each iteration, such as packing weights.
 
-    They run before the loop, which may make no trip: so those that may report an error stay.
+    They run before the loop, which may make no iteration: so those that may report an error stay.
     """
     writers = Counter(a for step in body.steps for a in touched(step)[1])
     changing = {a for a in varying if a is not None} | writers.keys()

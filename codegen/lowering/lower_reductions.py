@@ -70,7 +70,7 @@ def _aligned(low: Lowering, source: Value) -> Iterator[None]:
         fast = max(fastest, key=lambda v: (len(fastest[v]), dims.index(v)))
         values = {array: value for value, array in before.items()}
         straight = {a.array for a in fastest[fast]}
-        for access in (a for v, found in fastest.items() if v is not fast for a in found):
+        for access in (a for v, accesses in fastest.items() if v is not fast for a in accesses):
             value = values.get(access.array)
             if value is not None and access.array in straight:  # it is read both ways
                 for turned in _transposes(low, source, value):
@@ -86,78 +86,78 @@ def _aligned(low: Lowering, source: Value) -> Iterator[None]:
 
 def _transposes(low: Lowering, source: Value, of: Value) -> list[Value]:
     """The transposes of `of` that are inlined in `source`."""
-    found: list[Value] = []
+    values: list[Value] = []
     pending, seen = [source], {source}
     while pending:
         value = pending.pop()
         if value in low.arrays or value.op is None:
             continue
         if value.op.name == "transpose" and value.op.operands[0] is of:
-            found.append(value)
+            values.append(value)
         new = [v for v in value.op.operands if v not in seen]
         pending += new
         seen.update(new)
-    return found
+    return values
 
 
 def _reduce_aligned(low: Lowering, op: Op) -> None:
     source = op.operands[0]
     axes = sorted(op.attrs["axes"] if "axes" in op.attrs else (op.attrs["axis"],))
-    kept = [d for d in range(len(source.shape)) if d not in axes]
+    outer_dims = [d for d in range(len(source.shape)) if d not in axes]
     array = low.array_for(op.result)
     last = len(source.shape) - 1
     n = math.prod(source.shape[d] for d in axes)
-    rows = math.prod(source.shape[d] for d in kept)
+    rows = math.prod(source.shape[d] for d in outer_dims)
     if n == 0:
         dims = variables(op.result.shape)
         empty = const(identity(op.name, op.result.dtype), op.result.dtype)
         low.emit(low.point(), Stage(array, dims, empty, ops=[op.name], loc=op.loc))
     elif rows * 8 < n and _many(low, n if last in axes else n * rows):
         if op.name.startswith("arg"):
-            search_by_chunks(low, op, kept, axes[0], array)
+            search_by_chunks(low, op, outer_dims, axes[0], array)
         else:
-            reduce_by_chunks(low, op, kept, axes, array)
-    elif n >= LONG and _has_few_columns(low, op, kept):
-        for column in range(source.shape[kept[-1]]):
-            _reduce_column(low, op, kept, axes, array, column)
+            reduce_by_chunks(low, op, outer_dims, axes, array)
+    elif n >= LONG and _has_few_columns(low, op, outer_dims):
+        for column in range(source.shape[outer_dims[-1]]):
+            _reduce_column(low, op, outer_dims, axes, array, column)
     else:
-        outer = [Var(f"i{d}", source.shape[d]) for d in kept]
+        outer = [Var(f"i{d}", source.shape[d]) for d in outer_dims]
         inner = [Var(f"r{d}", source.shape[d]) for d in axes]
-        by_axis = dict(zip([*kept, *axes], [*outer, *inner], strict=True))
+        by_axis = dict(zip([*outer_dims, *axes], [*outer, *inner], strict=True))
         p = low.point()
         expr = p.at(source, tuple(of_var(by_axis[d]) for d in range(len(source.shape))))
         reduce_to(low, op, p, array, (*outer, *inner), len(outer), expr)
     low.arrays[op.result] = array
 
 
-def _has_few_columns(low: Lowering, op: Op, kept: list[int]) -> bool:
+def _has_few_columns(low: Lowering, op: Op, outer_dims: list[int]) -> bool:
     """Whether the reduced values are computed on the way, and the last dim of the result is short."""
     source = op.operands[0]
-    if not kept or op.name not in FOLDS or source in low.arrays:
+    if not outer_dims or op.name not in FOLDS or source in low.arrays:
         return False
-    columns = source.shape[kept[-1]]
-    rows = math.prod(source.shape[d] for d in kept[:-1])
+    columns = source.shape[outer_dims[-1]]
+    rows = math.prod(source.shape[d] for d in outer_dims[:-1])
     return 1 < columns <= SHORT and rows >= LONG and low.cost.get(source, 0) > 0
 
 
 def _reduce_column(
-    low: Lowering, op: Op, kept: list[int], axes: list[int], array: Array, column: int
+    low: Lowering, op: Op, outer_dims: list[int], axes: list[int], array: Array, column: int
 ) -> None:
     """One of few columns of the result as a reduction of its own, whose loops run along the axes.
 
     What the columns have in common is computed once, since fusion puts them into one nest.
     """
     source = op.operands[0]
-    outer = [Var(f"i{d}", source.shape[d]) for d in kept[:-1]]
+    outer = [Var(f"i{d}", source.shape[d]) for d in outer_dims[:-1]]
     inner = [Var(f"r{d}", source.shape[d]) for d in axes]
-    at = dict(zip([*kept[:-1], *axes], map(of_var, [*outer, *inner]), strict=True))
-    at[kept[-1]] = Index(column)
+    at = dict(zip([*outer_dims[:-1], *axes], map(of_var, [*outer, *inner]), strict=True))
+    at[outer_dims[-1]] = Index(column)
     p = low.point()
     expr = p.at(source, tuple(at[d] for d in range(len(source.shape))))
     dims = (*outer, *inner)
-    place = (*map(of_var, outer), Index(column))
+    position = (*map(of_var, outer), Index(column))
     stage = Stage(
-        array, dims, expr, "reduce", op.name, len(outer), place, ops=[op.name], loc=op.loc
+        array, dims, expr, "reduce", op.name, len(outer), position, ops=[op.name], loc=op.loc
     )
     stage.whole = False
     low.emit(p, stage)

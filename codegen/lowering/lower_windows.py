@@ -1,7 +1,7 @@
-"""Lowering of window reductions: what a window covers, as expressions of the place that it is put to.
+"""Lowering of window reductions: what a window covers, as expressions of the position that it is put to.
 
 A small window becomes one expression over all of its elements, which is vectorised over neighbouring
-places; a large one a reduction over loops.
+positions; a large one a reduction over loops.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ UNROLLED = 32  # elements of a window up to which they all stand in one expressi
 REPEATED = 24  # cost of recomputing an operand for each element, up to which it is not stored first
 
 
-class Place:
-    """An element of an array, reached from the place of a window: where it is and whether it exists."""
+class WindowElement:
+    """An element of an array that a window reaches: where it is, and whether it exists."""
 
     def __init__(self) -> None:
         self.index: list[Index] = []
@@ -59,13 +59,13 @@ def both(a: Expr | None, b: Expr | None) -> Expr | None:
     return a & b
 
 
-def read(p: Pointwise, value: Value, place: Place, fill: object) -> Expr:
-    """The element of `value` at `place`, or `fill` where it does not exist."""
-    exists = place.exists
+def read(p: Pointwise, value: Value, element: WindowElement, fill: object) -> Expr:
+    """The value of an element of `value`, or `fill` where it does not exist."""
+    exists = element.exists
     if exists is None:
-        return p.at(value, tuple(place.index), None)
+        return p.at(value, tuple(element.index), None)
     p.masks.append(exists)
-    return select(exists, p.at(value, tuple(place.index), exists), const(fill, value.dtype))
+    return select(exists, p.at(value, tuple(element.index), exists), const(fill, value.dtype))
 
 
 def prepare(low: Lowering, value: Value, times: int) -> None:
@@ -95,8 +95,8 @@ class _Windows:
 
     def loops(self) -> tuple[tuple[Var, ...], tuple[Index, ...]]:
         """Loops over the dims in which a window has more than one element; the position there."""
-        found = tuple(Var(f"w{d}", n) for d, n in enumerate(self.window))
-        return tuple(v for v in found if v.extent > 1), indices(found)
+        loops = tuple(Var(f"w{d}", n) for d, n in enumerate(self.window))
+        return tuple(v for v in loops if v.extent > 1), indices(loops)
 
     def number(self, at: Sequence[Index]) -> Index:
         """The number in the window of the element at a position."""
@@ -105,19 +105,21 @@ class _Windows:
             total = total * n + i
         return total
 
-    def covered(self, at: Sequence[Index], shape: Sequence[int]) -> Place:
+    def covered(self, at: Sequence[Index], shape: Sequence[int]) -> WindowElement:
         """The element of the operand that the window covers with its element `at`."""
-        place = Place()
+        element = WindowElement()
         for v, k, n, (stride, before, gap) in zip(self.dims, at, shape, self.per_dim, strict=True):
-            place.add(of_var(v) * stride + k * gap - before, n)
-        return place
+            element.add(of_var(v) * stride + k * gap - before, n)
+        return element
 
-    def covering(self, at: Sequence[Index], places: Sequence[int]) -> Place:
-        """The place at which the window covers an element of the operand with its element `at`."""
-        place = Place()
-        for v, k, n, (stride, before, gap) in zip(self.dims, at, places, self.per_dim, strict=True):
-            place.add(of_var(v) + before - k * gap, n, stride)
-        return place
+    def covering(self, at: Sequence[Index], positions: Sequence[int]) -> WindowElement:
+        """The position at which the window covers an element of the operand with its element `at`."""
+        element = WindowElement()
+        for v, k, n, (stride, before, gap) in zip(
+            self.dims, at, positions, self.per_dim, strict=True
+        ):
+            element.add(of_var(v) + before - k * gap, n, stride)
+        return element
 
     def store(self, p: Pointwise, array: Array, value: Expr) -> None:
         stage = Stage(array, self.dims, value, ops=[self.op.name], loc=self.op.loc)
@@ -164,7 +166,7 @@ def _reduced(low: Lowering, op: Op, source: Value, array: Array, how: str) -> No
 
 
 @lowering("window_argmax", "window_argmin")
-def _window_place(low: Lowering, op: Op) -> None:
+def _window_argument(low: Lowering, op: Op) -> None:
     """The first element that equals the extreme, NaN equal to NaN; -1 if there is none."""
     (source,) = op.operands
     array = low.array_for(op.result)
@@ -172,18 +174,18 @@ def _window_place(low: Lowering, op: Op) -> None:
     prepare(low, source, w.count)
     how = op.name.removeprefix("window_arg")
     if w.unrolled:
-        _unrolled_place(w, source, array, how)
+        _unrolled_argument(w, source, array, how)
     else:
         extreme = Array(array.shape, source.dtype, name="extreme")
         _reduced(low, op, source, extreme, how)
         p = low.point()
         loops, at = w.loops()
-        place = w.covered(at, source.shape)
-        value = read(p, source, place, 0)
+        element = w.covered(at, source.shape)
+        value = read(p, source, element, 0)
         best = p.load(extreme, indices(w.dims), None)
-        found = both(place.inside, compare("eq", value, best) | _is_nan(value))
-        assert found is not None
-        number = select(found, index_value(w.number(at)), const(w.count, I64))
+        hit = both(element.inside, compare("eq", value, best) | _is_nan(value))
+        assert hit is not None
+        number = select(hit, index_value(w.number(at)), const(w.count, I64))
         first = Array(array.shape, I64, name="first")
         w.reduce(p, first, loops, number, "min")
         p = low.point()
@@ -192,18 +194,18 @@ def _window_place(low: Lowering, op: Op) -> None:
     low.arrays[op.result] = array
 
 
-def _unrolled_place(w: _Windows, source: Value, array: Array, how: str) -> None:
+def _unrolled_argument(w: _Windows, source: Value, array: Array, how: str) -> None:
     p = w.low.point()
-    found, best = const(-1, I64), const(0, source.dtype)
+    number, best = const(-1, I64), const(0, source.dtype)
     for k, at in w.elements():
-        place = w.covered(at, source.shape)
-        value = read(p, source, place, 0)
-        wins = compare("gt" if how == "max" else "lt", value, best) | (found < 0)
+        element = w.covered(at, source.shape)
+        value = read(p, source, element, 0)
+        wins = compare("gt" if how == "max" else "lt", value, best) | (number < 0)
         if source.dtype.kind == "f":
             wins = wins | (_is_nan(value) & compare("eq", best, best))
-        wins = wins if place.inside is None else wins & place.inside
-        found, best = select(wins, const(k, I64), found), select(wins, value, best)
-    w.store(p, array, found)
+        wins = wins if element.inside is None else wins & element.inside
+        number, best = select(wins, const(k, I64), number), select(wins, value, best)
+    w.store(p, array, number)
 
 
 def _is_nan(x: Expr) -> Expr:
@@ -237,10 +239,10 @@ def _picked(p: Pointwise, w: _Windows, source: Value, number: Expr) -> Expr:
     for v, k, n, (stride, before, gap) in reversed(
         list(zip(w.dims, w.window, source.shape, w.per_dim, strict=True))
     ):
-        place = index_value(of_var(v) * stride - before) + binary("rem", rest, k) * gap
+        here = index_value(of_var(v) * stride - before) + binary("rem", rest, k) * gap
         rest = binary("div", rest, k)
-        exists = exists & (place >= 0) & (place < n)
-        inside = binary("min", binary("max", place, 0), max(n - 1, 0))
+        exists = exists & (here >= 0) & (here < n)
+        inside = binary("min", binary("max", here, 0), max(n - 1, 0))
         at.append(as_index(inside, 0, max(n - 1, 0)))
     p.masks.append(exists)
     value = p.at(source, tuple(reversed(at)), exists)
@@ -257,9 +259,9 @@ def _window_put(low: Lowering, op: Op) -> None:
     p = low.point()
 
     def added(number: Index, at: Sequence[Index]) -> Expr:
-        place = w.covering(at, source.shape)
-        chosen = eq(read(p, which, place, -1), index_value(number))
-        return select(chosen, read(p, source, place, 0), const(0, source.dtype))
+        element = w.covering(at, source.shape)
+        chosen = eq(read(p, which, element, -1), index_value(number))
+        return select(chosen, read(p, source, element, 0), const(0, source.dtype))
 
     if w.unrolled:
         parts = [added(Index(k), at) for k, at in w.elements()]

@@ -1,4 +1,4 @@
-"""Scatters with one update for each row, as functions of an index: a choice at every place of the row.
+"""Scatters with one update for each row, as functions of an index: a choice at every element of the row.
 
     before: x[np.arange(n), index] += u
     after:  result[i, j] = x[i, j] + u[i] where j == index[i], else x[i, j]
@@ -32,8 +32,8 @@ def one_hot_axis(op: Op) -> int | None:
     return free[0] if len(free) == 1 and counted.issuperset(rows) and rows else None
 
 
-def hits_each_place_once(op: Op) -> bool:
-    """Whether it is known that no two updates of a scatter go to one place: at any two, an index that
+def has_unique_indices(op: Op) -> bool:
+    """Whether it is known that no two updates of a scatter go to one element: at any two, an index that
     counts differs, or one that puts a row into order."""
     base, _, *indices = op.operands
     several = {d for d, n in enumerate(indices[0].shape) if n != 1}
@@ -71,7 +71,7 @@ def _counted_dim(v: Value) -> int | None:
 
 
 def _one_hot(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -> Expr:
-    """A scatter that has one update for each row: a choice at every place of the row."""
+    """A scatter that has one update for each row: a choice at every element of the row."""
     base, update, *indices = op.operands
     free = one_hot_axis(op)
     axes = op.attrs["axes"]
@@ -83,8 +83,8 @@ def _one_hot(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -> Expr
         if k != free and along is not None:
             rows[along] = index[axis]
     raw = p.at(indices[free], tuple(rows), mask)
-    place = checked(p, op, free, raw, mask)
-    hit = compare("eq", index_value(index[axes[free]]), index_value(place))
+    slot = checked(p, op, free, raw, mask)
+    hit = compare("eq", index_value(index[axes[free]]), index_value(slot))
     rest = tuple(i for d, i in enumerate(index) if d not in axes)
     old, new = p.at(base, index, mask), p.at(update, (*rows, *rest), mask)
     if op.attrs["combine"] != "set":

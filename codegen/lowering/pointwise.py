@@ -52,7 +52,7 @@ def as_index(expr: Expr, lo: int, hi: int) -> Index:
 
 def loop_variables(expr: Expr) -> frozenset[Var]:
     """The loop variables that an expression depends on."""
-    found: set[Var] = set()
+    loops: set[Var] = set()
     seen: set[Expr] = set()
     pending = [expr]
     while pending:
@@ -63,10 +63,10 @@ def loop_variables(expr: Expr) -> frozenset[Var]:
         pending += node.args
         if node.op == "load":
             for index in node.attr.index:
-                found |= variables(index)
+                loops |= variables(index)
         elif node.op == "index":
-            found |= variables(node.attr)
-    return frozenset(found)
+            loops |= variables(node.attr)
+    return frozenset(loops)
 
 
 class Pointwise:
@@ -89,10 +89,10 @@ class Pointwise:
 
     def at(self, value: Value, index: IndexTuple, mask: Expr | None = None) -> Expr:
         key = (value, index, id(mask))
-        found = self.memo.get(key)
-        if found is None:
-            found = self.memo[key] = self._build(value, index, mask)
-        return found
+        expr = self.memo.get(key)
+        if expr is None:
+            expr = self.memo[key] = self._build(value, index, mask)
+        return expr
 
     def _build(self, value: Value, index: IndexTuple, mask: Expr | None) -> Expr:
         array = self.arrays.get(value)
@@ -127,24 +127,24 @@ class Pointwise:
     def _lanes(self, op: Op, index: IndexTuple, mask: Expr | None) -> list[Expr]:
         """A loop of each element's own: all its results, built together."""
         first = op.results[0], index, id(mask)
-        found = self.loops.get(first)
-        if found is None:
+        results = self.loops.get(first)
+        if results is None:
             count = op.attrs["consts"]
             operands = [self.at(v, index, mask) for v in op.operands]
             self.cost += op.definition.cost.work
-            found = self.loops[first] = _scalar_loop(op, operands[:count], operands[count:])
-        return found
+            results = self.loops[first] = _scalar_loop(op, operands[:count], operands[count:])
+        return results
 
     def load(self, array: Array, index: IndexTuple, mask: Expr | None) -> Expr:
         if array.size == 0:  # only under a mask that is never true
             return const(0, array.dtype)
         key = (id(array), index, id(mask))
-        found = self.loads.get(key)
-        if found is None:
+        expr = self.loads.get(key)
+        if expr is None:
             access = Access(array, index)
             self.reads.append(access)
-            found = self.loads[key] = load(access, mask)
-        return found
+            expr = self.loads[key] = load(access, mask)
+        return expr
 
 
 # The movement ops: each turns the index of a result into the index of its operand.
@@ -167,8 +167,8 @@ def reshaped(index: IndexTuple, shape: tuple[int, ...], source: tuple[int, ...])
     """The position in `source` of element `index` of its reshape to `shape`."""
     wanted = [n for n in source if n != 1]
     if wanted == [n for n in shape if n != 1]:  # only dims of size 1 come and go
-        kept = iter(i for i, n in zip(index, shape, strict=True) if n != 1)
-        return tuple(next(kept) if n != 1 else ZERO for n in source)
+        longer = iter(i for i, n in zip(index, shape, strict=True) if n != 1)
+        return tuple(next(longer) if n != 1 else ZERO for n in source)
     return delinearise(linear(index, strides_of(shape)), source)
 
 
@@ -278,13 +278,15 @@ def gathered(
     batch = len(indices[0].shape)
     rest = iter(index[batch:])
     at_axis = {
-        axis: _place(p, op, k, v, index[:batch], mask)
+        axis: _position(p, op, k, v, index[:batch], mask)
         for k, (axis, v) in enumerate(zip(axes, indices, strict=True))
     }
     return tuple(at_axis[d] if d in at_axis else next(rest) for d in range(len(source.shape)))
 
 
-def _place(p: Pointwise, op: Op, k: int, v: Value, where: IndexTuple, mask: Expr | None) -> Index:
+def _position(
+    p: Pointwise, op: Op, k: int, v: Value, where: IndexTuple, mask: Expr | None
+) -> Index:
     """What the k-th index array, `v`, says at `where`, checked or clamped if it may be out of range."""
     size = op.operands[0].shape[op.attrs["axes"][k]]
     raw = p.at(v, where, mask)
@@ -338,10 +340,10 @@ RULES: dict[str, Callable[[Pointwise, Op, IndexTuple, Expr | None], Expr]] = {
 def _few(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -> Expr:
     """A reduction over few elements, written out."""
     (source,), axes = op.operands, op.attrs["axes"]
-    kept = [d for d in range(len(source.shape)) if d not in axes]
+    outer = [d for d in range(len(source.shape)) if d not in axes]
     values = []
-    for place in product(*(range(source.shape[d]) for d in axes)):
-        at = dict(zip([*kept, *axes], [*index, *map(Index, place)], strict=True))
+    for element in product(*(range(source.shape[d]) for d in axes)):
+        at = dict(zip([*outer, *axes], [*index, *map(Index, element)], strict=True))
         values.append(p.at(source, tuple(at[d] for d in range(len(source.shape))), mask))
     return fold(op.name, values, op.result.dtype)
 
@@ -351,23 +353,23 @@ FEW = dict.fromkeys(FOLDS, _few)  # where a lowering chose so; see `lower_reduct
 
 def scalar_graph(graph: Graph, arguments: list[Expr]) -> list[Expr]:
     """A graph of 0-d values as expressions of its arguments."""
-    known = dict(zip(graph.params, arguments, strict=True))
+    env = dict(zip(graph.params, arguments, strict=True))
     for op in graph.ops:
         if op.name == "constant":
             value = op.attrs["value"]
             results = [const(value.reshape(-1)[0].item(), value.dtype)]
         elif op.name == "lanes_while":
             count = op.attrs["consts"]
-            operands = [known[v] for v in op.operands]
+            operands = [env[v] for v in op.operands]
             results = _scalar_loop(op, operands[:count], operands[count:])
         elif op.name in ("reshape", "broadcast", "transpose", "stop_gradient", "checkpoint_name"):
-            results = [known[op.operands[0]]]
+            results = [env[op.operands[0]]]
         elif op.name == "optimization_barrier":
-            results = [known[v] for v in op.operands]
+            results = [env[v] for v in op.operands]
         else:
-            results = [EXPANSIONS[op.name](*(known[v] for v in op.operands), **op.attrs)]
-        known.update(zip(op.results, results, strict=True))
-    return [known[v] for v in graph.outputs]
+            results = [EXPANSIONS[op.name](*(env[v] for v in op.operands), **op.attrs)]
+        env.update(zip(op.results, results, strict=True))
+    return [env[v] for v in graph.outputs]
 
 
 def _scalar_loop(op: Op, consts: list[Expr], init: list[Expr]) -> list[Expr]:

@@ -17,7 +17,7 @@ from ...ir.graph import Graph, Op, Value
 from ...ir.record import record, replace
 from ...ir.types import TensorType
 from ..loop_ir.kernel import Array
-from ..loop_ir.scalar_code import Block, Let, Write
+from ..loop_ir.scalar_code import Body, Let, Write
 from ..scalar import Expr
 from ..schedule.in_place import Carried, reads_first
 from .elements import Elements, at, pick
@@ -97,7 +97,7 @@ class ScalarBuilder:
         self.low, self.op = low, op
         self.versions: dict[Array, int] = {}  # that arrays written in place hold
         self.p = self.outermost = _Elements(low, self.versions)
-        self.block = Block()
+        self.block = Body()
         self.reads: dict[Array, None] = {}
         self.writes: dict[Array, None] = {}
         self.homes: list[Carried] = []  # of the large carries of the outermost loop
@@ -176,9 +176,9 @@ class ScalarBuilder:
         return outputs
 
     @contextmanager
-    def inside(self) -> Iterator[Block]:
+    def inside(self) -> Iterator[Body]:
         """An inner block, which the statements made meanwhile go to."""
-        outer, self.block = self.block, Block()
+        outer, self.block = self.block, Body()
         yield self.block
         self.block = outer
 

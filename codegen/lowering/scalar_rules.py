@@ -56,7 +56,7 @@ def _fold(c: ScalarBuilder, op: Op) -> None:
 @rule("argmax", "argmin")
 def _place_of_best(c: ScalarBuilder, op: Op) -> None:
     rows = np.moveaxis(c.elements(op.operands[0]), op.attrs["axis"], -1)
-    c.result(op, along_last(lambda row: elements.place_of_best(op.name, row), rows))
+    c.result(op, along_last(lambda row: elements.index_of_best(op.name, row), rows))
 
 
 @rule(*RUNNING)

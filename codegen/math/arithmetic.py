@@ -21,23 +21,27 @@ from .floats import FORMATS, INF, copysign, pick
 
 
 def is_nan(x: Expr) -> Expr:
+    """Whether a float is NaN, the only number that differs from itself."""
     return ne(x, x)
 
 
 def is_infinite(x: Expr) -> Expr:
+    """Whether a float is one of the two infinities; no NaN is."""
     return eq(abs(x), INF)
 
 
 def signbit(x: Expr) -> Expr:
+    """Whether the sign of a float is set: that of -0 and of NaNs too."""
     return bitcast(x, FORMATS[x.dtype].integer) < 0
 
 
 def absolute(x: Expr) -> Expr:
+    """|x|; the least signed integer stays, as in NumPy. Unsigned numbers and bools stay."""
     return x if x.dtype.kind in "ub" else abs(x)
 
 
 def sign(x: Expr) -> Expr:
-    """-1, 0 or 1; NaN stays."""
+    """-1, 0 or 1 in the dtype of x, 0 of both zeros; NaN stays."""
     zero, one = const(0, x.dtype), const(1, x.dtype)
     positive = select(x > 0, one, zero)
     if x.dtype.kind == "u":
@@ -47,28 +51,31 @@ def sign(x: Expr) -> Expr:
 
 
 def maximum(x: Expr, y: Expr) -> Expr:
-    """NaN if either is."""
+    """The larger one, or NaN if one of them is."""
     top = binary("max", x, y)
     return select(is_nan(y), y, top) if x.dtype.kind == "f" else top
 
 
 def minimum(x: Expr, y: Expr) -> Expr:
+    """The smaller one, or NaN if one of them is."""
     bottom = binary("min", x, y)
     return select(is_nan(y), y, bottom) if x.dtype.kind == "f" else bottom
 
 
 def fmax(x: Expr, y: Expr) -> Expr:
-    """The other one if one is NaN."""
+    """The larger one; the other one if one is NaN."""
     top = binary("max", x, y)
     return select(is_nan(x), y, top) if x.dtype.kind == "f" else top
 
 
 def fmin(x: Expr, y: Expr) -> Expr:
+    """The smaller one; the other one if one is NaN."""
     bottom = binary("min", x, y)
     return select(is_nan(x), y, bottom) if x.dtype.kind == "f" else bottom
 
 
 def heaviside(x: Expr, at_zero: Expr) -> Expr:
+    """0 below zero, 1 above, and `at_zero` at both zeros; NaN stays."""
     step = select(x > 0.0, const(1.0, x.dtype), 0.0)
     return select(is_nan(x), x, select(eq(x, 0.0), at_zero, step))
 
@@ -85,6 +92,7 @@ def nextafter(x: Expr, y: Expr) -> Expr:
 
 
 def ldexp(x: Expr, n: Expr) -> Expr:
+    """x * 2**n; n is an integer of any type, taken as int32."""
     return scale2(x, convert(n, I32))
 
 
@@ -110,6 +118,7 @@ def frexp_fraction(x: Expr) -> Expr:
 
 
 def frexp_exponent(x: Expr) -> Expr:
+    """The e (int32) of x = m * 2**e with 0.5 <= |m| < 1; 0 for zeros, infinities and NaNs."""
     form = FORMATS[x.dtype]
     bits, shift = _normalised(x)
     field = binary("ashr", bits & form.exponent_mask, form.fraction_bits)
@@ -121,7 +130,7 @@ def _reduced(x: Expr, y: Expr) -> Expr:
     """r = |x| - q |y| for an integer q, with -|y| < r < |y| where y is not 0.
 
     One step takes off a quotient of one precision's bits, exactly: x - q y is a multiple of ulp(y), or
-    of ulp(q) ulp(y), and small. Quotients beyond that repeat the step in a loop that seldom runs.
+    of ulp(q) ulp(y), and small. Quotients beyond that repeat the step in a loop, the slow path.
     """
     form = FORMATS[x.dtype]
     a, b = abs(x), abs(y)
@@ -168,4 +177,5 @@ def floor_divide(x: Expr, y: Expr) -> Expr:
 
 
 def negative(x: Expr) -> Expr:
+    """-x; integers wrap."""
     return -x

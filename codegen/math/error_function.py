@@ -38,6 +38,7 @@ FAR_64 = (
 
 
 def erf(x: Expr) -> Expr:
+    """The error function, by a polynomial near 0 and 1 - erfc beyond (see the module)."""
     a = abs(x)
     near = fma(x, horner(x * x, pick(x, NEAR_32, NEAR_64)), x)
     b = binary("min", a, pick(x, 4.0, 6.0))
@@ -88,6 +89,7 @@ INVERSE_FAR_64 = (
 
 
 def erfinv(x: Expr) -> Expr:
+    """The inverse of erf: infinities at +-1, NaN beyond."""
     single = x.dtype == F32
     w = 0.0 - natural(log_parts((1.0 - x) * (1.0 + x)))  # +0 at 0
     first, *rest = pick(x, INVERSE_32, INVERSE_64)

@@ -98,6 +98,7 @@ def exp(x: Expr) -> Expr:
 
 
 def exp2(x: Expr) -> Expr:
+    """2**x = 2**n 2**r with |r| <= 1/2; exact where x is an integer."""
     x = pick(x, clamp(x, -151.0, 129.0), clamp(x, -1076.0, 1025.0))
     n = unary("rint", x)
     r = x - n
@@ -136,13 +137,14 @@ def sinh(x: Expr) -> Expr:
 
 
 def cosh(x: Expr) -> Expr:
-    """h + 1/(4h), h = e**|x| / 2."""
+    """h + 1/(4h) with h = e**|x| / 2, which overflows no sooner than the result."""
     high, low = half_exp(abs(x))
     y = high + (low + 0.25 / high)
     return select(high < INF, y, high)
 
 
 def tanh(x: Expr) -> Expr:
+    """The hyperbolic tangent, by a formula of its own for either precision."""
     return pick(x, _tanh_32, _tanh_64)(x)
 
 

@@ -100,8 +100,10 @@ def clamp(x: Expr, low: float, high: float) -> Expr:
 
 
 def copysign(magnitude: Any, sign: Expr) -> Expr:
+    """|magnitude| with the sign of `sign`, that of a zero or NaN too."""
     return binary("copysign", magnitude, sign)
 
 
 def is_finite(x: Expr) -> Expr:
+    """Whether a float is neither infinite nor NaN."""
     return abs(x) < INF

@@ -1,6 +1,6 @@
 """Elementwise functions as units: `tanh` of a value is one node until a target emits it.
 
-    call("tanh", [x])                 # Expr("call", (x,), dtype, Function("tanh", ...))
+    call("tanh", [x])                 # Expr("call", (x,), dtype, Elementwise("tanh", ...))
     function.params, function.root    # its expansion over variables, made once per process
 
 An emitter writes the expansion where it stands, or, where a kernel is full of the same function, once
@@ -18,11 +18,11 @@ from ..scalar import FREE, DType, Expr, const, var
 from . import EXPANSIONS
 
 
-class Function:
+class Elementwise:
     """One elementwise op over given dtypes. Equal functions are the same object, while it is in use.
 
     `params` are the variables of the expansion `root`. `size` counts the nodes that are work, and
-    `rare` says that a seldom needed part is among them, which is a loop.
+    `rare` says that a slow path is among them, which is a loop.
     """
 
     __slots__ = ("name", "params", "root", "size", "rare")
@@ -30,14 +30,14 @@ class Function:
     def __init__(self, name: str, operands: tuple[tuple[DType, Any], ...]) -> None:
         self.name = name
         self.params: list[Expr] = []
-        given = []
+        arguments = []
         for dtype, value in operands:
             if value is None:
-                given.append(var((name, len(self.params)), dtype))
-                self.params.append(given[-1])
+                arguments.append(var((name, len(self.params)), dtype))
+                self.params.append(arguments[-1])
             else:
-                given.append(const(float.fromhex(value), dtype))
-        self.root = EXPANSIONS[name](*given)
+                arguments.append(const(float.fromhex(value), dtype))
+        self.root = EXPANSIONS[name](*arguments)
         nodes = _nodes(self.root)
         self.size = sum(1 for node in nodes if node.op not in FREE)
         self.rare = any(node.op == "loop" for node in nodes)
@@ -46,16 +46,16 @@ class Function:
         return f"{self.name}({', '.join(str(p.dtype) for p in self.params)})"
 
 
-_function = lru_cache(maxsize=1024)(Function)
+_function = lru_cache(maxsize=1024)(Elementwise)
 
 
 def call(name: str, operands: Sequence[Expr]) -> Expr:
     """The elementwise op `name` of floats as one node where that is possible."""
-    given = tuple([(x.dtype, x.attr.hex() if x.op == "const" else None) for x in operands])
+    arguments = tuple([(x.dtype, x.attr.hex() if x.op == "const" else None) for x in operands])
     args = tuple([x for x in operands if x.op != "const"])
     if not args:
         return EXPANSIONS[name](*operands)
-    function = _function(name, given)
+    function = _function(name, arguments)
     return Expr("call", args, function.root.dtype, function)
 
 

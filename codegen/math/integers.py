@@ -30,6 +30,7 @@ def _quotient(x: Expr, y: Expr) -> tuple[Expr, Expr]:
 
 
 def floor_divide(x: Expr, y: Expr) -> Expr:
+    """The quotient, rounded down; 0 where y is 0. The least number over -1 wraps."""
     divisor, q = _quotient(x, y)
     if x.dtype.kind == "i":
         r = x - q * divisor
@@ -39,6 +40,7 @@ def floor_divide(x: Expr, y: Expr) -> Expr:
 
 
 def remainder(x: Expr, y: Expr) -> Expr:
+    """x - y floor(x / y), which has the divisor's sign; 0 where y is 0."""
     divisor, q = _quotient(x, y)
     r = x - q * divisor
     if x.dtype.kind == "i":
@@ -47,6 +49,7 @@ def remainder(x: Expr, y: Expr) -> Expr:
 
 
 def fmod(x: Expr, y: Expr) -> Expr:
+    """x - y trunc(x / y), which has the dividend's sign; 0 where y is 0."""
     divisor, q = _quotient(x, y)
     r = x - q * divisor
     return r if y.op == "const" and y.attr != 0 else select(eq(y, 0), const(0, x.dtype), r)
@@ -108,7 +111,7 @@ def _magnitude(x: Expr) -> Expr:
 
 
 def _common_divisor(a: Expr, b: Expr) -> Expr:
-    """Stein's algorithm on unsigned numbers; gcd(0, b) = b."""
+    """By J. Stein's binary algorithm (1967), on unsigned numbers; gcd(0, b) = b."""
     last = _bits(a.dtype) - 1
 
     def odd_part(v: Expr) -> Expr:
@@ -130,10 +133,12 @@ def _common_divisor(a: Expr, b: Expr) -> Expr:
 
 
 def gcd(x: Expr, y: Expr) -> Expr:
+    """The greatest common divisor of the magnitudes; gcd(0, y) is |y|."""
     return bitcast(_common_divisor(_magnitude(x), _magnitude(y)), x.dtype)
 
 
 def lcm(x: Expr, y: Expr) -> Expr:
+    """The least common multiple of the magnitudes, wrapping; 0 if one of them is 0."""
     a, b = _magnitude(x), _magnitude(y)
     g = _common_divisor(a, b)
     nothing = eq(g, 0)

@@ -49,6 +49,7 @@ def _arcsin_parts(x: Expr) -> tuple[Expr, Expr, Expr]:
 
 
 def arcsin(x: Expr) -> Expr:
+    """The inverse of the sine, in -pi/2..pi/2; NaN where |x| > 1."""
     big, s, w = _arcsin_parts(x)
     high, low = pick(x, HALF_PI_32, HALF_PI_64)
     total, error = fast_two_sum(const(high, x.dtype), s * -2.0)
@@ -77,6 +78,7 @@ def _arctan_unit(t: Expr) -> tuple[Expr, Expr]:
 
 
 def arctan(x: Expr) -> Expr:
+    """The inverse of the tangent, in -pi/2..pi/2."""
     a = abs(x)
     steep = a > 1.0
     t, w = _arctan_unit(select(steep, const(1.0, x.dtype), a) / select(steep, a, 1.0))

@@ -66,7 +66,7 @@ def log_parts(x: Expr) -> Logarithm:
 
 
 def natural(parts: Logarithm, correction: Expr | None = None) -> Expr:
-    """k ln 2 + f + y + correction."""
+    """The natural logarithm k ln 2 + f + y + correction, ln 2 in two parts."""
     k, f, y = parts
     high, low = pick(f, LN2_32, LN2_64)
     y = fma(k, low, y if correction is None else y + correction)
@@ -80,6 +80,7 @@ def in_domain(x: Expr, value: Expr) -> Expr:
 
 
 def log(x: Expr) -> Expr:
+    """The natural logarithm: -inf at zeros, NaN below."""
     return in_domain(x, natural(log_parts(x)))
 
 
@@ -91,6 +92,7 @@ def times_constant(parts: Logarithm, high: float, low: float) -> tuple[Expr, Exp
 
 
 def log2(x: Expr) -> Expr:
+    """The logarithm to base 2, its constant in two parts; exact at powers of 2."""
     parts = log_parts(x)
     constants = pick(x, (1.4426950216293335, 1.925963033500011e-08),
                      (1.4426950408889634, 2.0355273740931033e-17))  # fmt: skip
@@ -100,6 +102,7 @@ def log2(x: Expr) -> Expr:
 
 
 def log10(x: Expr) -> Expr:
+    """The logarithm to base 10, its constants in two parts."""
     parts = log_parts(x)
     constants = pick(x, (0.4342944920063019, -1.0103049952192578e-08),
                      (0.4342944819032518, 1.098319650216765e-17))  # fmt: skip
@@ -186,4 +189,5 @@ def logaddexp(x: Expr, y: Expr) -> Expr:
 
 
 def logaddexp2(x: Expr, y: Expr) -> Expr:
+    """log2(2**x + 2**y), without overflow on the way."""
     return _log_add(x, y, exp2(-abs(x - y)), 1.4426950408889634)

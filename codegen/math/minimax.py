@@ -54,7 +54,7 @@ def _lawson(
     """The coefficients after the `fixed` ones: least squares whose weights grow where it errs."""
     from mpmath import mp
 
-    known, count = len(fixed), degree + 1 - len(fixed)
+    start, count = len(fixed), degree + 1 - len(fixed)
     rest = [
         (y - mp.polyval(fixed[::-1], x)) if fixed else y for x, y in zip(grid, target, strict=True)
     ]
@@ -65,8 +65,8 @@ def _lawson(
         moments = [mp.mpf(0)] * (2 * count - 1)
         right = [mp.mpf(0)] * count
         for x, y, w, s in zip(grid, rest, weights, share, strict=True):
-            term = s * w * w * x ** (2 * known)
-            product = s * w * w * y * x**known
+            term = s * w * w * x ** (2 * start)
+            product = s * w * w * y * x**start
             for j in range(2 * count - 1):
                 moments[j] += term
                 if j < count:
@@ -75,14 +75,14 @@ def _lawson(
                 term *= x
         rows = [[moments[i + j] for j in range(count)] for i in range(count)]
         solution = mp.lu_solve(mp.matrix(rows), mp.matrix(right))
-        found = [solution[j] for j in range(count)]
+        coefficients = [solution[j] for j in range(count)]
         errors = [
-            abs((mp.polyval(found[::-1], x) * x**known - y) * w)
+            abs((mp.polyval(coefficients[::-1], x) * x**start - y) * w)
             for x, y, w in zip(grid, rest, weights, strict=True)
         ]
         worst = max(errors)
         if worst < best_error:
-            best, best_error = found, worst
+            best, best_error = coefficients, worst
         if not worst:
             break
         share = [s * e / worst for s, e in zip(share, errors, strict=True)]

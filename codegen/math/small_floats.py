@@ -79,14 +79,17 @@ def narrow(x: Expr, dtype: DType) -> Expr:
 
 
 def half_value(bits: Expr) -> Expr:
+    """The float32 value of a half, given its bits (uint16)."""
     return from_bits(bits, FORMATS["f16"])
 
 
 def half_bits(x: Expr) -> Expr:
+    """The bits (uint16) of the half nearest to a float32, or float64."""
     return to_bits(x, FORMATS["f16"], bits_dtype(F16))
 
 
 def from_bits(bits: Expr, form: SmallFormat) -> Expr:
+    """The float32 value, exact, of a small float of a format, given its bits."""
     wide = convert(bits, I32)
     sign = (wide & form.sign) << (31 - form.exponent_bits - form.fraction_bits)
     magnitude = wide & (form.sign - 1)
@@ -108,6 +111,10 @@ def from_bits(bits: Expr, form: SmallFormat) -> Expr:
 
 
 def to_bits(x: Expr, form: SmallFormat, integer: DType) -> Expr:
+    """The bits, as `integer`, of the small float nearest to a float32; ties go to even.
+
+    What is too large becomes what the format has beyond its largest number (`SmallFormat.beyond`).
+    """
     bits = bitcast(x, I32)
     shift = 23 - form.fraction_bits
     if form.exponent_bits == 8:  # the upper half: a carry from the fraction ends at infinity
@@ -116,20 +123,20 @@ def to_bits(x: Expr, form: SmallFormat, integer: DType) -> Expr:
         return convert(binary("lshr", select(ne(x, x), quiet, rounded), shift), integer)
     magnitude = bits & _ABS
     odd = binary("lshr", magnitude, shift) & 1
-    found = binary("lshr", magnitude + ((1 << (shift - 1)) - 1) + odd, shift)
-    found = found - ((127 - form.bias) << form.fraction_bits)
+    code = binary("lshr", magnitude + ((1 << (shift - 1)) - 1) + odd, shift)
+    code = code - ((127 - form.bias) << form.fraction_bits)
     # Adding a number whose last bit has the weight of the smallest denormal one rounds there.
     ruler = 2.0 ** (1 - form.bias + shift)
     tiny = bitcast(bitcast(magnitude, F32) + ruler, I32) - bitcast(const(ruler, F32), I32)
     smallest_normal = (128 - form.bias) << 23
-    found = select(magnitude < smallest_normal, tiny, found)
-    found = select(found > form.beyond - 1, const(form.beyond, I32), found)
-    found = select(magnitude > _INF, const(form.nan, I32), found)
+    code = select(magnitude < smallest_normal, tiny, code)
+    code = select(code > form.beyond - 1, const(form.beyond, I32), code)
+    code = select(magnitude > _INF, const(form.nan, I32), code)
     position = 31 - form.exponent_bits - form.fraction_bits
     sign = binary("lshr", bits, position) & form.sign
     if form.specials == "fnuz":  # NaN and zero have no sign
-        sign = select(eq(found, 0), const(0, I32), sign)
-    return convert(found | sign, integer)
+        sign = select(eq(code, 0), const(0, I32), sign)
+    return convert(code | sign, integer)
 
 
 def round_to_odd(x: Expr) -> Expr:

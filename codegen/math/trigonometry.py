@@ -1,8 +1,8 @@
 """sin, cos, tan.
 
 x = q pi/2 + r + tail with |r| <= pi/4 and pi/2 in three parts (Cody and Waite). Arguments too large for
-that go through a loop that seldom runs: it multiplies x by the 192 bits of 2/pi that matter (Payne
-and Hanek), so that every argument is reduced to full precision.
+that take a slow path, a loop that multiplies x by the 192 bits of 2/pi that matter (M. Payne, R. Hanek,
+Radian reduction for trigonometric functions, 1983), so that every argument is reduced to full precision.
 """
 
 from __future__ import annotations
@@ -145,6 +145,7 @@ def reduce(x: Expr, *, with_tail: bool) -> Angle:
 
 
 def sine(angle: Angle) -> Expr:
+    """The sine of a reduced angle, whose quadrant is not looked at."""
     _, r, tail = angle
     z = r * r
     p = horner(z, pick(r, SIN_32, SIN_64))
@@ -152,6 +153,7 @@ def sine(angle: Angle) -> Expr:
 
 
 def cosine(angle: Angle) -> Expr:
+    """The cosine of a reduced angle, whose quadrant is not looked at."""
     _, r, tail = angle
     z = r * r
     w = fma(z, -0.5, 1.0)
@@ -175,11 +177,13 @@ def _negated_if(value: Expr, two: Expr) -> Expr:
 
 
 def sin(x: Expr) -> Expr:
+    """The sine of x in radians, of any size; NaN of infinities; -0 stays."""
     angle = reduce(x, with_tail=x.dtype == F64)
     return select(eq(x, 0.0), x, _rotated(angle, angle.quadrant))  # -0
 
 
 def cos(x: Expr) -> Expr:
+    """The cosine of x in radians, of any size; NaN of infinities."""
     angle = reduce(x, with_tail=x.dtype == F64)
     return _rotated(angle, angle.quadrant + 1)
 

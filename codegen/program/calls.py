@@ -12,20 +12,23 @@ So a program of a thousand small steps compiles as fast as its distinct kernels 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ...ir.record import record
 from ..limits import limits
+from ..llvm.builder import NULL, Builder, Value, constant, symbol
 from ..loop_ir.kernel import Array
 from ..target import Target
 
 if TYPE_CHECKING:
     from .entry import EntryEmitter
 
+STOPPED = symbol("stopped")  # see `control`
 _HEAD = 5  # words of a call: function, length, grain, whether to look at the status, pointers
 
 
+Word = Value | int
 Pointers = tuple[tuple[Array | None, int], ...]
 
 
@@ -55,10 +58,8 @@ def emit_calls(e: EntryEmitter, calls: Sequence[Call]) -> None:
         e.context_words = max(e.context_words, len(call.pointers))
     if any(call.shared for call in calls):
         e.imports.add(Target.PARALLEL_FOR)
-        e.declarations.add(f"declare void @{Target.PARALLEL_FOR}(ptr, ptr, i64, i64)")
     if any(call.shared and call.polls for call in calls):
         e.imports.add(Target.WATCHED_FOR)
-        e.declarations.add(f"declare void @{Target.WATCHED_FOR}(ptr, ptr, i64, i64, ptr, ptr)")
     if len(calls) >= limits().table_calls:
         _table(e, calls)
         return
@@ -67,39 +68,42 @@ def emit_calls(e: EntryEmitter, calls: Sequence[Call]) -> None:
 
 
 def _straight(e: EntryEmitter, call: Call) -> None:
-    words = ["%status" if a is None else _moved(e, e.pointer(a), by) for a, by in call.pointers]
-    for position, word in enumerate(words):
-        place = e.op(f"getelementptr ptr, ptr %ctx, i64 {position}")
-        e.line(f"store ptr {word}, ptr {place}, align 8")
-    watch = "@stopped" if call.polls else ""
-    _run(e, f"@{call.name}", str(call.length), str(call.grain), call.shared, watch)
+    f = e.f
+    words = [e.status if a is None else f.offset(e.pointer(a), by) for a, by in call.pointers]
+    store_words(f, e.ctx, words)
+    watch = STOPPED if call.polls else None
+    _run(e, symbol(call.name), call.length, call.grain, call.shared, watch)
     if call.checks:
-        site = e.op("load i64, ptr %site_at, align 8")
-        e.fail_if(e.op(f"icmp ne i64 {site}, 0"), e.op(f"trunc i64 {site} to i32"))
+        site = f.load("i64", e.site_at, align=8)
+        e.fail_if(site.ne(0), site.trunc("i32"))
 
 
-def _moved(e: EntryEmitter, pointer: str, nbytes: int) -> str:
-    return e.op(f"getelementptr i8, ptr {pointer}, i64 {nbytes}") if nbytes else pointer
+def store_words(f: Builder, block: Value, words: Iterable[Value], first: int = 0) -> None:
+    """Pointers side by side, from word `first` of a block on."""
+    for position, word in enumerate(words):
+        f.store(word, f.offset(block, constant("i64", first + position), "ptr"), align=8)
 
 
-def _run(e: EntryEmitter, function: str, length: str, grain: str, shared: bool, watch: str) -> None:
+def _run(
+    e: EntryEmitter, function: Value, length: Word, grain: Word, shared: bool, watch: Value | None
+) -> None:
     """`watch` is the function that looks for signals while the caller waits for other threads."""
-    work = f"ptr {function}, ptr %ctx, i64 {length}, i64 {grain}"
-    if shared and watch:
-        e.line(f"call void @{Target.WATCHED_FOR}({work}, ptr {watch}, ptr %status)")
+    f = e.f
+    if shared and watch is not None:
+        f.call("void", Target.WATCHED_FOR, function, e.ctx, length, grain, watch, e.status)
     elif shared:
-        e.line(f"call void @{Target.PARALLEL_FOR}({work})")
+        f.call("void", Target.PARALLEL_FOR, function, e.ctx, length, grain)
     else:
-        e.line(f"call void {function}(ptr %ctx, i64 0, i64 {length})")
+        f.call("void", function, e.ctx, 0, length)
 
 
 def _table(e: EntryEmitter, calls: Sequence[Call]) -> None:
-    bases: dict[str, int] = {}  # what is no argument of the entry, whose numbers are negative
-    functions: dict[str, int] = {}
-    pointers: dict[Array | None, str] = {}
+    bases: dict[Value, int] = {}  # what is no argument of the entry, whose numbers are negative
+    functions: dict[Value, int] = {}
+    pointers: dict[Array | None, Value] = {}
     words: list[int] = []
     for call in calls:
-        function = functions.setdefault(f"@{call.name}", len(functions))
+        function = functions.setdefault(symbol(call.name), len(functions))
         words += (function, call.length, call.grain, call.checks, len(call.pointers))
         for array, offset in call.pointers:
             where = None if e.is_watched(array) else e.argument(array)
@@ -115,76 +119,74 @@ def _table(e: EntryEmitter, calls: Sequence[Call]) -> None:
     _loop(e, table, len(words), _block(e, bases), _block(e, functions), calls)
 
 
-def _block(e: EntryEmitter, pointers: dict[str, int]) -> str:
+def _block(e: EntryEmitter, pointers: Collection[Value]) -> Value:
     """An array of these pointers, on the stack."""
     if not pointers:
-        return "%args"
-    name = f"%block{next(e.names)}"
-    e.allocas.append(f"  {name} = alloca [{len(pointers)} x ptr], align 16")
-    for pointer, position in pointers.items():
-        place = e.op(f"getelementptr ptr, ptr {name}, i64 {position}")
-        e.line(f"store ptr {pointer}, ptr {place}, align 8")
-    return name
+        return e.f.args[0]
+    block = e.f.stack(f"[{len(pointers)} x ptr]", align=16)
+    store_words(e.f, block, pointers)
+    return block
 
 
 def _loop(
-    e: EntryEmitter, table: str, length: int, bases: str, functions: str, calls: Sequence[Call]
+    e: EntryEmitter,
+    table: Value,
+    length: int,
+    bases: Value,
+    functions: Value,
+    calls: Sequence[Call],
 ) -> None:
-    head, each, run, end = (e.label(hint) for hint in ("call", "pointer", "run", "called"))
-    at, following, k, k_next = (f"%c{next(e.names)}" for _ in range(4))
-    before = e.block
-    e.line(f"br label %{head}")
-    e.start(head)
-    at_head = len(e.lines)
-    row = e.op(f"getelementptr i64, ptr {table}, i64 {at}")
+    f = e.f
+    head, end = f.later("call", at="i64"), f.later("called")
+    f.jump(head, 0)
+    (at,) = f.at(head)
+    row = f.offset(table, at, "i64")
     function, count, grain, checks, pointers = (
-        _word(e, e.op(f"getelementptr i64, ptr {row}, i64 {n}")) for n in range(_HEAD)
+        _word(f, f.offset(row, constant("i64", n), "i64")) for n in range(_HEAD)
     )
-    e.line(f"br label %{each}")
-    e.start(each)
-    e.line(f"{k} = phi i64 [ 0, %{head} ], [ {k_next}, %{each} ]")
-    twice = e.op(f"shl i64 {k}, 1")
-    base_at = e.op(f"add i64 {twice}, {_HEAD}")
-    entry = e.op(f"getelementptr i64, ptr {row}, i64 {base_at}")
-    base = _word(e, entry)
-    given = e.op(f"icmp slt i64 {base}, 0")
-    block = e.op(f"select i1 {given}, ptr %args, ptr {bases}")
-    number = e.op(f"select i1 {given}, i64 {e.op(f'xor i64 {base}, -1')}, i64 {base}")
-    base = e.op(f"getelementptr ptr, ptr {block}, i64 {number}")
-    offset = _word(e, e.op(f"getelementptr i64, ptr {entry}, i64 1"))
-    pointer = e.op(f"load ptr, ptr {base}, align 8")
-    pointer = e.op(f"getelementptr i8, ptr {pointer}, i64 {offset}")
-    e.line(f"store ptr {pointer}, ptr {e.op(f'getelementptr ptr, ptr %ctx, i64 {k}')}, align 8")
-    e.line(f"{k_next} = add i64 {k}, 1")
-    e.line(f"br i1 {e.op(f'icmp slt i64 {k_next}, {pointers}')}, label %{each}, label %{run}")
-    e.start(run)
-    known = e.op(f"load ptr, ptr {e.op(f'getelementptr ptr, ptr {functions}, i64 {function}')}")
-    watch = ""
+    _pointers(e, row, pointers, bases)
+    known = f.load("ptr", f.offset(functions, function, "ptr"))
+    watch = None
     if any(
         call.shared and call.polls for call in calls
     ):  # only such a call may be ended, whose status is read
-        watch = e.op(f"select i1 {e.op(f'icmp ne i64 {checks}, 0')}, ptr @stopped, ptr null")
+        watch = f.select(checks.ne(0), STOPPED, NULL)
     if all(call.shared for call in calls) or not any(call.shared for call in calls):
         _run(e, known, count, grain, calls[0].shared, watch)
     else:
-        alone, together, done = (e.label(hint) for hint in ("alone", "together", "done"))
-        less = e.op(f"icmp slt i64 {grain}, {count}")
-        e.line(f"br i1 {less}, label %{together}, label %{alone}")
-        for label, shared in ((alone, False), (together, True)):
-            e.start(label)
+        alone, together, done = (f.later(hint) for hint in ("alone", "together", "done"))
+        f.branch(grain < count, together, alone)
+        for block, shared in ((alone, False), (together, True)):
+            f.at(block)
             _run(e, known, count, grain, shared, watch)
-            e.line(f"br label %{done}")
-        e.start(done)
+            f.jump(done)
+        f.at(done)
     if any(call.checks for call in calls):
-        site = e.op(f"and i64 {_word(e, '%site_at')}, {e.op(f'sub i64 0, {checks}')}")
-        e.fail_if(e.op(f"icmp ne i64 {site}, 0"), e.op(f"trunc i64 {site} to i32"))
-    size = e.op(f"add i64 {e.op(f'shl i64 {pointers}, 1')}, {_HEAD}")
-    e.line(f"{following} = add i64 {at}, {size}")
-    more = e.op(f"icmp slt i64 {following}, {length}")
-    e.line(f"br i1 {more}, label %{head}, label %{end}")
-    e.lines.insert(at_head, f"  {at} = phi i64 [ 0, %{before} ], [ {following}, %{e.block} ]")
-    e.start(end)
+        site = _word(f, e.site_at) & (0 - checks)
+        e.fail_if(site.ne(0), site.trunc("i32"))
+    following = at + ((pointers << 1) + _HEAD)
+    f.fork(following < length, head, (following,), end)
+    f.at(end)
 
 
-def _word(e: EntryEmitter, address: str) -> str:
-    return e.op(f"load i64, ptr {address}, align 8")
+def _pointers(e: EntryEmitter, row: Value, pointers: Value, bases: Value) -> None:
+    """The context of the call that is described from `row` on."""
+    f = e.f
+    each, run = f.later("pointer", k="i64"), f.later("run")
+    f.jump(each, 0)
+    (k,) = f.at(each)
+    entry = f.offset(row, (k << 1) + _HEAD, "i64")
+    base = _word(f, entry)
+    given = base < 0
+    block = f.select(given, f.args[0], bases)
+    place = f.offset(block, f.select(given, ~base, base), "ptr")
+    offset = _word(f, f.offset(entry, 1, "i64"))
+    pointer = f.load("ptr", place, align=8)
+    f.store(f.offset(pointer, offset), f.offset(e.ctx, k, "ptr"), align=8)
+    following = k + 1
+    f.fork(following < pointers, each, (following,), run)
+    f.at(run)
+
+
+def _word(f: Builder, address: Value) -> Value:
+    return f.load("i64", address, align=8)

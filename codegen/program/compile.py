@@ -22,7 +22,7 @@ from ..loop_ir.steps import Loop, Matmul, Program, ScalarCode, Scan, Tiled, step
 from ..lowering.context import Context
 from ..lowering.lower import lower
 from ..module import Donation, KernelReport, NativeModule
-from ..schedule.aliasing import place, settle
+from ..schedule.aliasing import find_aliases, settle
 from ..schedule.memory import plan
 from ..schedule.schedule import Schedule, bytes_moved
 from ..target import Target
@@ -126,13 +126,13 @@ def lowered(
     context = new_context()
     if len(types) != len(inputs) or len(results) != len(outputs):
         donations = ()  # tokens, or parts of complex arrays: positions are not those of the caller
-    stay, over, expendable = place(graph, inputs, donations)
+    stay, over, expendable = find_aliases(graph, inputs, donations)
     program, ends = lower(graph, inputs, outputs, context, stay, expendable, over)
     fallible = context.errors or context.callbacks
     if expendable and fallible and any(d.whole for d in donations):
         context = new_context()  # a call that fails half way must leave those as they were
         donations = [d for d in donations if not d.whole]
-        stay, over, expendable = place(graph, inputs, donations)
+        stay, over, expendable = find_aliases(graph, inputs, donations)
         program, ends = lower(graph, inputs, outputs, context, stay, expendable, over)
     in_place = settle(ends, inputs, outputs)
     replaced = {output for output, _ in in_place}

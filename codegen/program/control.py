@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING
 
-from ..llvm.builder import NULL, constant
+from ..llvm.builder import NULL, Builder, Value, constant
 from ..llvm.modules import Function
 from ..loop_ir.kernel import Array, Kernel
 from ..loop_ir.steps import (
@@ -28,68 +28,64 @@ from ..loop_ir.steps import (
 )
 from ..module import CALLBACK_ERROR, PYTHON_ERROR
 from ..target import Target
-from .time_tiles import tiled_trips
+from .calls import store_words
+from .time_tiles import tiled_iterations
 
 if TYPE_CHECKING:
     from .entry import EntryEmitter
 
 
 @contextmanager
-def counted(e: EntryEmitter, n: int) -> Iterator[str]:
-    """`with counted(e, n) as i:` emits the body n times over, in a loop over i."""
-    head, body, end = e.label("each"), e.label("item"), e.label("after")
-    i, before = f"%i{next(e.names)}", e.block
-    e.line(f"br label %{head}")
-    e.start(head)
-    phi = len(e.lines)
-    e.line(f"{i}c = icmp slt i64 {i}, {n}")
-    e.line(f"br i1 {i}c, label %{body}, label %{end}")
-    e.start(body)
+def counted(f: Builder, n: int) -> Iterator[Value]:
+    """`with counted(f, n) as i:` emits the body n times over, in a loop over i."""
+    head, body, end = f.later("each", i="i64"), f.later("item"), f.later("after")
+    f.jump(head, 0)
+    (i,) = f.at(head)
+    f.branch(i < n, body, end)
+    f.at(body)
     yield i
-    e.line(f"{i}n = add nsw i64 {i}, 1")
-    e.line(f"br label %{head}")
-    e.lines.insert(phi, f"  {i} = phi i64 [ 0, %{before} ], [ {i}n, %{e.block} ]")
-    e.start(end)
+    f.jump(head, f.stepped(i, 1))
+    f.at(end)
 
 
 def branch(e: EntryEmitter, step: Branch) -> None:
     """Emit a `cond`: one of the branches, by the index in memory."""
-    index = e.op(f"load i32, ptr {e.pointer(step.index)}, align 4")
-    end = e.label("joined")
-    labels = [e.label("branch") for _ in step.branches]
+    f = e.f
+    index = f.load("i32", e.pointer(step.index), align=4)
+    end = f.later("joined")
+    *blocks, last = (f.later("branch") for _ in step.branches)
     # Out of range is clamped, as the op says: below 0 the first branch, above the last.
-    low = e.op(f"icmp slt i32 {index}, 0")
-    index = e.op(f"select i1 {low}, i32 0, i32 {index}")
-    cases = " ".join(f"i32 {k}, label %{label}" for k, label in enumerate(labels[:-1]))
-    e.line(f"switch i32 {index}, label %{labels[-1]} [ {cases} ]")
-    for label, program in zip(labels, step.branches, strict=True):
-        e.start(label)
+    index = f.select(index < 0, 0, index)
+    f.switch(index, last, dict(enumerate(blocks)))
+    for block, program in zip((*blocks, last), step.branches, strict=True):
+        f.at(block)
         e.program(program)
-        e.line(f"br label %{end}")
-    e.start(end)
+        f.jump(end)
+    f.at(end)
 
 
 def loop(e: EntryEmitter, step: Loop) -> None:
     """Emit a `while`: the test's program, then the body's."""
+    f = e.f
     homes = _start(e, step.carries)
-    head, body, end = e.label("while"), e.label("body"), e.label("done")
-    e.line(f"br label %{head}")
-    e.start(head)
+    head, body, end = f.later("while"), f.later("body"), f.later("done")
+    f.jump(head)
+    f.at(head)
     e.program(step.test)
-    flag = e.op(f"load i8, ptr {e.pointer(step.flag)}, align 1")
-    going = e.op(f"icmp ne i8 {flag}, 0")
-    e.line(f"br i1 {going}, label %{body}, label %{end}")
-    e.start(body)
+    flag = f.load("i8", e.pointer(step.flag), align=1)
+    f.branch(flag.ne(0), body, end)
+    f.at(body)
     poll(e, _work(step.body) + _work(step.test))
     e.program(step.body)
     _swap(e, step.carries)
-    e.line(f"br label %{head}")
-    e.start(end)
+    f.jump(head)
+    f.at(end)
     _finish(e, step.carries, homes)
 
 
 def scan(e: EntryEmitter, step: Scan) -> None:
     """Emit a `scan`: the body's program for each slice, by pointers that move."""
+    f = e.f
     homes = _start(e, step.carries)
     moving = [*step.xs, *step.ys]
     for part in moving:
@@ -97,22 +93,20 @@ def scan(e: EntryEmitter, step: Scan) -> None:
     bases = [e.pointer(part.whole) for part in moving]
     work = _work(step.body)
     if step.tiles is not None:
-        with counted(e, -(-step.length // step.tiles.trips)) as i:
+        with counted(f, -(-step.length // step.tiles.iterations)) as i:
             if step.length * work > POLLED_WORK:
-                poll(e, work * step.tiles.trips)
-            trips = tiled_trips(e, step, e.op(f"mul i64 {i}, {step.tiles.trips}"))
-            _swap(e, step.carries, e.op(f"trunc i64 {trips} to i1"))
+                poll(e, work * step.tiles.iterations)
+            trips = tiled_iterations(e, step, i * step.tiles.iterations)
+            _swap(e, step.carries, trips.trunc("i1"))
         _finish(e, step.carries, homes)
         return
-    with counted(e, step.length) as i:
+    with counted(f, step.length) as i:
         if step.length * work > POLLED_WORK:
             poll(e, work)
         if step.reverse:
-            i = e.op(f"sub i64 {step.length - 1}, {i}")
+            i = step.length - 1 - i
         for part, base in zip(moving, bases, strict=True):
-            offset = e.op(f"mul i64 {i}, {_stride(part)}")
-            at = e.op(f"getelementptr i8, ptr {base}, i64 {offset}")
-            e.line(f"store ptr {at}, ptr {e.slots[part.slice]}, align 8")
+            f.store(f.offset(base, i * _stride(part)), e.slots[part.slice], align=8)
         e.program(step.body)
         _swap(e, step.carries)
     _finish(e, step.carries, homes)
@@ -154,14 +148,14 @@ def _stopped() -> Function:
     )
     own, look, tell, go_on, stop = (f.later(n) for n in ("own", "look", "tell", "go_on", "stop"))
     site_at = f.offset(f.status, 7, "i64")
-    site = f.fresh("i64", f"load volatile i64, {site_at!r}, align 8")
+    site = f.load_volatile("i64", site_at)
     f.branch(site.eq(PYTHON_ERROR), stop, own)
     f.at(own)
     f.branch(f.call("ptr", "PyGILState_GetThisThreadState").eq(NULL), go_on, look)
     f.at(look)
     f.branch(f.run(_poll(), f.last_at), tell, go_on)
     f.at(tell)
-    f.line(f"store volatile i64 {PYTHON_ERROR}, {site_at!r}, align 8")
+    f.store_volatile(constant("i64", PYTHON_ERROR), site_at)
     f.jump(stop)
     f.at(go_on)
     f.ret(constant("i1", False))
@@ -185,24 +179,21 @@ def polling_kernels(e: EntryEmitter) -> None:
 def poll(e: EntryEmitter, work: int) -> None:
     """Once in a while, let Python handle signals: Ctrl-C ends a long loop with KeyboardInterrupt."""
     polling(e)
-    clock = "%poll_clock"
-    if f"  {clock} = alloca i64, align 8" not in e.allocas:
-        e.allocas.append(f"  {clock} = alloca i64, align 8")
-        e.allocas.append(f"  store i64 0, ptr {clock}, align 8")
+    f = e.f
     every = max(POLLED_WORK // max(work, 1), 1)
-    countdown = f"%left{next(e.names)}"
-    e.allocas.append(f"  {countdown} = alloca i64, align 8")
-    e.allocas.append(f"  store i64 {every}, ptr {countdown}, align 8")
-    left = e.op(f"load i64, ptr {countdown}, align 8")
-    less = e.op(f"sub i64 {left}, 1")
-    e.line(f"store i64 {less}, ptr {countdown}, align 8")
-    due, on = e.label("due"), e.label("on")
-    e.line(f"br i1 {e.op(f'icmp eq i64 {less}, 0')}, label %{due}, label %{on}")
-    e.start(due)
-    e.line(f"store i64 {every}, ptr {countdown}, align 8")
-    e.fail_if(e.op(f"call i1 @poll(ptr {clock})"), str(PYTHON_ERROR))
-    e.line(f"br label %{on}")
-    e.start(on)
+    with f.at_start():
+        if e.clock is None:
+            e.clock = f.word_at(0)
+        countdown = f.word_at(every)
+    less = f.load("i64", countdown, align=8) - 1
+    f.store(less, countdown, align=8)
+    due, on = f.later("due"), f.later("on")
+    f.branch(less.eq(0), due, on)
+    f.at(due)
+    f.store(constant("i64", every), countdown, align=8)
+    e.fail_if(f.run(_poll(), e.clock), PYTHON_ERROR)
+    f.jump(on)
+    f.at(on)
 
 
 def _work(program: Program) -> int:
@@ -229,14 +220,11 @@ def callback(e: EntryEmitter, step: Callback) -> None:
     """Pointers to operands and results in a block; the runtime's trampoline does the rest."""
     symbol = Target.CALLBACK
     e.imports.add(symbol)
-    e.declarations.add(f"declare i32 @{symbol}(i64, ptr)")
     arrays = [*step.operands, *step.results]
     e.context_words = max(e.context_words, len(arrays))
-    for position, array in enumerate(arrays):
-        place = e.op(f"getelementptr ptr, ptr %ctx, i64 {position}")
-        e.line(f"store ptr {e.pointer(array)}, ptr {place}, align 8")
-    failed = e.op(f"call i32 @{symbol}(i64 {step.number}, ptr %ctx)")
-    e.fail_if(e.op(f"icmp ne i32 {failed}, 0"), str(CALLBACK_ERROR))
+    store_words(e.f, e.ctx, (e.pointer(array) for array in arrays))
+    failed = e.f.call("i32", symbol, step.number, e.ctx)
+    e.fail_if(failed.ne(0), CALLBACK_ERROR)
 
 
 def _stride(part: Moving) -> int:
@@ -245,13 +233,12 @@ def _stride(part: Moving) -> int:
     return whole.strides[0] * whole.dtype.itemsize
 
 
-def _slot(e: EntryEmitter, array: Array) -> str:
-    slot = e.slots[array] = f"%slot{next(e.names)}"
-    e.allocas.append(f"  {slot} = alloca ptr, align 8")
+def _slot(e: EntryEmitter, array: Array) -> Value:
+    slot = e.slots[array] = e.f.stack("ptr", align=8)
     return slot
 
 
-def _start(e: EntryEmitter, carries: Sequence[Carry]) -> list[str]:
+def _start(e: EntryEmitter, carries: Sequence[Carry]) -> list[Value]:
     """Copy the initial values to where the results are going to be, and point the slots there."""
     homes = []
     for carry in carries:
@@ -260,41 +247,38 @@ def _start(e: EntryEmitter, carries: Sequence[Carry]) -> list[str]:
         if carry.result.nbytes and carry.init is not carry.result:
             assert carry.init.contiguous, "a loop's initial value is contiguous"
             e.copy(home, e.pointer(carry.init), carry.result.nbytes)
-        e.line(f"store ptr {home}, ptr {_slot(e, carry.now)}, align 8")
+        e.f.store(home, _slot(e, carry.now), align=8)
         if carry.spare is not None:
             spare = e.pointer(carry.spare)
             if carry.both and carry.result.nbytes:
                 e.copy(spare, e.pointer(carry.init), carry.result.nbytes)
-            e.line(f"store ptr {spare}, ptr {_slot(e, carry.next)}, align 8")
+            e.f.store(spare, _slot(e, carry.next), align=8)
     return homes
 
 
-def _swap(e: EntryEmitter, carries: Sequence[Carry], where: str = "true") -> None:
-    """Let the buffers of each carry trade places, if `where`."""
+def _swap(e: EntryEmitter, carries: Sequence[Carry], where: Value | None = None) -> None:
+    """Let the buffers of each carry trade places; with a condition, if it holds."""
+    f = e.f
     for carry in carries:
         if carry.spare is not None:
             now, following = e.slots[carry.now], e.slots[carry.next]
-            old = e.op(f"load ptr, ptr {now}, align 8")
-            new = e.op(f"load ptr, ptr {following}, align 8")
-            if where != "true":
-                old, new = (
-                    e.op(f"select i1 {where}, ptr {a}, ptr {b}")
-                    for a, b in ((old, new), (new, old))
-                )
-            e.line(f"store ptr {new}, ptr {now}, align 8")
-            e.line(f"store ptr {old}, ptr {following}, align 8")
+            old, new = f.load("ptr", now, align=8), f.load("ptr", following, align=8)
+            if where is not None:
+                old, new = f.select(where, old, new), f.select(where, new, old)
+            f.store(new, now, align=8)
+            f.store(old, following, align=8)
 
 
-def _finish(e: EntryEmitter, carries: Sequence[Carry], homes: Sequence[str]) -> None:
+def _finish(e: EntryEmitter, carries: Sequence[Carry], homes: Sequence[Value]) -> None:
     """Copy the final values to where the results are, if they are not there."""
+    f = e.f
     for carry, home in zip(carries, homes, strict=True):
         if carry.spare is None or not carry.result.nbytes:
             continue
-        away, there = e.label("away"), e.label("home")
-        here = e.op(f"load ptr, ptr {e.slots[carry.now]}, align 8")
-        same = e.op(f"icmp eq ptr {here}, {home}")
-        e.line(f"br i1 {same}, label %{there}, label %{away}")
-        e.start(away)
+        away, there = f.later("away"), f.later("home")
+        here = f.load("ptr", e.slots[carry.now], align=8)
+        f.branch(here.eq(home), there, away)
+        f.at(away)
         e.copy(home, here, carry.result.nbytes)
-        e.line(f"br label %{there}")
-        e.start(there)
+        f.jump(there)
+        f.at(there)

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Sequence
-from itertools import count
 from typing import Any
 
 from ...ir.record import fields, record
 from ..kernels.tape import cpu_tapes as tapes
 from ..llvm import units
+from ..llvm.builder import Number, Value, constant
 from ..llvm.functions import FunctionTable
 from ..llvm.kernels import KernelEmitter
 from ..llvm.modules import Function, declarations
@@ -36,7 +36,7 @@ from ..loop_ir.steps import (
     TapeNew,
     TapePop,
     TapePush,
-    TruePlaces,
+    TrueIndices,
 )
 from ..schedule.blocking import Blocking, blocking
 from ..schedule.schedule import Schedule, schedule
@@ -84,12 +84,14 @@ class EntryEmitter:
         self.inputs = list(inputs)
         self.outputs = list(outputs)
         names = [_argument_name(a) for a in (*inputs, *outputs)]
-        names = [*dict.fromkeys(names), "%arena", "%status"]
+        names = [*dict.fromkeys(names), "arena", "status"]
         self.arguments = {name: position for position, name in enumerate(names)}
-        self.named = {"%arena", "%status"}  # those that the code names
-        self.names = count()
-        self.lines: list[str] = []
-        self.allocas: list[str] = []
+        self.named = {"arena", "status"}  # those that the code names
+        f = self.f = Function("i32", name, args="ptr")
+        f.prefix = "t"
+        self.status, self.site_at, self.ctx = (
+            f.named("ptr", n) for n in ("status", "site_at", "ctx")
+        )
         self.functions: dict[str, str] = {}  # text without its name -> name
         self.kernels: dict[Hashable, Done] = {}  # by signature; see `_emit`
         self.products: dict[Hashable, str] = {}  # names of matrix products, by what they depend on
@@ -98,13 +100,13 @@ class EntryEmitter:
         self.definitions: dict[str, str] = {}
         self.imports: set[str] = set()
         self.elementwise = FunctionTable(target, self.declarations, self.definitions)
-        self.constants: dict[Array, str] = {}
-        self.slots: dict[Array, str] = {}
+        self.constants: dict[Array, Value] = {}
+        self.slots: dict[Array, Value] = {}
+        self.clock: Value | None = None  # when a loop looked for signals
         self.context_words = CONTEXT_WORDS_AT_LEAST
         self.schedules: list[tuple[Kernel, Any, str]] = []
         self.calls: list[Call] = []  # what comes next
-        self.uses_tapes = False
-        self.block = "entry"
+        self.tapes: Value | None = None  # the list of the call's tapes
         self.provenance = Provenance(self, arena_bytes) if target.sanitize else None
 
     # The module.
@@ -114,27 +116,27 @@ class EntryEmitter:
         if self.provenance is not None:
             self.provenance.expect(program)
         self.program(program)
-        if self.uses_tapes:
-            head = ["define internal i32 @body(ptr %args, ptr %tapes) nounwind {", "entry:"]
-        else:
-            head = [f"define i32 @{self.name}(ptr %args) nounwind {{", "entry:"]
-        for name, position in self.arguments.items():
-            if name in self.named:
-                head += _argument(name, position)
-        head.append("  %site_at = getelementptr i64, ptr %status, i64 7")
-        head.append("  store i64 0, ptr %site_at, align 8")
-        head.append(f"  %ctx = alloca [{self.context_words} x ptr], align 16")
-        head += self.allocas
-        entry = "\n".join([*head, *self.lines, "  ret i32 0", "}"])
+        f = self.f
+        f.ret(constant("i32", 0))
+        with f.at_start(first=True):
+            for name, position in self.arguments.items():
+                if name in self.named:
+                    f.pointer_at(f.args[0], position, name, "_at")
+            f.place(self.status, 7, "i64", "site_at")
+            f.store(constant("i64", 0), self.site_at, align=8)
+            f.alloca(f"[{self.context_words} x ptr]", name="ctx")
+        self.declarations.update(f.callees.values())
+        functions = [f]
+        if self.tapes is not None:
+            functions.append(tapes.wrapper(f, self.name))
+        entry = "".join([g.text() for g in functions])
         kernels = "\n".join(
             f"define internal void @{name}{text}" for text, name in self.functions.items()
         )
         globals_ = "\n".join(f"{name} = {body}" for body, name in self.definitions.items())
         declarations = "\n".join(sorted(self.declarations))
-        if self.uses_tapes:
-            entry += "\n" + tapes.wrapper(self.name).text()
         return "\n".join(
-            [globals_, declarations, *self.helpers, *self.elementwise.texts, kernels, entry, ""]
+            [globals_, declarations, *self.helpers, *self.elementwise.texts, kernels, entry]
         )
 
     def program(self, program: Program) -> None:
@@ -149,27 +151,11 @@ class EntryEmitter:
         calls, self.calls = self.calls, []
         emit_calls(self, calls)
         if calls and self.provenance is not None:
-            failed = self.op(f"call i64 @{FAILED}()")
-            self.fail_if(self.op(f"icmp ne i64 {failed}, 0"), "0")
+            self.fail_if(self.f.call("i64", FAILED).ne(0), 0)
 
     # Small pieces.
 
-    def op(self, text: str) -> str:
-        name = f"%t{next(self.names)}"
-        self.lines.append(f"  {name} = {text}")
-        return name
-
-    def line(self, text: str) -> None:
-        self.lines.append(f"  {text}")
-
-    def label(self, hint: str) -> str:
-        return f"{hint}{next(self.names)}"
-
-    def start(self, label: str) -> None:
-        self.lines.append(f"{label}:")
-        self.block = label
-
-    def pointer(self, array: Array | None) -> str:
+    def pointer(self, array: Array | None) -> Value:
         """Where an array is, right now."""
         if array is not None and self.is_watched(array):
             assert self.provenance is not None
@@ -177,12 +163,16 @@ class EntryEmitter:
         place = self.argument(array)
         if place is not None:
             name, offset = place
-            self.named.add(name)
-            return self.op(f"getelementptr i8, ptr {name}, i64 {offset}") if offset else name
+            return self.f.offset(self.given(name), offset)
         assert array is not None
         if array.kind == "const":
             return self._constant(array)
-        return self.op(f"load ptr, ptr {self.slots[array]}, align 8")
+        return self.f.load("ptr", self.slots[array], align=8)
+
+    def given(self, name: str) -> Value:
+        """An argument of the entry."""
+        self.named.add(name)
+        return self.f.named("ptr", name)
 
     def is_watched(self, array: Array | None) -> bool:
         """Whether pointers to an array are made by `provenance`."""
@@ -192,10 +182,10 @@ class EntryEmitter:
     def argument(self, array: Array | None) -> tuple[str, int] | None:
         """The argument of the entry that an array lies in, and at which byte. None: the status."""
         if array is None:
-            return "%status", 0
+            return "status", 0
         if array.kind == "temp":
             assert array.offset >= 0, f"{array!r} has no place in the arena"
-            return "%arena", array.offset
+            return "arena", array.offset
         if array.kind in ("input", "output"):
             return _argument_name(array), array.start * array.dtype.itemsize
         return None
@@ -204,39 +194,31 @@ class EntryEmitter:
         """Units that a thread takes at a time: one by one if they are watched."""
         return 1 if self.provenance is not None else grain
 
-    def _constant(self, array: Array) -> str:
-        name = self.constants.get(array)
-        if name is None:
+    def _constant(self, array: Array) -> Value:
+        address = self.constants.get(array)
+        if address is None:
             assert array.data is not None
-            name = self.constants[array] = self.data(array.data.tobytes())
-        return name
+            address = self.constants[array] = self.data(array.data.tobytes())
+        return address
 
-    def data(self, data: bytes) -> str:
-        """The name of a constant in memory."""
+    def data(self, data: bytes) -> Value:
+        """The address of a constant in memory."""
         text = "".join([_BYTES[b] for b in data])
         body = f'private unnamed_addr constant [{len(data)} x i8] c"{text}", align 64'
-        return self.definitions.setdefault(body, f"@data{len(self.definitions)}")
+        name = self.definitions.setdefault(body, f"@data{len(self.definitions)}")
+        return Value("ptr", name, self.f)
 
-    def copy(self, target: str, source: str, nbytes: int) -> None:
-        self.declarations.add("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
-        self.line(
-            f"call void @llvm.memcpy.p0.p0.i64(ptr align 1 {target}, ptr align 1 {source}, "
-            f"i64 {nbytes}, i1 false)"
-        )
+    def copy(self, target: Value, source: Value, nbytes: int) -> None:
+        self.f.copy(target, source, nbytes, align=1)
 
-    def clear(self, target: str, nbytes: int) -> None:
-        self.declarations.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
-        self.line(
-            f"call void @llvm.memset.p0.i64(ptr align 1 {target}, i8 0, i64 {nbytes}, i1 false)"
-        )
-
-    def fail_if(self, condition: str, site: str) -> None:
+    def fail_if(self, condition: Value, site: Value | Number) -> None:
         """Leave the entry with an error site if `condition` holds."""
-        bad, good = self.label("fail"), self.label("fine")
-        self.line(f"br i1 {condition}, label %{bad}, label %{good}")
-        self.start(bad)
-        self.line(f"ret i32 {site}")
-        self.start(good)
+        f = self.f
+        bad, good = f.later("fail"), f.later("fine")
+        f.branch(condition, bad, good)
+        f.at(bad)
+        f.ret(site if isinstance(site, Value) else constant("i32", site))
+        f.at(good)
 
     # Steps. What emits those that few programs have is imported when one has them.
 
@@ -266,7 +248,7 @@ class EntryEmitter:
 
     def scalar_code(self, step: ScalarCode) -> None:
         emitter = ScalarCodeEmitter(step, self.target, self.definitions, self.elementwise)
-        step.name = self.function(emitter.function(), symbol(step.ops))
+        step.name = self.function(emitter.function(), readable(step.ops))
         self.declarations |= set(emitter.b.declarations)
         if emitter.polls:
             control.polling(self)
@@ -283,7 +265,7 @@ class EntryEmitter:
         name = self.functions.get(text)
         if name is None:
             ops = [op for s in step.stages for op in reversed(s.ops)]
-            name = self.functions[text] = f"{symbol(ops)}_{len(self.functions)}"
+            name = self.functions[text] = f"{readable(ops)}_{len(self.functions)}"
         return Done(name, plan, emitter.checks, emitter.polls)
 
     def matmul(self, step: Matmul) -> None:
@@ -414,19 +396,17 @@ class EntryEmitter:
         self.add(functions)
         self.imports.add(Target.PARALLEL_FOR)
         memory = (step.keys, step.target, step.scratch, step.counts)
-        pointers = ", ".join(f"ptr {self.pointer(a)}" for a in memory)
         rows = math.prod(step.keys.shape[: step.axis])
-        self.line(f"call void @{functions[-1].name}({pointers}, i64 {rows})")
+        self.f.run(functions[-1], *(self.pointer(a) for a in memory), rows)
 
-    def true_places(self, step: TruePlaces) -> None:
-        from ..kernels.sort.cpu_true_indices import places_functions
+    def true_indices(self, step: TrueIndices) -> None:
+        from ..kernels.sort.cpu_true_indices import true_index_functions
 
-        functions = places_functions(step)
+        functions = true_index_functions(step)
         self.add(functions)
         self.imports.add(Target.PARALLEL_FOR)
-        pointers = ", ".join(f"ptr {self.pointer(a)}" for a in (step.mask, step.target))
         rows = math.prod(step.mask.shape[:-1])
-        self.line(f"call void @{functions[-1].name}({pointers}, i64 {rows})")
+        self.f.run(functions[-1], self.pointer(step.mask), self.pointer(step.target), rows)
 
     def add(self, functions: Sequence[Function]) -> None:
         """Functions that this module has, and what they call."""
@@ -434,35 +414,28 @@ class EntryEmitter:
         self.declarations.update(declarations(functions).values())
 
     def check(self, step: Check) -> None:
-        flag = self.op(f"load i8, ptr {self.pointer(step.flag)}, align 1")
+        f = self.f
+        flag = f.load("i8", self.pointer(step.flag), align=1)
         for word, array in enumerate(step.values):
             value = self._word(array)
-            place = self.op(f"getelementptr i64, ptr %status, i64 {word}")
-            self.line(f"store i64 {value}, ptr {place}, align 8")
-        self.fail_if(self.op(f"icmp eq i8 {flag}, 0"), str(step.site))
+            f.store(value, f.offset(self.status, constant("i64", word), "i64"), align=8)
+        self.fail_if(flag.eq(0), step.site)
 
-    def _word(self, array: Array) -> str:
+    def _word(self, array: Array) -> Value:
         """A 0-d value's bytes in an int64."""
-        size = array.dtype.itemsize * 8
-        value = self.op(f"load i{size}, ptr {self.pointer(array)}, align {array.dtype.itemsize}")
-        return value if size == 64 else self.op(f"zext i{size} {value} to i64")
+        size = array.dtype.itemsize
+        value = self.f.load(f"i{8 * size}", self.pointer(array), align=size)
+        return value if size == 8 else value.zext("i64")
 
     def whole_copy(self, step: Copy) -> None:
         self.copy(self.pointer(step.target), self.pointer(step.source), step.source.nbytes)
 
 
 def _argument_name(array: Array) -> str:
-    return f"%{'in' if array.kind == 'input' else 'out'}{array.position}"
+    return f"{'in' if array.kind == 'input' else 'out'}{array.position}"
 
 
-def _argument(name: str, position: int) -> list[str]:
-    return [
-        f"  {name}_at = getelementptr ptr, ptr %args, i64 {position}",
-        f"  {name} = load ptr, ptr {name}_at, align 8",
-    ]
-
-
-def symbol(ops: Sequence[str]) -> str:
+def readable(ops: Sequence[str]) -> str:
     """A readable function name from the ops of a kernel."""
     shown = [op for op in ops if op not in ("broadcast", "constant", "reshape", "copy")][:4]
     return "_".join(dict.fromkeys(shown)) or "copy"
@@ -484,7 +457,7 @@ EMITTERS: dict[type, Callable[[EntryEmitter, Any], None]] = {
     LibraryCall: EntryEmitter.library_call,
     Factorisation: EntryEmitter.factorisation,
     Sort: EntryEmitter.sort,
-    TruePlaces: EntryEmitter.true_places,
+    TrueIndices: EntryEmitter.true_indices,
     Check: EntryEmitter.check,
     Copy: EntryEmitter.whole_copy,
     Branch: control.branch,

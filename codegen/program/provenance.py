@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..llvm.builder import Value, constant
 from ..loop_ir.kernel import Array
 from ..loop_ir.steps import Program, Tiled, steps_within
 from ..target import Target
@@ -27,16 +28,10 @@ class Provenance:
     def __init__(self, e: EntryEmitter, arena_bytes: int) -> None:
         self.e = e
         self.texts = ["the arena"]
-        self.names: dict[str | Array, str] = {}
+        self.places: dict[str | Array, Value] = {}
         self.loose: set[Array] = set()
-        e.declarations |= {
-            f"declare ptr @{_ARRAY}(ptr, i64, i64, i64, i64)",
-            f"declare ptr @{_PART}(ptr, i64, i64, i64)",
-            f"declare i64 @{FAILED}()",
-        }
         if arena_bytes:
-            e.named.add("%arena")
-            e.allocas.append(f"  %arena_array = {_declared('%arena', 0, arena_bytes, 0, 0)}")
+            self.arena = self._declared("arena", 0, arena_bytes, 0, 0)
         for array in e.outputs:  # all of them: one that nothing writes is a fault
             self.pointer(array)
 
@@ -44,39 +39,34 @@ class Provenance:
         """Know what the steps of a program may do, before the first of them is emitted."""
         self.loose.update(a for s in steps_within(program) if isinstance(s, Tiled) for a in s.vain)
 
-    def pointer(self, array: Array) -> str:
+    def pointer(self, array: Array) -> Value:
         """Where an array is that is no constant and no slot."""
-        name = self.names.get(array)
-        if name is None:
-            name = self._temporary(array) if array.kind == "temp" else self._argument(array)
-            self.names[array] = name
-        return name
+        place = self.places.get(array)
+        if place is None:
+            place = self._temporary(array) if array.kind == "temp" else self._argument(array)
+            self.places[array] = place
+        return place
 
-    def _temporary(self, array: Array) -> str:
+    def _temporary(self, array: Array) -> Value:
         number = len(self.texts)
         self.texts.append(f"temporary {number}, {_type(array)}")
-        name = f"%array{number}"
         flags = LOOSE if array in self.loose else 0
-        self.e.allocas += [
-            f"  {name}_at = getelementptr i8, ptr %arena_array, i64 {array.offset}",
-            f"  {name} = call ptr @{_PART}(ptr {name}_at, {_words(array.nbytes, number, flags)})",
-        ]
-        return name
+        f = self.e.f
+        with f.at_start():
+            at = f.offset(self.arena, constant("i64", array.offset))
+            return f.call("ptr", _PART, at, array.nbytes, number, flags)
 
-    def _argument(self, array: Array) -> str:
+    def _argument(self, array: Array) -> Value:
         place = self.e.argument(array)
         assert place is not None
         raw, offset = place
-        whole = self.names.get(raw)
+        whole = self.places.get(raw)
         if whole is None:
-            whole = self.names[raw] = self._buffer(raw)
-        if not offset:
-            return whole
-        name = f"{whole}_{offset}"
-        self.e.allocas.append(f"  {name} = getelementptr i8, ptr {whole}, i64 {offset}")
-        return name
+            whole = self.places[raw] = self._buffer(raw)
+        with self.e.f.at_start():
+            return self.e.f.offset(whole, offset)
 
-    def _buffer(self, raw: str) -> str:
+    def _buffer(self, raw: str) -> Value:
         """Memory of an input or output, which the parts of complex numbers share."""
         arrays = [a for a in (*self.e.inputs, *self.e.outputs) if self.e.argument(a)[0] == raw]  # type: ignore[index]
         spans = [_span(a) for a in arrays]
@@ -85,18 +75,12 @@ class Provenance:
         number = len(self.texts)
         self.texts.append(f"{first.kind} {first.position}, {_type(first)}")
         flags = PRESET if first.kind == "input" else FILLED
-        self.e.named.add(raw)
-        name = f"%array{number}"
-        self.e.allocas.append(f"  {name} = {_declared(raw, low, high - low, number, flags)}")
-        return name
+        return self._declared(raw, low, high - low, number, flags)
 
-
-def _declared(pointer: str, low: int, nbytes: int, number: int, flags: int) -> str:
-    return f"call ptr @{_ARRAY}(ptr {pointer}, {_words(low, nbytes, number, flags)})"
-
-
-def _words(*numbers: int) -> str:
-    return ", ".join(f"i64 {n}" for n in numbers)
+    def _declared(self, raw: str, low: int, nbytes: int, number: int, flags: int) -> Value:
+        f = self.e.f
+        with f.at_start():
+            return f.call("ptr", _ARRAY, self.e.given(raw), low, nbytes, number, flags)
 
 
 def _span(array: Array) -> tuple[int, int]:

@@ -13,25 +13,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..llvm.builder import Value
+from ..llvm.builder import Value, constant, symbol
 from ..llvm.modules import Function
 from ..loop_ir.kernel import Array
 from ..loop_ir.steps import Scan, TimeTiles
 from ..target import Target
+from .calls import store_words
 
 if TYPE_CHECKING:
     from .entry import EntryEmitter
 
 
 class _Call(NamedTuple):
-    """A kernel's function, and the word of a trip's context where its pointers begin."""
+    """A kernel's function, and the word of an iteration's context where its pointers begin."""
 
     name: str
-    place: int
+    word: int
 
 
-def tiled_trips(e: EntryEmitter, step: Scan, over: str) -> str:
-    """Emit the next few trips of a scan of which `over` are done; returns how many these are."""
+def tiled_iterations(e: EntryEmitter, step: Scan, over: Value) -> Value:
+    """Emit the next few iterations of a scan of which `over` are done; returns how many these are."""
     tiles = step.tiles
     assert tiles is not None
     calls: list[_Call] = []
@@ -40,37 +41,30 @@ def tiled_trips(e: EntryEmitter, step: Scan, over: str) -> str:
         done, pointers = e._kernel(part.step, part.plan)
         calls.append(_Call(done.name, len(words)))
         words += pointers
-    left = e.op(f"sub i64 {step.length}, {over}")
-    last = e.op(f"icmp slt i64 {left}, {tiles.trips}")
-    trips = e.op(f"select i1 {last}, i64 {left}, i64 {tiles.trips}")
-    e.line(f"store i64 {trips}, ptr %ctx, align 8")
+    f = e.f
+    left = step.length - over
+    iterations = f.select(left < tiles.iterations, left, tiles.iterations)
+    f.store(iterations, e.ctx, align=8)
     other = {c.now: c.next for c in step.carries if c.spare is not None}
     other |= {c.next: c.now for c in step.carries if c.spare is not None}
     both = words + [(other.get(a, a) if a is not None else None, by) for a, by in words]
     e.context_words = max(e.context_words, 1 + len(both))
-    for position, (array, offset) in enumerate(both):
-        pointer = e.op(f"getelementptr i8, ptr {e.pointer(array)}, i64 {offset}")
-        place = e.op(f"getelementptr ptr, ptr %ctx, i64 {1 + position}")
-        e.line(f"store ptr {pointer}, ptr {place}, align 8")
+    moved = (f.offset(e.pointer(array), constant("i64", by)) for array, by in both)
+    store_words(f, e.ctx, moved, 1)
     e.imports.add(Target.PARALLEL_FOR)
-    e.declarations |= {
-        f"declare void @{Target.PARALLEL_FOR}(ptr, ptr, i64, i64)",
-        "declare i64 @llvm.smax.i64(i64, i64)",
-        "declare i64 @llvm.smin.i64(i64, i64)",
-    }
     for upright, units in ((True, tiles.units), (False, tiles.units - 1)):
         if upright or tiles.reach:
-            name = e.function(_function(tiles, calls, len(words), upright), "trips")
+            function = _function(tiles, calls, len(words), upright)
+            e.declarations.update(function.callees.values())
+            name = e.function(function.unnamed(noalias=("ctx",)), "trips")
             grain = e._grain(min(tiles.grain, units))
-            e.line(
-                f"call void @{Target.PARALLEL_FOR}(ptr @{name}, ptr %ctx, i64 {units}, i64 {grain})"
-            )
-    return trips
+            f.call("void", Target.PARALLEL_FOR, symbol(name), e.ctx, units, grain)
+    return iterations
 
 
-def _function(tiles: TimeTiles, calls: list[_Call], words: int, upright: bool) -> str:
-    """The function's text, from its parameter list on."""
-    f = Function("void", "", noalias="ctx", ctx="ptr", lo="i64", hi="i64")
+def _function(tiles: TimeTiles, calls: list[_Call], words: int, upright: bool) -> Function:
+    """The trips of upright blocks, or of those at the edges between them."""
+    f = Function("void", "trips", ctx="ptr", lo="i64", hi="i64")
     trips = f.load("i64", f.ctx)
     even, odd = f.offset(f.ctx, 1, "ptr"), f.offset(f.ctx, 1 + words, "ptr")
 
@@ -108,9 +102,9 @@ def _function(tiles: TimeTiles, calls: list[_Call], words: int, upright: bool) -
                 rows = between(low, high, first, end)
                 moved = [f.binary("sub nsw", row, first) for row in rows]
                 bounds = [f.binary("mul nsw", row, part.each) for row in moved]
-                kernel = Value("ptr", f"@{call.name}")
-                f.call("void", kernel, f.offset(now, call.place, "ptr"), *bounds)
+                kernel = symbol(call.name)
+                f.call("void", kernel, f.offset(now, call.word, "ptr"), *bounds)
             loop.next(next_trip)
         units.next(following)
     f.ret()
-    return f.unnamed()
+    return f

@@ -1,7 +1,7 @@
-"""Inputs that a program may overwrite, and the outputs that take their place.
+"""Inputs that a program may overwrite, and the outputs that take their memory.
 
-An output may live in the memory of a donated input if it is that input with updates, or if it
-is computed element by element over it (`Lowering._place_over`). Which it is, is known after lowering.
+An output may live in the memory of a donated input if it is that input with updates, or if it is
+computed element by element over it (`Lowering._over_parameter`). Which it is, is known after lowering.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..module import Donation
 from .in_place import depends, keeps_memory
 
 
-class Places(NamedTuple):
+class Aliases(NamedTuple):
     """For each output the input that it stays in, if it is that input with updates; which outputs
     are better computed over which inputs; and all inputs that may be overwritten."""
 
@@ -25,11 +25,13 @@ class Places(NamedTuple):
     expendable: list[Array]
 
 
-def place(graph: Graph, inputs: Sequence[Array | None], donations: Sequence[Donation]) -> Places:
+def find_aliases(
+    graph: Graph, inputs: Sequence[Array | None], donations: Sequence[Donation]
+) -> Aliases:
     """Find an output for each donated input."""
-    places = Places([None] * len(graph.outputs), {}, [])
+    aliases = Aliases([None] * len(graph.outputs), {}, [])
     if not donations:
-        return places
+        return aliases
     returned, uses = set(graph.outputs), Counter(graph.outputs)
     for donation in donations:
         param, array = graph.params[donation.input], inputs[donation.input]
@@ -41,18 +43,18 @@ def place(graph: Graph, inputs: Sequence[Array | None], donations: Sequence[Dona
             (k, value)
             for k, value in zip(candidates, values, strict=True)
             if value.op is not None and value.type == param.type and uses[value] == 1
-            if places.stay[k] is None and value not in places.over
+            if aliases.stay[k] is None and value not in aliases.over
         ]
         if param in returned or not fitting:
             continue
-        places.expendable.append(array)
+        aliases.expendable.append(array)
         updated = [k for k, value in fitting if keeps_memory(value, param)]
         if updated:
-            places.stay[updated[0]] = array
+            aliases.stay[updated[0]] = array
         else:
             near = [value for _, value in fitting if depends(value, param)]
-            places.over[near[0] if near else fitting[0][1]] = array
-    return places
+            aliases.over[near[0] if near else fitting[0][1]] = array
+    return aliases
 
 
 def settle(
@@ -60,10 +62,10 @@ def settle(
 ) -> list[tuple[int, int]]:
     """Which outputs ended in which inputs; the others are numbered anew, without gaps."""
     number = {array: k for k, array in enumerate(inputs) if array is not None}
-    found: list[tuple[int, int]] = []
+    pairs: list[tuple[int, int]] = []
     for k, (end, output) in enumerate(zip(ends, outputs, strict=True)):
         if end is not None and end is not output and end in number:
-            found.append((k, number[end]))
+            pairs.append((k, number[end]))
         elif output is not None:
-            output.position -= len(found)
-    return found
+            output.position -= len(pairs)
+    return pairs

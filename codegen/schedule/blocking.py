@@ -59,7 +59,7 @@ class Blocking:
 
 
 def panels(n: int, panel: int) -> int:
-    """How many panels n columns make."""
+    """How many panels of `panel` columns n columns make, the last of which may be narrower."""
     return -(-n // panel)
 
 
@@ -120,7 +120,7 @@ def tile_cycles(target: Target, rows: int, vectors: int) -> float:
 
 
 def blocking(step: Matmul, target: Target) -> Blocking:
-    """How `step` is cut on `target`."""
+    """Tiles, panels and runs of a product on a target, by its shape, strides and dtype alone."""
     dtype, m, n, k = step.c.dtype, step.m, step.n, step.k
     rows, vectors = tile_for(target, dtype, step.batch, m, n, k)
     lanes = target.lanes(dtype.itemsize)

@@ -11,7 +11,9 @@ come out:
   within the row lives in a register or a row buffer.
 
 The order of effects is kept: a stage goes no earlier than the last writer of what it reads, and the
-last reader or writer of what it writes. Only the last few kernels are looked at, so the pass is linear.
+last reader or writer of what it writes; one that checks indices no earlier than the last condition or
+call of Python before it, which the user wrote to be met first. Only the last few kernels are looked
+at, so the pass is linear.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ from ...ir.record import field, record
 from ..limits import limits
 from ..loop_ir.index import Index
 from ..loop_ir.kernel import Array, Kernel, Nest, Stage
-from ..loop_ir.steps import touched
+from ..loop_ir.steps import Callback, Check, touched
+from .survey import survey
 
 WINDOW = 12  # kernels looked back at
 MAX_STAGES = 48
@@ -61,14 +64,18 @@ def fuse(items: list[Any], keep: Iterable[Array] = ()) -> list[Any]:
     steps: list[Any] = []
     written: dict[Array, int] = {}
     read: dict[Array, int] = {}
+    met_first = -1  # the last step that may raise, and is no kernel
     for item in items:
         if isinstance(item, Stage):
-            position = _place(steps, item, written, read)
+            earliest = met_first if met_first >= 0 and survey(item).checks else -1
+            position = _join_group(steps, item, written, read, earliest)
             for access in item.reads:
                 read[access.array] = max(read.get(access.array, -1), position)
             written[item.array] = max(written.get(item.array, -1), position)
         else:
             steps.append(item)
+            if isinstance(item, (Check, Callback)):
+                met_first = len(steps) - 1
             reads, writes = touched(item)
             for array in reads:
                 read[array] = len(steps) - 1
@@ -83,11 +90,15 @@ def fuse(items: list[Any], keep: Iterable[Array] = ()) -> list[Any]:
     return steps
 
 
-def _place(
-    steps: list[Any], stage: Stage, written: dict[Array, int], read: dict[Array, int]
+def _join_group(
+    steps: list[Any],
+    stage: Stage,
+    written: dict[Array, int],
+    read: dict[Array, int],
+    earliest: int,
 ) -> int:
     """Join the stage to the best group or append a new one; returns its position in `steps`."""
-    earliest = max((written.get(a.array, -1) for a in stage.reads), default=-1)
+    earliest = max((earliest, *(written.get(a.array, -1) for a in stage.reads)))
     earliest = max(earliest, read.get(stage.array, -1), written.get(stage.array, -1))
     last = len(steps) - 1
     candidates = [earliest] if earliest >= 0 else []
@@ -102,7 +113,7 @@ def _place(
 
 def _open(stage: Stage) -> Group:
     mapping = stage.action == "store"
-    outer = stage.shared if stage.action == "update" else stage.kept
+    outer = stage.shared if stage.action == "update" else stage.outer
     extents = stage.extents[:outer]
     group = Group(extents, [Nest([stage], outer)], mapping, "")
     if stage.action == "reduce":
@@ -157,10 +168,10 @@ def _join_map(group: Group, stage: Stage) -> bool:
 
 def _join_row(group: Group, stage: Stage) -> bool:
     """Make `stage` a part of each row, in an existing nest or one of its own."""
-    outer = len(group.extents) if not group.flexible else stage.kept
+    outer = len(group.extents) if not group.flexible else stage.outer
     if group.flexible and (stage.action != "reduce" or len(group.extents) < outer):
         return False
-    if stage.action == "reduce" and stage.kept != outer:
+    if stage.action == "reduce" and stage.outer != outer:
         return False
     if len(stage.dims) < outer or stage.extents[:outer] != group.extents[:outer]:
         return False
@@ -173,7 +184,7 @@ def _join_row(group: Group, stage: Stage) -> bool:
         if maker is None:
             continue
         depends = True
-        if maker.kept < outer or access.index[:outer] != own[:outer] or not _at_own_points(maker):
+        if maker.outer < outer or access.index[:outer] != own[:outer] or not _at_own_points(maker):
             return False
     mode = group.mode
     inner = len(stage.dims) > outer
@@ -206,7 +217,7 @@ def _join_row(group: Group, stage: Stage) -> bool:
 
 def _at_own_points(maker: Stage) -> bool:
     """Whether the stage writes every element of its array, each one at the point of its index."""
-    return maker.whole and maker.index == maker.point[: maker.kept]
+    return maker.whole and maker.index == maker.point[: maker.outer]
 
 
 def _shares_reads(group: Group, stage: Stage) -> bool:

@@ -41,13 +41,13 @@ def updated(value: Value) -> Value | None:
         first = op.attrs["consts"]
         if value.index >= op.attrs.get("carries", len(op.results)):
             return None
-        body, place = op.regions[-1], first + value.index
-        kept = keeps_memory(body.outputs[value.index], body.params[place])
-        return op.operands[place] if kept else None
+        body, param = op.regions[-1], first + value.index
+        stays = keeps_memory(body.outputs[value.index], body.params[param])
+        return op.operands[param] if stays else None
     if op.name == "cond":
         roots = {_root(region.outputs[value.index]) for region in op.regions}
-        places = {root.index if root.op is None else -1 for root in roots}
-        return op.operands[1 + places.pop()] if len(places) == 1 and -1 not in places else None
+        params = {root.index if root.op is None else -1 for root in roots}
+        return op.operands[1 + params.pop()] if len(params) == 1 and -1 not in params else None
     return None
 
 
@@ -65,46 +65,46 @@ def reads_first(graph: Graph, users: Mapping[Value, Sequence[Op]]) -> Sequence[O
     Only what does not depend on the new value can come first, of course, and neither does what
     overwrites something itself. What can be moved is sought nearby.
     """
-    late = {op: found for op in graph.ops if (found := _late_readers(op, users))}
+    late = {op: readers for op in graph.ops if (readers := _late_readers(op, users))}
     if not late:
         return graph.ops
-    place = {op: k for k, op in enumerate(graph.ops)}
+    order_of = {op: k for k, op in enumerate(graph.ops)}
     order: dict[Op, None] = {}
     for op in graph.ops:
         for reader in late.get(op, ()):
-            if place[op] < place[reader]:
-                order.update(dict.fromkeys(_needed(reader, op, place)))
+            if order_of[op] < order_of[reader]:
+                order.update(dict.fromkeys(_needed(reader, op, order_of)))
         order[op] = None
     return list(order)
 
 
 def _late_readers(op: Op, users: Mapping[Value, Sequence[Op]]) -> list[Op]:
     """What reads a value beside this op, which overwrites it."""
-    found: list[Op] = []
+    readers: list[Op] = []
     for result in op.results:
         base = updated(result)
         if base is not None and len(users[base]) > 1:
-            found += [user for user in users[base] if user is not op]
-    return found
+            readers += [user for user in users[base] if user is not op]
+    return readers
 
 
-def _needed(reader: Op, writer: Op, place: Mapping[Op, int]) -> list[Op]:
+def _needed(reader: Op, writer: Op, number: Mapping[Op, int]) -> list[Op]:
     """What has to be done between `writer` and `reader` for `reader` to be done, that last: nothing if
     it cannot come before `writer`."""
-    start, needed, pending = place[writer], {reader}, [reader]
+    start, needed, pending = number[writer], {reader}, [reader]
     while pending:
         op = pending.pop()
         if op.has_effect or any(updated(result) is not None for result in op.results):
             return []
         for value in op.operands:
             made = value.op
-            if made is None or place[made] < start or made in needed:
+            if made is None or number[made] < start or made in needed:
                 continue
             if made is writer or len(needed) == NEARBY:
                 return []
             needed.add(made)
             pending.append(made)
-    return sorted(needed, key=place.__getitem__)
+    return sorted(needed, key=number.__getitem__)
 
 
 def report_copy(low: Lowering, op: Op, base: Value, overwritten: int = 0) -> None:
@@ -116,7 +116,7 @@ def report_copy(low: Lowering, op: Op, base: Value, overwritten: int = 0) -> Non
     if here.kind == "const":
         why = "it is a constant"
     elif here in low.borrowed and here in low.stay:
-        why = "the next trip of the loop needs it too"
+        why = "the next iteration of the loop needs it too"
     elif here in low.borrowed:
         name = f"`{base.name}`" if base.name else "it"
         why = f"{name} belongs to somebody else, who may read it later (an argument can be donated)"
@@ -135,7 +135,7 @@ def updatable(low: Lowering, op: Op) -> Array:
     here = low.arrays.get(base)
     if here is not None and _is_free(low, op, base, op.result, others):
         return here
-    return _new_place(low, op.result)
+    return _new_array(low, op.result)
 
 
 def _is_free(
@@ -179,7 +179,7 @@ def dead_after(low: Lowering, base: Value, op: Op) -> bool:
     return True
 
 
-def _new_place(low: Lowering, result: Value, strided: bool = True) -> Array:
+def _new_array(low: Lowering, result: Value, strided: bool = True) -> Array:
     """Memory for a result: the graph output's where it begins a chain of updates that ends there.
 
     An output that is not contiguous, such as a part of a complex one, only serves who takes `strided`
@@ -195,7 +195,7 @@ def _new_place(low: Lowering, result: Value, strided: bool = True) -> Array:
 
 
 def _next(low: Lowering, value: Value) -> Value | None:
-    """What becomes of a value in its place, if that is all that becomes of it."""
+    """What becomes of a value in its memory, if that is all that becomes of it."""
     if value in low.outputs or len(low.users[value]) != 1:
         return None
     return next((v for v in low.users[value][0].results if updated(v) is value), None)
@@ -258,24 +258,24 @@ def carried(
     """The array in which a loop keeps a carry, from its first value `base` to its last, `result`."""
     here = low.arrays.get(base)
     if here is None:
-        array = _new_place(low, result, strided=False)
+        array = _new_array(low, result, strided=False)
         low.store(base, array)
         return Carried(array, array)
     if here.contiguous and _is_free(low, op, base, result, others):
         return Carried(here, here)
     if updated(result) is base:
         report_copy(low, op, base)
-    return Carried(_new_place(low, result, strided=False), here)
+    return Carried(_new_array(low, result, strided=False), here)
 
 
 def joined(low: Lowering, op: Op) -> list[Array | None]:
     """For each result of a branch the operand's memory that it may stay in, whichever way is taken."""
-    found: list[Array | None] = []
+    homes: list[Array | None] = []
     for result in op.results:
         base = updated(result)
         if base is None or base not in low.arrays or not _is_free(low, op, base, result):
-            found.append(None)
+            homes.append(None)
         else:
             here = low.arrays[base]
-            found.append(None if here in found else here)
-    return found
+            homes.append(None if here in homes else here)
+    return homes

@@ -1,8 +1,8 @@
-"""The memory plan: every temporary gets a place in one arena, and shares it when lifetimes allow.
+"""The memory plan: every temporary gets an offset in one arena, and shares it when lifetimes allow.
 
 Steps are numbered in execution order, those of branches and loop bodies included. A temporary lives
 from the first step that touches it to the last; one that a loop touches but that was there before the
-loop lives until the loop ends. Places are given out best fit, largest first among equals.
+loop lives until the loop ends. Offsets are given out best fit, largest first among equals.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _number(program: Program, time: int, lives: Lives, log: list[Array]) -> int:
                 if lives[array][0] <= start:
                     lives[array][1] = time
                 elif isinstance(step, Scan) and step.tiles is not None:
-                    lives[array] = [start, time]  # trips are made out of order
+                    lives[array] = [start, time]  # iterations are out of order
         time += 1
     return time
 
@@ -77,8 +77,8 @@ class _FreeList:
         fits = [(length, start) for start, length in self.spans if length >= size]
         if fits:
             length, start = min(fits)
-            place = bisect_left(self.spans, (start, length))
-            self.spans[place : place + 1] = [(start + size, length - size)] if length > size else []
+            k = bisect_left(self.spans, (start, length))
+            self.spans[k : k + 1] = [(start + size, length - size)] if length > size else []
             return start
         start = self.top
         if self.spans and sum(self.spans[-1]) == self.top:
@@ -87,12 +87,12 @@ class _FreeList:
         return start
 
     def release(self, start: int, size: int) -> None:
-        place = bisect_left(self.spans, (start, 0))
-        stop = place
-        if place and sum(self.spans[place - 1]) == start:
-            place -= 1
-            start, size = self.spans[place][0], self.spans[place][1] + size
+        k = bisect_left(self.spans, (start, 0))
+        stop = k
+        if k and sum(self.spans[k - 1]) == start:
+            k -= 1
+            start, size = self.spans[k][0], self.spans[k][1] + size
         if stop < len(self.spans) and self.spans[stop][0] == start + size:
             size += self.spans[stop][1]
             stop += 1
-        self.spans[place:stop] = [(start, size)]
+        self.spans[k:stop] = [(start, size)]

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from ..loop_ir.index import Index, Var, contiguous_strides, of_var
 
 Step = tuple[int, int]  # a stride and a count: 0, stride .. stride * (count - 1)
-LOOKS = 1 << 12  # places looked at for a solution: where that does not do, there may be one
+LOOKS = 1 << 12  # steps of the search for a solution: where that does not do, there may be one
 
 
 class Region(NamedTuple):
@@ -37,7 +37,7 @@ class Region(NamedTuple):
 
 
 def interval(low: int, count: int) -> Region:
-    """`count` neighbours."""
+    """low .. low + count - 1."""
     return Region(low, _joined([(1, count)]))
 
 
@@ -47,9 +47,7 @@ def region(index: Index) -> Region:
     for atom, coeff in index.terms.items():
         first, last = Index(0, {atom: 1}).range()
         steps.append((abs(coeff), last - first + 1))
-    return Region(
-        index.range()[0], _joined(steps), all(isinstance(atom, Var) for atom in index.terms)
-    )
+    return Region(index.range()[0], _joined(steps), index.affine)
 
 
 def apart(a: Region, b: Region) -> bool:
@@ -77,18 +75,26 @@ def one_to_one(index: Index, loops: Iterable[Var]) -> bool:
     steps = [(abs(index.coeff(v)), v.extent) for v in loops]
     steps.sort(reverse=True)
     for k, (stride, count) in enumerate(steps):
-        # Two points that are the same before loop k, and differ there by 1 to count - 1 trips.
+        # Two points that are the same before loop k, and differ there by 1 to count - 1 iterations.
         back = [(s, 2 * n - 1) for s, n in steps[k + 1 :]]
         if not stride or _sums_to(_reach(back) // 2 - stride, [(stride, count - 1), *back]):
             return False
     return True
 
 
+def aligned(index: Index, loop: Var, count: int) -> bool:
+    """Whether iterations n*count .. n*count + count - 1 of a loop are elements side by side, for each n,
+    of which the first is a multiple of `count`; what the index reads from memory may not follow the loop
+    (`follows`)."""
+    rest = [coeff for atom, coeff in index.terms.items() if atom is not loop]
+    return index.stride(loop) == 1 and not any(n % count for n in (index.const, *rest))
+
+
 def in_rows(index: Index, rows: Sequence[Var], first: int, last: int) -> list[Region]:
     """All values of an index in the rows first..last, which the loops `rows` count as one."""
     boxes = _boxes(tuple(v.extent for v in rows), first, last)
-    trips = ([of_var(Var("row", count)) + low for low, count in box] for box in boxes)
-    return [region(index.substitute(dict(zip(rows, at, strict=True)))) for at in trips]
+    positions = ([of_var(Var("row", count)) + low for low, count in box] for box in boxes)
+    return [region(index.substitute(dict(zip(rows, at, strict=True)))) for at in positions]
 
 
 def slab(index: Index, rows: Sequence[Var]) -> int | None:
@@ -108,8 +114,8 @@ def slab(index: Index, rows: Sequence[Var]) -> int | None:
 
 def distance(index: tuple[Index, ...], loop: Var) -> int | None:
     """The k of a position that is `loop + k` in the first dim; None if there is none."""
-    found = index[0] - of_var(loop) if index else None
-    return None if found is None or found.terms else found.const
+    offset = index[0] - of_var(loop) if index else None
+    return None if offset is None or offset.terms else offset.const
 
 
 def around(
@@ -127,22 +133,22 @@ def around(
 
 
 def _boxes(shape: tuple[int, ...], first: int, last: int) -> list[tuple[tuple[int, int], ...]]:
-    """Boxes, a start and a count per dim, that tile the places first..last of `shape` in C order."""
+    """Boxes, a start and a count per dim, that tile the elements first..last of `shape` in C order."""
     if len(shape) == 1:
         return [((first, last - first + 1),)]
     size = prod(shape[1:])
     (top, begin), (bottom, end) = divmod(first, size), divmod(last + 1, size)
     if top == bottom:
         return [((top, 1), *box) for box in _boxes(shape[1:], begin, end - 1)]
-    found: list[tuple[tuple[int, int], ...]] = []
+    boxes: list[tuple[tuple[int, int], ...]] = []
     if begin:
-        found += [((top, 1), *box) for box in _boxes(shape[1:], begin, size - 1)]
+        boxes += [((top, 1), *box) for box in _boxes(shape[1:], begin, size - 1)]
         top += 1
     if top < bottom:
-        found.append(((top, bottom - top), *((0, n) for n in shape[1:])))
+        boxes.append(((top, bottom - top), *((0, n) for n in shape[1:])))
     if end:
-        found += [((bottom, 1), *box) for box in _boxes(shape[1:], 0, end - 1)]
-    return found
+        boxes += [((bottom, 1), *box) for box in _boxes(shape[1:], 0, end - 1)]
+    return boxes
 
 
 def _reach(steps: Iterable[Step]) -> int:
@@ -152,18 +158,18 @@ def _reach(steps: Iterable[Step]) -> int:
 def _joined(steps: Iterable[Step]) -> tuple[Step, ...]:
     """The same sums with fewer steps: those that go on where shorter ones end, or sooner, are one.
 
-    before: 4 trips of 3, 3 trips of 1      after: 12 trips of 1
+    before: 4 iterations of 3, 3 iterations of 1      after: 12 iterations of 1
     """
-    found: list[Step] = []
+    joined: list[Step] = []
     for stride, count in sorted(steps):
         if count > 1 and stride:
-            below, trips = found[-1] if found else (stride + 1, 1)
+            below, times_below = joined[-1] if joined else (stride + 1, 1)
             times, rest = divmod(stride, below)
-            if not rest and times <= trips:
-                found[-1] = below, trips + times * (count - 1)
+            if not rest and times <= times_below:
+                joined[-1] = below, times_below + times * (count - 1)
             else:
-                found.append((stride, count))
-    return tuple(reversed(found))
+                joined.append((stride, count))
+    return tuple(reversed(joined))
 
 
 def _sums_to(total: int, steps: Iterable[Step]) -> bool:

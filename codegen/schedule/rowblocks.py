@@ -184,7 +184,7 @@ def _gather(steps: list[Any], position: int, group: _Group) -> int:
 
 
 def _conflicts(step: Any, others: Sequence[Any]) -> bool:
-    """Whether a step may not change places with one of `others`."""
+    """Whether a step may not be exchanged with one of `others`."""
     reads, writes = touched(step)
     for other in others:
         read, written = touched(other)
@@ -283,19 +283,19 @@ def _fits(group: _Group, spans: tuple[Spans, Spans], length: int) -> bool:
 
 
 def _add(group: _Group, spans: tuple[Spans, Spans], length: int) -> None:
-    for new, known in zip(spans, (group.reads, group.writes), strict=True):
+    for new, of_group in zip(spans, (group.reads, group.writes), strict=True):
         for array, span in new.items():
             unit = span * length if span is not None else None
-            known[array] = unit if known.get(array, unit) == unit else None
+            of_group[array] = unit if of_group.get(array, unit) == unit else None
 
 
 def _spans(step: Kernel | Matmul, total: int) -> tuple[Spans, Spans] | None:
     """What one of `total` rows of a step reads and writes; None if it has no such rows."""
-    found = footprints(step, total)
-    if found is None:
+    accesses = footprints(step, total)
+    if accesses is None:
         return None
     reads, writes = Spans(), Spans()
-    for access in found:
+    for access in accesses:
         spans, span = writes if access.writes else reads, slab(access.flat, access.rows)
         spans[access.array] = span if spans.get(access.array, span) == span else None
     return reads, writes

@@ -26,7 +26,7 @@ from ..scalar import Expr
 from ..target import Target
 from .cache_lines import align, fetch_ahead
 from .fusion import vector_mode
-from .survey import Survey, invariants, loads, survey
+from .survey import Survey, crossing, invariants, loads, survey
 
 WIDEST = 64  # lanes: more, of single bytes, gain little, and a gather has code for each
 PAGE_BYTES = 1 << 12  # a tile narrower than a page is hard on the prefetcher
@@ -162,8 +162,7 @@ def inner_loops(nest: Nest, outer: int, surveys: dict[Stage, Survey]) -> Loops:
     if any(
         s.action in ("update", "scan") or s.chunks or s.op.startswith("arg") for s in nest.stages
     ):
-        kept = tuple(fresh)
-        return Loops(kept, env)
+        return Loops(tuple(fresh), env)
     loops = collapse(fresh, flats)
     return Loops(loops.vars, {v: i.substitute(loops.env) for v, i in env.items()})
 
@@ -221,27 +220,27 @@ def _width(kernel: Kernel, plan: Schedule, target: Target) -> int:
             unroll //= 2
     width = lanes * unroll
     if plan.mode == "outer":
-        trips = [(plan.outer.vars[-1].extent, nodes + 1)]
+        sizes = [(plan.outer.vars[-1].extent, nodes + 1)]
     else:
-        trips = [
+        sizes = [
             (loops.vars[-1].extent, sum(plan.surveys[s].size + 1 for s in nest.stages))
             for nest, loops in zip(kernel.nests, plan.inner, strict=True)
             if loops.vars
         ]
-    longest = max([n for n, _ in trips], default=1)
+    longest = max([n for n, _ in sizes], default=1)
     while width >= 2 * longest and width > 1:
         width //= 2
     while width > lanes and longest < 4 * width:
-        width //= 2  # a few trips of one vector each are in flight together anyway
+        width //= 2  # a few iterations of one vector each are in flight together anyway
     # Short nests beside long ones: lanes that are off in all of them are work and code for nothing.
-    while width > lanes and _padded(trips, width) > 1.1 * _padded(trips, width // 2):
+    while width > lanes and _padded(sizes, width) > 1.1 * _padded(sizes, width // 2):
         width //= 2
     return min(width, WIDEST)
 
 
-def _padded(trips: Sequence[tuple[int, int]], width: int) -> int:
-    """Work in lanes for loops of (trips, nodes), the lanes that are off counted too."""
-    return sum(-(-n // width) * width * nodes for n, nodes in trips)
+def _padded(sizes: Sequence[tuple[int, int]], width: int) -> int:
+    """Work in lanes for loops of (trip count, nodes), the lanes that are off counted too."""
+    return sum(-(-n // width) * width * nodes for n, nodes in sizes)
 
 
 def _in_flight(nodes: int) -> int:
@@ -254,7 +253,7 @@ def _in_flight(nodes: int) -> int:
 def _vector_update(kernel: Kernel) -> bool:
     """Whether the update's last loop runs over adjacent elements, so that its order is free."""
     (stage,) = kernel.stages
-    if len(stage.dims) == stage.kept:
+    if len(stage.dims) == stage.outer:
         return False
     return stage.write.flat.stride(stage.dims[-1]) in (1, -1)
 
@@ -304,7 +303,7 @@ def _group(kernel: Kernel, plan: Schedule, target: Target) -> None:
 
 
 def _pages_apart(nest: Nest, plan: Schedule) -> bool:
-    """Whether rows are a multiple of a page apart: the L1 cache holds few places of that kind."""
+    """Whether rows are a multiple of a page apart: the L1 cache has few sets for these."""
     row = plan.outer.vars[-1]
     steps = (
         access.flat.substitute(plan.outer.env).coeff(row) * access.array.dtype.itemsize
@@ -314,7 +313,7 @@ def _pages_apart(nest: Nest, plan: Schedule) -> bool:
     return any(step and step % PAGE_BYTES == 0 for step in steps)
 
 
-def _is_light(stage: Stage, found: Survey, nest: Nest) -> bool:
+def _is_light(stage: Stage, stats: Survey, nest: Nest) -> bool:
     """Whether a stage folds a few operations per element, with nothing to compute once per row."""
     if (
         stage.action not in ("reduce", "scan")
@@ -322,7 +321,7 @@ def _is_light(stage: Stage, found: Survey, nest: Nest) -> bool:
         or stage.op.startswith("arg")
     ):
         return False
-    plain = not (found.loops or found.checks or found.calls) and found.size <= 6
+    plain = not (stats.loops or stats.checks or stats.calls) and stats.size <= 6
     return plain and not invariants(stage, set(stage.dims[nest.outer :]))
 
 
@@ -330,30 +329,20 @@ def _turn(kernel: Kernel, plan: Schedule, target: Target) -> None:
     """Find loads that are contiguous along another loop than the last, and tile both loops."""
     if plan.mode != "outer" or any(n.extents for n in kernel.nests) or plan.width == 1:
         return
-    *others, last = plan.outer.vars
-    found: dict[Var, list[Expr]] = {}
-    sizes = [s.array.dtype.itemsize for s in kernel.stages]
-    written = {s.array for s in kernel.stages}
-    for stage in kernel.stages:
-        for expr in loads(stage.value):
-            access: Access = expr.attr
-            sizes.append(access.array.dtype.itemsize)
-            flat = access.flat.substitute(plan.outer.env)
-            stride = flat.stride(last)
-            if access.array in written or stride is None:
-                continue
-            along = [v for v in others if flat.stride(v) == 1 and _guarded_apart(expr, v, plan)]
-            if abs(stride) > 1 and along:
-                found.setdefault(along[-1], []).append(expr)
-    side = min(target.lanes(max(sizes)), 16)
-    found = {v: f for v, f in found.items() if v.extent >= side}
-    if not found or last.extent < side or side < 4:
+    last = plan.outer.vars[-1]
+    arrays = [a.array for s in kernel.stages for a in (s.write, *(e.attr for e in loads(s.value)))]
+    side = min(target.lanes(max(a.dtype.itemsize for a in arrays)), 16)
+    by_loop = crossing(
+        kernel.stages, plan.outer.vars, plan.outer.env, lambda e, v: _guarded_apart(e, v, plan)
+    )
+    by_loop = {v: exprs for v, exprs in by_loop.items() if v.extent >= side}
+    if not by_loop or last.extent < side or side < 4:
         return
-    cross = max(found, key=lambda v: len(found[v]))
+    cross = max(by_loop, key=lambda v: len(by_loop[v]))
     again = cross.extent % side or last.extent % side  # squares at the ends overlap
     if again and not kernel.idempotent:
         return
-    plan.width, plan.cross, plan.turned = side, cross, found[cross]
+    plan.width, plan.cross, plan.turned = side, cross, by_loop[cross]
     plan.cross_tile = plan.tile = limits().squares
     while plan.tile > 32 and plan.range < 16:
         plan.cross_tile = plan.tile = plan.tile // 2

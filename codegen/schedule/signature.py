@@ -17,7 +17,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from ...ir.record import fields
-from ..loop_ir.index import Data, Div, Index, Mod, Var
+from ..loop_ir.index import Div, Index, Mod, Var, data_of
 from ..loop_ir.kernel import Access, Array, Bound, Demand, Kernel, Stage
 from ..scalar import Expr, LoopBody, Unique
 
@@ -56,8 +56,8 @@ def _offset(array: Array, index: tuple[Index, ...]) -> int:
 
 def _origin(array: Array, index: tuple[Index, ...]) -> int:
     """As `_offset`; the nearest element, if it is outside: a load that its guard forbids reads there."""
-    places = zip(index, array.shape, array.strides, strict=True)
-    return sum([min(max(i.const, 0), max(n - 1, 0)) * s for i, n, s in places if i.const])
+    dims = zip(index, array.shape, array.strides, strict=True)
+    return sum([min(max(i.const, 0), max(n - 1, 0)) * s for i, n, s in dims if i.const])
 
 
 class _Walk:
@@ -179,24 +179,13 @@ class _Walk:
 
 def _operands(node: Expr) -> list[Expr]:
     """What must have a number before the node: operands, a loop's body, what computes indices."""
-    found = list(node.args)
+    nodes = list(node.args)
     if node.op == "loop":
         body: LoopBody = node.attr
-        found += (*body.params, body.test, *body.new)
+        nodes += (*body.params, body.test, *body.new)
     elif node.op == "load":
         for index in node.attr.index:
-            found += _computed(index)
+            nodes += (data.expr for data in data_of(index))
     elif node.op == "index":
-        found += _computed(node.attr)
-    return found
-
-
-def _computed(index: Index) -> list[Expr]:
-    """The expressions among an index's atoms."""
-    found: list[Expr] = []
-    for atom in index.terms:
-        if isinstance(atom, Data):
-            found.append(atom.expr)
-        elif isinstance(atom, Div):
-            found += _computed(atom.index)
-    return found
+        nodes += (data.expr for data in data_of(node.attr))
+    return nodes

@@ -21,6 +21,6 @@ def count_words(n: int) -> int:
     return 0 if n <= limits().short_row else blocks_of(n) * 2 << DIGIT
 
 
-def place_bits(n: int) -> int:
-    """How many bits a place in a row of n elements takes."""
+def index_bits(n: int) -> int:
+    """How many bits an index in a row of n elements takes."""
     return max(n - 1, 1).bit_length()

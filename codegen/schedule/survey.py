@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from ..loop_ir.index import Data, Div, Index, Var, of_var, variables
+from ..loop_ir.index import Index, Var, data_of, of_var, variables
 from ..loop_ir.kernel import Access, Stage
-from ..math.functions import Function
+from ..math.functions import Elementwise
 from ..scalar import FREE, Expr, LoopBody
 
 
@@ -23,7 +23,7 @@ class Survey(NamedTuple):
     size: int
     loops: int
     checks: bool
-    calls: list[Function]
+    calls: list[Elementwise]
     results: dict[Expr, set[int]]
 
 
@@ -33,7 +33,7 @@ def survey(stage: Stage) -> Survey:
     if stage.chunks is not None:  # the loop over chunks says where a chunk begins: it stays apart
         indices.append(of_var(stage.dims[stage.chunks.axis]) * stage.chunks.length)
     inside: list[Index] = list(stage.index)
-    calls: list[Function] = []
+    calls: list[Elementwise] = []
     later: list[Expr] = []  # what computes indices, and bodies of loops
     seen: set[Expr] = set()
     loops, checks = 0, False
@@ -67,11 +67,7 @@ def survey(stage: Stage) -> Survey:
         if size < 0:
             size = sum(1 for n in seen if n.op not in FREE) + sum(f.size - 1 for f in calls)
         while inside:
-            for atom in inside.pop().terms:
-                if isinstance(atom, Data):
-                    later.append(atom.expr)
-                elif isinstance(atom, Div):
-                    inside.append(atom.index)
+            later += (data.expr for data in data_of(inside.pop()))
         pending, later = later, []
     return Survey(indices, size, loops, checks, calls, results)
 
@@ -79,8 +75,8 @@ def survey(stage: Stage) -> Survey:
 def results_read(surveys: Iterable[Survey]) -> dict[Expr, set[int]]:
     """The loops whose results a kernel's stages read, and which of them."""
     read: dict[Expr, set[int]] = {}
-    for found in surveys:
-        for loop, positions in found.results.items():
+    for stats in surveys:
+        for loop, positions in stats.results.items():
             read.setdefault(loop, set()).update(positions)
     return read
 
@@ -101,19 +97,19 @@ def _work(body: LoopBody) -> int:
 
 def accesses(expr: Expr) -> list[Access]:
     """What an expression reads, computed indices included, bodies of loops apart."""
-    found: list[Access] = []
+    accesses: list[Access] = []
     pending = [expr]
     while pending:
         for load in loads(pending.pop()):
             access: Access = load.attr
-            found.append(access)
-            pending += (a.expr for i in access.index for a in i.terms if isinstance(a, Data))
-    return found
+            accesses.append(access)
+            pending += (data.expr for i in access.index for data in data_of(i))
+    return accesses
 
 
 def loads(expr: Expr) -> list[Expr]:
     """The loads in an expression, those in bodies of loops and in computed indices apart."""
-    found: list[Expr] = []
+    nodes: list[Expr] = []
     seen: set[Expr] = set()
     pending = [expr]
     while pending:
@@ -122,13 +118,39 @@ def loads(expr: Expr) -> list[Expr]:
             seen.add(node)
             pending += node.args
             if node.op == "load":
-                found.append(node)
-    return found
+                nodes.append(node)
+    return nodes
+
+
+def crossing(
+    stages: Iterable[Stage],
+    loops: Sequence[Var],
+    env: Mapping[Var, Index],
+    fits: Callable[[Expr, Var], bool],
+) -> dict[Var, list[Expr]]:
+    """Loads that are contiguous along another loop than the last, which goes further: by that loop.
+
+    `env`: the stages' loops in terms of `loops`. Arrays that the stages write are left out, and what
+    does not fit along the loop.
+    """
+    *others, last = loops
+    written = {s.array for s in stages}
+    by_loop: dict[Var, list[Expr]] = {}
+    for stage in stages:
+        for load in loads(stage.value):
+            flat = load.attr.flat.substitute(env)
+            stride = flat.stride(last)
+            if load.attr.array in written or stride is None or abs(stride) <= 1:
+                continue
+            along = [v for v in others if flat.stride(v) == 1 and fits(load, v)]
+            if along:
+                by_loop.setdefault(along[-1], []).append(load)
+    return by_loop
 
 
 def indices_of(expr: Expr) -> list[Index]:
     """Every index in an expression: positions of loads, and indices as values."""
-    found: list[Index] = []
+    indices: list[Index] = []
     seen: set[Expr] = set()
     pending = [expr]
     while pending:
@@ -137,10 +159,10 @@ def indices_of(expr: Expr) -> list[Index]:
             seen.add(node)
             pending += node.args
             if node.op == "load":
-                found += node.attr.index
+                indices += node.attr.index
             elif node.op == "index":
-                found.append(node.attr)
-    return found
+                indices.append(node.attr)
+    return indices
 
 
 def invariants(stage: Stage, inner: set[Var]) -> list[Expr]:
@@ -155,11 +177,11 @@ def invariants(stage: Stage, inner: set[Var]) -> list[Expr]:
             continue
         stack.pop()
         depends[node] = any(depends[a] for a in node.args) or _reads_position(node, inner)
-    found: dict[Expr, None] = {}
+    leaves: dict[Expr, None] = {}
     for node, varies in depends.items():
         if varies:
-            found.update((a, None) for a in node.args if not depends[a] and a.op != "const")
-    return list(found)
+            leaves.update((a, None) for a in node.args if not depends[a] and a.op != "const")
+    return list(leaves)
 
 
 def _reads_position(node: Expr, inner: set[Var]) -> bool:

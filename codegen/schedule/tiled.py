@@ -19,7 +19,7 @@ class Convolution(Tiled):
     """y[g, n, p, o] = sum over taps k and channels c of x[g, n, at(p, k), c] * w[g, k, c, o].
 
     There are three spatial dims, the first ones maybe trivial; `axes` says which taps meet which
-    elements at which places. Channels of x and features of y lie side by side; `x_strides` and
+    elements at which positions. Channels of x and features of y lie side by side; `x_strides` and
     `y_strides` are those of group, image and the spatial dims. w is packed:
     [group, block of channels, panel of features, *taps, channel, feature].
     """
@@ -40,13 +40,13 @@ class Convolution(Tiled):
     @property
     def units(self) -> int:
         """How many pieces threads share (see `codegen.schedule.conv_plan`)."""
-        rows = -(-self.axes[1].places // self.cut.block_rows)
-        columns = -(-self.axes[2].places // self.cut.block_columns)
-        return self.groups * self.images * self.axes[0].places * rows * columns
+        rows = -(-self.axes[1].positions // self.cut.block_rows)
+        columns = -(-self.axes[2].positions // self.cut.block_columns)
+        return self.groups * self.images * self.axes[0].positions * rows * columns
 
     @property
     def flops(self) -> int:
-        sums = math.prod(sum(p.places * p.taps for p in a.phases) for a in self.axes)
+        sums = math.prod(sum(p.positions * p.taps for p in a.phases) for a in self.axes)
         return 2 * self.groups * self.images * self.channels * self.features * sums
 
     @property
@@ -58,16 +58,16 @@ class Convolution(Tiled):
         return [self.y]
 
     def __str__(self) -> str:
-        return f"tiles of {self.cut.rows} x {self.cut.columns} places, {self.cut.panel} features"
+        return f"tiles of {self.cut.rows} x {self.cut.columns} positions, {self.cut.panel} features"
 
 
 @record(frozen=False, eq=False)
 class LongConvolution(Tiled):
     """partial[chunk, g, p, n, o] = sum over some k, c of x[g, n, at(p, k), c] * w[g, k, c, o].
 
-    For few places p and many taps k, as the gradient of a kernel has. Adds to what is in `y`. Strides of
-    x: group, image, three spatial dims, channel; of w: group, three dims of taps, channel; features of w
-    lie side by side.
+    For few positions p and many taps k, as the gradient of a kernel has. Adds to what is in `y`. Strides
+    of x: group, image, three spatial dims, channel; of w: group, three dims of taps, channel; features
+    of w lie side by side.
     """
 
     x: Array
@@ -85,19 +85,19 @@ class LongConvolution(Tiled):
     w_offset: int
 
     @property
-    def places(self) -> int:
-        return math.prod(len(d.places) for d in self.dims)
+    def positions(self) -> int:
+        return math.prod(len(d.positions) for d in self.dims)
 
     @property
     def units(self) -> int:
         """How many pieces threads share."""
         units = self.groups * self.cut.chunks
-        units *= self.places if self.cut.split_places else 1
+        units *= self.positions if self.cut.split_positions else 1
         return units * (-(-self.features // self.cut.panel) if self.cut.split_panels else 1)
 
     @property
     def flops(self) -> int:
-        sums = math.prod(sum(m.count for m in d.places) for d in self.dims)
+        sums = math.prod(sum(m.count for m in d.positions) for d in self.dims)
         return 2 * self.groups * self.images * self.channels * self.features * sums
 
     @property

@@ -1,21 +1,22 @@
-"""Time tiles: a loop over stencils makes several trips on a block of rows while it is in the cache.
+"""Time tiles: a loop over stencils makes several iterations on a block of rows while it is in the cache.
 
-    before: for trip in range(n): u' = stencil(u); u, u' = u', u
-    after:  for a few trips at a time:
+    before: for iteration in range(n): u' = stencil(u); u, u' = u', u
+    after:  for a few iterations at a time:
                 for block of rows (shared among threads):    an upright trapezoid
-                    for trip: rows from + trip .. to - trip of u'
+                    for iteration: rows from + iteration .. to - iteration of u'
                 for edge between blocks (shared among threads):    what is left: a trapezoid on its head
-                    for trip: rows edge - trip .. edge + trip of u'
+                    for iteration: rows edge - iteration .. edge + iteration of u'
 
-A trip on a block needs the rows around it, as far as the stencil reaches, as they were after the trip
-before; so a block's rows become fewer from trip to trip, and what is missing is made up at the edges.
-Nothing is computed twice, and each element by the same code as without tiles: results are the same
-bits. A body may be several kernels, and write in place; each of them is a step to be made up then.
+An iteration on a block needs the rows around it, as far as the stencil reaches, as they were after the
+iteration before; so a block's rows become fewer from iteration to iteration, and what is missing is made
+up at the edges. Nothing is computed twice, and each element by the same code as without tiles: results
+are the same bits. A body may be several kernels, and write in place; each of them is a step to be made
+up then.
 
-Kernels that do not depend on each other within a trip are of one level. Why the edges still find what
-they need: at the q-th level since the tile began, `q * reach` rows are left out at each side. What an
-edge reads at level q lies at most `(q + 1) * reach` away from it; a level p > q that would overwrite it
-in a block leaves at least as much out.
+Kernels that do not depend on each other within an iteration are of one level. Why the edges still find
+what they need: at the q-th level since the tile began, `q * reach` rows are left out at each side. What
+an edge reads at level q lies at most `(q + 1) * reach` away from it; a level p > q that would overwrite
+it in a block leaves at least as much out.
 """
 
 from __future__ import annotations
@@ -31,16 +32,16 @@ from .regions import distance
 from .schedule import Schedule, schedule
 from .survey import survey
 
-MOST_TRIPS = 256  # at a time
-LEAST_TRIPS = 4
+MOST_ITERATIONS = 256  # at a time
+LEAST_ITERATIONS = 4
 MOST_PARTS = 16
 
 
 def time_tiles(
     carries: Sequence[Carry], body: Program, length: int, target: Target
 ) -> TimeTiles | None:
-    """How to run a loop of `length` trips in tiles; None if it cannot be, or need not be."""
-    if length < LEAST_TRIPS or not all(isinstance(step, Kernel) for step in body.steps):
+    """How to run a loop of `length` iterations in tiles; None if it cannot be, or need not be."""
+    if length < LEAST_ITERATIONS or not all(isinstance(step, Kernel) for step in body.steps):
         return None
     kernels = [part for step in body.steps for part in _by_rows(step)]
     if not 0 < len(kernels) <= MOST_PARTS:
@@ -81,7 +82,7 @@ def _levels(kernels: Sequence[Kernel]) -> list[int]:
 
 
 def _cut(parts: list[TilePart], reach: int, length: int) -> TimeTiles | None:
-    """Blocks whose rows fit in the cache, and as many trips at a time as their height allows."""
+    """Blocks whose rows fit in the cache, and as many iterations at a time as their height allows."""
     first = min(p.first for p in parts)
     rows = max(p.first + p.rows for p in parts) - first
     margin = max(_margin(p) for p in parts)
@@ -89,19 +90,21 @@ def _cut(parts: list[TilePart], reach: int, length: int) -> TimeTiles | None:
         return None
     nbytes = max(sum(_row_bytes([p.step for p in parts]).values()), 1)
     shrink = reach * (1 + parts[-1].level)
-    least = max(2 * LEAST_TRIPS * shrink + 4 * margin, 1)
-    wanted = max(min(limits().trip_bytes // nbytes, -(-rows // limits().trip_units)), least)
+    least = max(2 * LEAST_ITERATIONS * shrink + 4 * margin, 1)
+    wanted = max(
+        min(limits().time_tile_bytes // nbytes, -(-rows // limits().time_tile_units)), least
+    )
     units = min(-(-rows // wanted), rows // least)
-    if units < 2 or wanted * nbytes > 2 * limits().trip_bytes:
+    if units < 2 or wanted * nbytes > 2 * limits().time_tile_bytes:
         return None
-    trips = (rows // units - 4 * margin) // (2 * shrink) if shrink else MOST_TRIPS
-    trips = -(-length // -(-length // min(trips, MOST_TRIPS)))
-    unit_ns = sum(p.plan.nanoseconds for p in parts) * trips / units
+    iterations = (rows // units - 4 * margin) // (2 * shrink) if shrink else MOST_ITERATIONS
+    iterations = -(-length // -(-length // min(iterations, MOST_ITERATIONS)))
+    unit_ns = sum(p.plan.nanoseconds for p in parts) * iterations / units
     shared = unit_ns * units > 4 * limits().chunk_ns
-    if not shared and rows * nbytes <= limits().trip_bytes:
+    if not shared and rows * nbytes <= limits().time_tile_bytes:
         return None  # all is in the cache, and for one thread
     grain = max(int(limits().chunk_ns // max(unit_ns, 1.0)), 1) if shared else units
-    return TimeTiles(parts, first, rows, units, trips, reach, shrink, margin, grain)
+    return TimeTiles(parts, first, rows, units, iterations, reach, shrink, margin, grain)
 
 
 def _part(kernel: Kernel, level: int, target: Target) -> TilePart | None:
@@ -143,12 +146,12 @@ def _first_row(kernel: Kernel) -> int | None:
         return None
     if any(survey(s).checks for s in stages):
         return None
-    found = {distance(s.index, s.dims[0]) for s in stages if s.array not in kernel.local}
-    return found.pop() if len(found) == 1 else None
+    distances = {distance(s.index, s.dims[0]) for s in stages if s.array not in kernel.local}
+    return distances.pop() if len(distances) == 1 else None
 
 
 def _reach(kernel: Kernel, changing: set[Array]) -> int | None:
-    """How many rows away the kernel reads what changes from trip to trip; None if anywhere."""
+    """How many rows away the kernel reads what changes from iteration to iteration; None if anywhere."""
     first = _first_row(kernel)
     if first is None:
         return None

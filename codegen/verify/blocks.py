@@ -44,14 +44,14 @@ def check_units(blocks: RowBlocks) -> None:
 
 
 def _touched(blocks: RowBlocks, unit: int) -> list[_Touch]:
-    found: list[_Touch] = []
+    touches: list[_Touch] = []
     for part in blocks.parts:
         first, last = unit * part.length, min((unit + 1) * part.length, part.total) - 1
         accesses = footprints(part.step, part.total)
         if accesses is None:
             raise StepError(f"{name_of(part.step)} has no {part.total} rows")
-        found += [_Touch(a, r) for a in accesses for r in in_rows(a.flat, a.rows, first, last)]
-    return found
+        touches += [_Touch(a, r) for a in accesses for r in in_rows(a.flat, a.rows, first, last)]
+    return touches
 
 
 def _check_plan(part: Part, units: int) -> None:
@@ -90,8 +90,8 @@ def _first_point(plan: Schedule, position: int) -> int:
         walked = [(last, last.extent, 1)]
     at = dict.fromkeys(plan.outer.vars, 0)
     for var, count, step in reversed(walked):
-        position, place = divmod(position, count)
-        at[var] = place * step
+        position, step_number = divmod(position, count)
+        at[var] = step_number * step
     point = 0
     for var in plan.outer.vars:
         point = point * var.extent + at[var]

@@ -28,7 +28,7 @@ class Version(NamedTuple):
 
 class Flow(NamedTuple):
     """For each stage or step what it reads, what is left in each array in the end, and the steps that
-    must not change places: those that are more than arithmetic."""
+    must not be exchanged: those that are more than arithmetic."""
 
     reads: dict[Any, tuple[Version, ...]]
     left: dict[Array, Version]
@@ -38,16 +38,16 @@ class Flow(NamedTuple):
 def flow(items: Iterable[Any]) -> Flow:
     """What is read by `items`: stages and steps in the order of their execution."""
     now: dict[Array, Version] = {}
-    found: dict[Any, tuple[Version, ...]] = {}
+    sources: dict[Any, tuple[Version, ...]] = {}
 
     def version(array: Array) -> Version:
         return now.get(array) or Version(hash(array) if array.kind == "input" else 0, 0)
 
     for leaf in leaves(items):
         reads, writes = accesses(leaf)
-        if leaf in found:
+        if leaf in sources:
             raise StepError(f"a step stands twice: {name_of(leaf)}")
-        found[leaf] = tuple(version(a) for a in reads)
+        sources[leaf] = tuple(version(a) for a in reads)
         for array in writes:
             old = version(array)
             if isinstance(leaf, Matmul) or (isinstance(leaf, Stage) and leaf.whole):
@@ -56,7 +56,7 @@ def flow(items: Iterable[Any]) -> Flow:
                 now[array] = Version(old.base, old.pieces + hash((1, leaf)))
             else:
                 now[array] = Version(hash((old, leaf)), 0)
-    return Flow(found, now, [s for s in found if not isinstance(s, (Stage, Matmul, Tiled))])
+    return Flow(sources, now, [s for s in sources if not isinstance(s, (Stage, Matmul, Tiled))])
 
 
 def leaves(items: Iterable[Any]) -> Iterator[Any]:
@@ -95,7 +95,7 @@ def check_flow(before: Flow, steps: Sequence[Any], keep: Collection[Array]) -> N
                 array = accesses(leaf)[0][k]
                 raise StepError(f"{name_of(leaf)} reads {array!r} when another step has written it")
     if before.effects != after.effects:
-        raise StepError("steps with effects have changed places")
+        raise StepError("steps with effects are in another order")
     for array in keep:
         if before.left.get(array) != after.left.get(array):
             raise StepError(f"{array!r} is left with the work of other steps")

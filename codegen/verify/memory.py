@@ -1,4 +1,4 @@
-"""The memory plan: what shares a place in the arena is never live at the same time."""
+"""The memory plan: what shares memory in the arena is never live at the same time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _run(program: Program, held: np.ndarray, numbers: dict[Array, int]) -> None:
             if (
                 array.kind == "temp"
                 and array.size
-                and not (_place(held, array) == number(array)).all()
+                and not (_words(held, array) == number(array)).all()
             ):
                 raise StepError(
                     f"{name_of(step)} needs {array!r}, whose memory another array has taken"
@@ -38,7 +38,7 @@ def _run(program: Program, held: np.ndarray, numbers: dict[Array, int]) -> None:
     def take(step: Any, arrays: Sequence[Array]) -> None:
         for array in arrays:
             if array.kind == "temp":
-                _place(held, array)[:] = number(array)
+                _words(held, array)[:] = number(array)
         own(step, arrays)
 
     def number(array: Array) -> int:
@@ -57,7 +57,7 @@ def _run(program: Program, held: np.ndarray, numbers: dict[Array, int]) -> None:
                 held[end != ends[0]] = NOBODY
                 held[end == ends[0]] = end[end == ends[0]]
         elif isinstance(step, (Loop, Scan)):
-            if isinstance(step, Scan) and step.tiles is not None:  # trips are made out of order
+            if isinstance(step, Scan) and step.tiles is not None:  # iterations are out of order
                 take(step, [a for inner in step.body.steps for a in _in_arena(inner)[1]])
             for _ in range(2):
                 for inner in inner_programs(step):
@@ -67,9 +67,9 @@ def _run(program: Program, held: np.ndarray, numbers: dict[Array, int]) -> None:
             own(step, [a for c in step.carries for a in (c.result, c.spare) if a is not None])
 
 
-def _place(held: np.ndarray, array: Array) -> np.ndarray:
+def _words(held: np.ndarray, array: Array) -> np.ndarray:
     if array.offset < 0:
-        raise StepError(f"{array!r} has no place in the arena")
+        raise StepError(f"{array!r} has no offset in the arena")
     return held[array.offset // ALIGN : -(-(array.offset + array.nbytes) // ALIGN)]
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from ..loop_ir.kernel import Array, Kernel, Stage
 from ..loop_ir.steps import Branch, Loop, Matmul, Program, RowBlocks, Scan, direct, steps_within
+from .accesses import check_accesses
 from .blocks import check_units
 from .errors import StepError, name_of
 from .flow import accesses, leaves, parts_of
-from .places import check_places
 from .tiles import check_tiles
 
 
@@ -21,7 +21,7 @@ def check_program(program: Program) -> None:
     _check_locals(program)
     for step in steps_within(program):
         if isinstance(step, Kernel):
-            check_places(step)
+            check_accesses(step)
         elif isinstance(step, RowBlocks):
             check_units(step)
         elif isinstance(step, Scan) and step.tiles is not None:
@@ -33,8 +33,8 @@ def _check_written(program: Program, have: set[Array]) -> None:
 
     def need(step: Any, arrays: Iterable[Array]) -> None:
         for array in arrays:
-            given = array.kind in ("const", "input")
-            if array not in have and not given and array.size:
+            outside = array.kind in ("const", "input")
+            if array not in have and not outside and array.size:
                 raise StepError(f"{name_of(step)} reads {array!r}, which nothing has written")
 
     for step in program.steps:
@@ -71,7 +71,7 @@ def _check_written(program: Program, have: set[Array]) -> None:
 
 
 def _check_carries(loop: Loop | Scan) -> None:
-    """What a loop carries is copied as bytes, and trades places with a buffer."""
+    """What a loop carries is copied as bytes, and is exchanged with a buffer."""
     for carry in loop.carries:
         for array in (carry.init, carry.result, carry.spare):
             if array is not None and not array.contiguous:

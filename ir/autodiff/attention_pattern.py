@@ -3,7 +3,7 @@
     s = dot(q, k) * scale;  s = select(mask, s, -inf) or s + bias       (all but the product optional)
     e = exp(s - max(s));  y = dot(e / sum(e), v)                        (max and sum along each row)
 
-`find` gives what the `attention` op takes. The pass `recognise_attention` puts the op in the place of a
+`find` gives what the `attention` op takes. The pass `recognise_attention` puts the op instead of a
 found y; reverse mode differentiates y as that op, so that nothing of the size of s is kept for it.
 """
 

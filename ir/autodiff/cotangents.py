@@ -35,7 +35,7 @@ def total(b: Builder, parts: Sequence[Value]) -> Value | None:
 
 
 def accumulate(b: Builder, total: Value, part: Value) -> Value:
-    """`total + part`, where a `part` that is zeros but for some places touches only these.
+    """`total + part`, where a `part` that is zeros but for some elements touches only these.
 
     So the gradient of an array of which each iteration reads one row costs a row per iteration. A
     total that starts from 0.0 is never -0.0, so adding zeros to it changes nothing.

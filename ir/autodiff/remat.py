@@ -43,7 +43,7 @@ def recompute(
     late = readers(joint.ops, seeds)
     needed = [v for op in joint.ops if op in late for v in op.operands] + gradients
     early = [op for op in joint.ops if op not in late]
-    stored = {v for op in early for v in _kept(op, policy) if v.type is not TOKEN}
+    stored = {v for op in early for v in _stored(op, policy) if v.type is not TOKEN}
     again, sources = reached(early, needed, stop={*stored, *joint.params})
     saved = [v for op in early for v in op.results if v in stored and v in sources]
     params = [i for i, v in enumerate(joint.params[:count]) if v in sources]
@@ -58,7 +58,7 @@ def recompute(
     return Recomputed(forward, backward, params)
 
 
-def _kept(op: Op, policy: Policy) -> Sequence[Value]:
+def _stored(op: Op, policy: Policy) -> Sequence[Value]:
     """What is kept because of `op`. Of a name it is what was named, which derivatives read, too."""
     if op.has_effect or policy == "everything" or (policy == "dots" and op.name == "dot"):
         return op.results

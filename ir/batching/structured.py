@@ -53,7 +53,7 @@ def batch_cond(b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Mark
 def _branch_with_tapes(
     b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Sequence[bool]
 ) -> Batched:
-    """A branch for all, with a tape for each branch in the place of a tape."""
+    """A branch for all, with a tape for each branch instead of a tape."""
     index, *rest = operands
     count = len(op.regions)
     below, tapes = _opened(b, rest, count)
@@ -324,7 +324,7 @@ def refuse_effect(b: BatchBuilder, op: Op, operands: Sequence[Value], batched: M
 def _handed_on(
     op: Op, operands: Sequence[Value], batched: Sequence[bool], outputs: Batched
 ) -> Batched:
-    """`outputs`, with operands in the place of the results that they are."""
+    """`outputs`, with operands instead of the results that they are."""
     results, flags = list(outputs[0]), list(outputs[1])
     for k, result in enumerate(op.results):
         source = _source_index(op, k)
@@ -372,7 +372,7 @@ def _add_first(region: Graph, type: TensorType, name: str) -> None:
 
 
 def move_first(region: Graph, index: int) -> None:
-    """Move the first parameter of a new `region` to that place."""
+    """Move the first parameter of a new `region` to that position."""
     region.params.insert(index, region.params.pop(0))
     for i, param in enumerate(region.params):
         param.index = i

@@ -34,28 +34,28 @@ def composed_rules(compose: Callable[..., Value | list[Value]]) -> tuple[Rule, R
     def body(op: Op) -> Graph:
         graph = Graph(op.name)
         b = Builder(graph, op.loc)
-        found = compose(b, *(graph.add_param(v.type) for v in op.operands), **op.attrs)
-        graph.outputs = found if isinstance(found, list) else [found]
+        results = compose(b, *(graph.add_param(v.type) for v in op.operands), **op.attrs)
+        graph.outputs = results if isinstance(results, list) else [results]
         return graph
 
     def jvp(b: Builder, op: Op, tangents: Sequence[Value | None]) -> list[Value | None]:
         wrt = [i for i, t in enumerate(tangents) if t is not None]
-        given = [t for t in tangents if t is not None]
-        found = b.inline(jvp_graph(body(op), wrt), [*op.operands, *given])
-        return list(found[-len(op.results) :])
+        nonzero = [t for t in tangents if t is not None]
+        values = b.inline(jvp_graph(body(op), wrt), [*op.operands, *nonzero])
+        return list(values[-len(op.results) :])
 
     def vjp(b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Wanted) -> Grads:
         wrt = [i for i, want in enumerate(wanted) if want]
-        given = instantiated(b, cotangents, op.results)
-        found = b.inline(vjp_graph(body(op), wrt), [*op.operands, *given])
-        results = iter(found[len(op.results) :])
-        return [next(results) if want else None for want in wanted]
+        seeds = instantiated(b, cotangents, op.results)
+        values = b.inline(vjp_graph(body(op), wrt), [*op.operands, *seeds])
+        grads = iter(values[len(op.results) :])
+        return [next(grads) if want else None for want in wanted]
 
     return jvp, vjp
 
 
 def instantiated(b: Builder, values: Sequence[Value | None], like: Sequence[Any]) -> list[Value]:
-    """Zeros in place of None."""
+    """Zeros instead of None."""
     return [b.zeros(v.type) if t is None else t for t, v in zip(values, like, strict=True)]
 
 
@@ -77,20 +77,20 @@ def transposed(
         tangents: list[Value | None] = [None] * len(wanted)
         for i in wrt:
             tangents[i] = graph.add_param(op.operands[i].type)
-        found = jvp(inner, stand_in, tangents)
+        moved = jvp(inner, stand_in, tangents)
         graph.outputs = instantiated(
-            inner, [found[i] for i in flowing], [op.results[i] for i in flowing]
+            inner, [moved[i] for i in flowing], [op.results[i] for i in flowing]
         )
         first = len(op.operands) + len(op.results)
         backward = vjp_graph(graph, [first + k for k in range(len(wrt))])
-        given = [
+        arguments = [
             *op.operands,
             *op.results,
             *(b.zeros(op.operands[i].type) for i in wrt),
             *(ct for ct in cotangents if ct is not None),
         ]
         grads: list[Value | None] = [None] * len(wanted)
-        for i, grad in zip(wrt, b.inline(backward, given)[len(flowing) :], strict=True):
+        for i, grad in zip(wrt, b.inline(backward, arguments)[len(flowing) :], strict=True):
             grads[i] = grad
         return grads
 
@@ -120,13 +120,13 @@ def composition(
         return graph
 
     def infer(*types: TensorType, **attributes: Any) -> Any:
-        found = tuple(body(types, attributes).output_types)
-        return found if len(found) > 1 else found[0]
+        results = tuple(body(types, attributes).output_types)
+        return results if len(results) > 1 else results[0]
 
     def reference(*arrays: Any, **attributes: Any) -> Any:
         types = [TensorType(a.shape, a.dtype) for a in arrays]
-        found = tuple(evaluate(body(types, attributes), arrays))
-        return found if len(found) > 1 else found[0]
+        results = tuple(evaluate(body(types, attributes), arrays))
+        return results if len(results) > 1 else results[0]
 
     return register(
         OpDef(

@@ -203,8 +203,8 @@ def elementwise(
         own = op.operands[i].dtype
         if is_complex(own) and not is_complex(t.dtype):
             t = b.op("convert", t, dtype=own)
-        found = product(b, t, partial, op.result, op.operands)
-        return found if found.dtype == dtype else b.op("real", found)
+        tangent = product(b, t, partial, op.result, op.operands)
+        return tangent if tangent.dtype == dtype else b.op("real", tangent)
 
     shapes = ((2, 3), (), (0, 2))
     facts.setdefault("pointwise", True)
@@ -254,11 +254,11 @@ def linear(
 
     def vjp(b: Builder, op: Op, cotangents: Sequence[Value], wanted: Wanted) -> Grads:
         (ct,) = cotangents
-        found: list[Value | None] = [None] * len(op.operands)
+        grads: list[Value | None] = [None] * len(op.operands)
         for i in reversed(range(len(wanted))):  # what reads a part of ct, then what updates it
             if wanted[i] and (linear_in is None or i in linear_in):
-                found[i] = transpose(b, op, ct, i)
-        return found
+                grads[i] = transpose(b, op, ct, i)
+        return grads
 
     facts.setdefault("moves", True)
     return opaque(
@@ -294,9 +294,11 @@ def opaque(
 ) -> OpDef:
     """Define an op that brings its own rules."""
 
-    def evaluate(*arrays: Array, **given: Any) -> Array | tuple[Array, ...]:
-        found = reference(*arrays, **given)
-        return tuple(map(np.asarray, found)) if isinstance(found, tuple) else np.asarray(found)
+    def evaluate(*arrays: Array, **attrs: Any) -> Array | tuple[Array, ...]:
+        results = reference(*arrays, **attrs)
+        return (
+            tuple(map(np.asarray, results)) if isinstance(results, tuple) else np.asarray(results)
+        )
 
     return register(
         OpDef(

@@ -11,7 +11,7 @@ the local derivative it would be 0 * inf = NaN at x = 0. The exact rule, for bot
       support(-a), support(convert a) =  support(a), as those of conj, real and imag
       support(movement or gather(a))  =  the same movement of support(a)
       support(pad, concat, update)    =  the same op on the supports of its parts
-      support(scatter-add(a, u))      =  where support(a) or a place that support(u) goes to
+      support(scatter-add(a, u))      =  where support(a) or a position that support(u) goes to
       support(sum(a, axes))           =  any(support(a), axes)
       anything else                   :  unknown, nothing is masked
 
@@ -113,7 +113,7 @@ def _combine(b: Builder, v: Value) -> Value | None:
         return None
     if op.name in _SAME:
         return masks[0]
-    joined = [_known(b, p, m) for p, m in zip(parts, masks, strict=True)]
+    joined = [_support(b, p, m) for p, m in zip(parts, masks, strict=True)]
     if op.name == "sum":
         return b.op("any", *joined, **op.attrs)
     if op.name == "scatter":  # counts, because bools do not add
@@ -130,6 +130,6 @@ def _of_select(b: Builder, op: Op, inner: Value | None) -> Value:
     return mask if inner is None else b.op("bitwise_and", mask, inner)
 
 
-def _known(b: Builder, part: Value, mask: Value | None) -> Value:
+def _support(b: Builder, part: Value, mask: Value | None) -> Value:
     """The mask of one part of a joint: nowhere if it is zero, everywhere if nothing is known."""
     return mask if mask is not None else b.full(part.shape, not is_zero(part), bool)

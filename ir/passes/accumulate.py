@@ -14,7 +14,7 @@ from .regions import map_regions, substituted
 class _Sum(NamedTuple):
     """Carry number `carry` grows by `dot`, whose operands are stacked: `sources` say where.
 
-    A place is the position of an operand of the scan (one of its xs), or -1 - k for its result k.
+    A site is the position of an operand of the scan (one of its xs), or -1 - k for its result k.
     """
 
     carry: int

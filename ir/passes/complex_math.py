@@ -2,9 +2,10 @@
 
     FUNCTIONS["exp"](Z(x, y))  ->  Z(exp(x) cos(y), exp(x) sin(y))
 
-`x` and `y` are `Term`s, so a formula appends real elementwise ops. Division is Smith's, as in NumPy,
-and the modulus is a hypot, so neither overflows on the way. Roots and inverse functions are Kahan's
-("Branch cuts for complex elementary functions", 1987); signed zeros tell the sides of a cut apart.
+`x` and `y` are `Term`s, so a formula appends real elementwise ops. Division is R. Smith's (1962), as in
+NumPy, and the modulus is a hypot, so neither overflows on the way. Roots and inverse functions are
+Kahan's ("Branch cuts for complex elementary functions", 1987); signed zeros tell the sides of a cut
+apart.
 
 The error is a few units in the last place of |f(z)|; the smaller part keeps fewer digits of its own
 where the function cancels (the real part of log near |z| = 1). Functions of infinities and NaNs give
@@ -38,6 +39,7 @@ def _finfo(x: Term) -> Any:
 
 
 def choose(condition: Term, a: Z, b: Z) -> Z:
+    """`a` where the condition holds, else `b`, both parts alike."""
     return Z(where(condition, a.re, b.re), where(condition, a.im, b.im))
 
 
@@ -66,19 +68,22 @@ def _turned(f: Callable[[Z], Z]) -> Callable[[Z], Z]:
 
 
 def add(a: Z, b: Z) -> Z:
+    """a + b, part by part."""
     return Z(a.re + b.re, a.im + b.im)
 
 
 def subtract(a: Z, b: Z) -> Z:
+    """a - b, part by part."""
     return Z(a.re - b.re, a.im - b.im)
 
 
 def multiply(a: Z, b: Z) -> Z:
+    """(a.re + i a.im) (b.re + i b.im), by four products; NaN as in NumPy."""
     return Z(a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re)
 
 
 def divide(a: Z, b: Z) -> Z:
-    """Smith's: the smaller part of the divisor over the larger one never overflows."""
+    """R. Smith's: the smaller part of the divisor over the larger one never overflows."""
     wide = b.re.abs() >= b.im.abs()
     large, small = where(wide, b.re, b.im), where(wide, b.im, b.re)
     zero = large.eq(0) & small.eq(0)  # then both parts are divided by 0; not by NaN + 0j
@@ -90,6 +95,7 @@ def divide(a: Z, b: Z) -> Z:
 
 
 def modulus(z: Z) -> Term:
+    """|z|, without overflow on the way."""
     return z.re.hypot(z.im)
 
 
@@ -110,6 +116,7 @@ def sign(z: Z) -> Z:
 
 
 def is_nan(z: Z) -> Term:
+    """Whether one of the parts is NaN."""
     return z.re.isnan() | z.im.isnan()
 
 
@@ -131,6 +138,7 @@ _ge, _le = _ordered("ge"), _ordered("le")
 
 
 def exp(z: Z) -> Z:
+    """e**x (cos y + i sin y). Where e**x overflows, its root is multiplied twice."""
     x, y = z
     big = x > math.log(float(_finfo(x).max))  # exp(x) overflows, its product with a cosine may not
     e = where(big, x * 0.5, x).exp()
@@ -142,6 +150,7 @@ def exp(z: Z) -> Z:
 
 
 def exp2(z: Z) -> Z:
+    """2**z, as exp(z log 2)."""
     return exp(Z(z.re * _LN2, z.im * _LN2))
 
 
@@ -196,6 +205,7 @@ def _log_hypot(x: Term, y: Term) -> Term:
 
 
 def log(z: Z) -> Z:
+    """log |z| + i arg z; the cut is the negative real axis."""
     return Z(_log_modulus(*z), z.im.arctan2(z.re))
 
 
@@ -229,6 +239,7 @@ def power(a: Z, b: Z) -> Z:
 
 
 def is_zero(z: Z) -> Term:
+    """Whether both parts are 0, of either sign."""
     return z.re.eq(0) & z.im.eq(0)
 
 
@@ -266,6 +277,7 @@ def _halves(x: Term) -> tuple[Term, Term, Term]:
 
 
 def sinh(z: Z) -> Z:
+    """sinh x cos y + i cosh x sin y."""
     x, y = z
     s, c, k = _halves(x)
     wild = y.isfinite().invert()
@@ -274,6 +286,7 @@ def sinh(z: Z) -> Z:
 
 
 def cosh(z: Z) -> Z:
+    """cosh x cos y + i sinh x sin y."""
     x, y = z
     s, c, k = _halves(x)
     wild = y.isfinite().invert()
@@ -302,6 +315,7 @@ def tanh(z: Z) -> Z:
 
 
 def cos(z: Z) -> Z:
+    """cos z = cosh(i z)."""
     return cosh(_times_i(z))
 
 
@@ -316,6 +330,7 @@ def _huge(z: Z) -> tuple[Term, Term]:
 
 
 def arcsinh(z: Z) -> Z:
+    """Kahan's; the cuts are on the imaginary axis, above i and below -i."""
     x, y = z
     a, b = sqrt(Z(y + 1, -x)), sqrt(Z(1 - y, x))
     near = Z((a.re * b.im - b.re * a.im).arcsinh(), y.arctan2(a.re * b.re - a.im * b.im))
@@ -325,6 +340,7 @@ def arcsinh(z: Z) -> Z:
 
 
 def arccosh(z: Z) -> Z:
+    """Kahan's; the cut is on the real axis, below 1."""
     a, b = sqrt(_shifted(z, -1)), sqrt(_shifted(z, 1))
     near = Z((a.re * b.re + a.im * b.im).arcsinh(), a.im.arctan2(b.re) * 2)
     huge, log2z = _huge(z)
@@ -333,6 +349,7 @@ def arccosh(z: Z) -> Z:
 
 
 def arccos(z: Z) -> Z:
+    """Kahan's; the cuts are on the real axis, below -1 and above 1."""
     x, y = z
     a, b = sqrt(Z(1 - x, -y)), sqrt(Z(x + 1, y))
     near = Z(a.re.arctan2(b.re) * 2, (b.re * a.im - b.im * a.re).arcsinh())

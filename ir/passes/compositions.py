@@ -6,17 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ..build import Builder
 from ..graph import Graph, Op, Value
-from ..ops.folds.sorting import compose_places
+from ..ops.folds.sorting import compose_true_indices
 from .fourier import TRANSFORMS
 from .inline_calls import inline_calls
 from .regions import map_regions, substituted
 
 Rule = Callable[..., Value]
-COMPOSITIONS: dict[str, Rule] = {**TRANSFORMS, "true_places": compose_places}
+COMPOSITIONS: dict[str, Rule] = {**TRANSFORMS, "true_indices": compose_true_indices}
 
 
 def compose(graph: Graph, chosen: Mapping[str, Rule] = COMPOSITIONS) -> Graph:
-    """`graph` with other ops in the place of those that are `chosen`.
+    """`graph` with other ops instead of those that are `chosen`.
 
     %y = fft %x inverse=False factor=1.0 : c64[8]     ->     %y = dot %x, %f ... : c64[8]
     """

@@ -9,12 +9,12 @@ from ..build import Builder
 from ..graph import Graph, Op, Value
 from .regions import map_regions, substituted
 
-_GIVEN_ON = ("custom_vjp", "custom_jvp", "checkpoint_name")
+_IDENTITIES = ("custom_vjp", "custom_jvp", "checkpoint_name")
 COTANGENT = "cotangent:"  # the names of where backward parts begin, for `ir.passes.mincut`
 
 
 def inline_calls(graph: Graph, *, cotangents: bool = False) -> Graph:
-    """Put the body in place of `remat`, and the values in place of ops that give them on.
+    """Put the body instead of `remat`, and operands instead of ops that are the identity.
 
         graph f(%x: f32[8]) -> f32[8] {          graph f(%x: f32[8]) -> f32[8] {
           %y = remat %x policy="nothing" {         %e = exp %x : f32[8]
@@ -44,7 +44,7 @@ def _inside(b: Builder, op: Op, operands: Sequence[Value]) -> Sequence[Value] | 
         return list(op.definition.extra["compose"](b, *operands, **op.attrs))
     if op.name == "remat":
         return b.inline(op.regions[0], operands)
-    if op.name not in _GIVEN_ON:
+    if op.name not in _IDENTITIES:
         return None
     start = op.attrs.get("inputs", 0)
     return operands[start : start + len(op.results)]

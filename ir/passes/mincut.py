@@ -123,7 +123,7 @@ class _Parts:
         return graph, SavePlan(weight, predicted_peak(graph), recomputed, segments, dear)
 
     def crossing(self, segments: int) -> set[Value]:
-        """What is alive between segments of the forward part, at the places where that is little."""
+        """What is alive between segments of the forward part, at the points where that is little."""
         count = len(self.path)
         weights, alive = self._frontiers()
         crossing: set[Value] = set()
@@ -137,7 +137,7 @@ class _Parts:
         return crossing
 
     def _frontiers(self) -> tuple[list[int], Callable[[int], set[Value]]]:
-        """For each place in `path` the bytes of the values alive there, and a function for which."""
+        """For each point in `path` the bytes of the values alive there, and a function for which."""
         last = {unspread(v): i for i, op in enumerate(self.path) for v in op.operands}
         constant: set[Value] = set()
         first: dict[Value, int] = {}

@@ -1,4 +1,4 @@
-"""Graphs rebuilt with other ops in the place of some, and passes run on the regions of ops."""
+"""Graphs rebuilt with other ops instead of some, and passes run on the regions of ops."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Expand = Callable[[Builder, Op, Sequence[Value]], Sequence[Value] | None]
 
 
 def substituted(graph: Graph, expand: Expand) -> Graph:
-    """`graph` with what `expand(b, op, operands)` appends in the place of `op`; itself if that is
+    """`graph` with what `expand(b, op, operands)` appends instead of `op`; itself if that is
     None for all ops.
 
     Ops of which it is None stay. They are copied only if they read what was replaced.

@@ -26,7 +26,7 @@ Rows = list[list[Term]]
 
 
 def write_out_matrices(graph: Graph) -> Graph:
-    """`graph` with elementwise ops in the place of linear algebra on small matrices.
+    """`graph` with elementwise ops instead of linear algebra on small matrices.
 
     %y = det %x : f64[8,2,2]     ->     %a = slice %x ... : f64[8,1] ... %y = reshape %d : f64[8]
     """

@@ -357,7 +357,7 @@ def _assert(s: Splitter, op: Op, operands: list[Parts]) -> list[Parts]:
 
 
 def _message(text: str, values: Sequence[Parts]) -> str:
-    """The format string with two numbers in the place of a complex one."""
+    """The format string with two numbers instead of a complex one."""
     starts = np.cumsum([0, *(2 if isinstance(v, tuple) else 1 for v in values)]).tolist()
     out, automatic = "", 0
     for literal, field, spec, conversion in string.Formatter().parse(text):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...codegen.llvm.builder import NULL, Value
+from ...codegen.llvm.builder import NULL, Value, constant, symbol
 from ...codegen.llvm.modules import Function
 from ..handlers import TRACE_DOMAIN, Handler
 from ..native.layout import ALIGNED, C_CONTIGUOUS, OWNDATA, WRITEABLE, NdarrayLayout
@@ -16,7 +16,7 @@ _CARRAY = C_CONTIGUOUS | ALIGNED | WRITEABLE
 def new_array(f: Function, descr: Value, ndim: Value, dims: Value) -> Value:
     """A fresh C-contiguous ndarray, or null."""
     f.call("void", "Py_IncRef", descr)  # the callee takes it
-    kind, flags = Value("ptr", "@ndarray_type"), Value("i32", "0")
+    kind, flags = symbol("ndarray_type"), constant("i32", 0)
     return f.call("ptr", "PyArray_NewFromDescr", kind, descr, ndim, dims, NULL, NULL, flags, NULL)
 
 
@@ -37,7 +37,7 @@ def own_array(layout: NdarrayLayout) -> Function:
         handler="ptr",
     )
     descr, ndim, dims, nbytes, capsule, handler = f.args
-    domain = Value("i32", str(TRACE_DOMAIN))
+    domain = constant("i32", TRACE_DOMAIN)
     none, failed = f.block("none"), f.block("failed")
     context, malloc = (
         f.load("ptr", handler, getattr(Handler, n).offset) for n in ("ctx", "malloc")
@@ -46,7 +46,7 @@ def own_array(layout: NdarrayLayout) -> Function:
     f.require(data.ne(NULL), none)
     f.call("i32", "PyTraceMalloc_Track", domain, data.to("ptrtoint", "i64"), nbytes)
     f.call("void", "Py_IncRef", descr)
-    kind, flags = Value("ptr", "@ndarray_type"), Value("i32", str(_CARRAY))
+    kind, flags = symbol("ndarray_type"), constant("i32", _CARRAY)
     array = f.call("ptr", "PyArray_NewFromDescr", kind, descr, ndim, dims, NULL, data, flags, NULL)
     f.require(array.ne(NULL), failed)
     f.store(f.load("i32", array, layout.flags) | OWNDATA, array, layout.flags)
@@ -86,7 +86,7 @@ def take_scratch(layout: NdarrayLayout) -> Function:
     whole = needed + (_PAGE - 1) & -_PAGE
     f.store(whole, dims)
     plain, recycled = f.block("plain"), f.block("recycled")
-    one = Value("i32", "1")
+    one = constant("i32", 1)
     f.branch(capsule.eq(NULL), plain, recycled, likely=True)
     f.at(plain)
     f.ret(new_array(f, _BYTE, one, dims))
@@ -122,8 +122,8 @@ def give_scratch(layout: NdarrayLayout) -> Function:
     return f
 
 
-_SLOTS = Value("ptr", "@scratch_slots")
-_BYTE = Value("ptr", "@uint8")
+_SLOTS = symbol("scratch_slots")
+_BYTE = symbol("uint8")
 
 
 def _size(f: Function, layout: NdarrayLayout, array: Value) -> Value:

@@ -13,7 +13,7 @@ unless what was read before is owned. While the entry runs without the GIL, or c
 
 from __future__ import annotations
 
-from ...codegen.llvm.builder import NULL, Value
+from ...codegen.llvm.builder import NULL, symbol
 from ...codegen.llvm.modules import Function, module_ir
 from ...codegen.module import STATUS_WORDS
 from ..native.layout import NdarrayLayout
@@ -82,7 +82,7 @@ def _vectorcall(base_size: int) -> Function:
     f.require(got.eq(0), error)
     value = f.load("ptr", context)
     f.call("void", "Py_DecRef", value)
-    f.branch(value.eq(Value("ptr", "@none")), programs, python, likely=True)
+    f.branch(value.eq(symbol("none")), programs, python, likely=True)
 
     def hold(change: str) -> None:
         with f.when(held.ne(0)):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ...codegen.llvm.builder import NULL, Value
+from ...codegen.llvm.builder import NULL, Value, constant, symbol
 from .opcodes_ir import Interpreter, opcode
 from .program import ANY_STRIDE, Opcode
 
-TRUE, FALSE = Value("ptr", "@true"), Value("ptr", "@false")
-_EQ = Value("i32", "2")  # Py_EQ
+TRUE, FALSE = symbol("true"), symbol("false")
+_EQ = constant("i32", 2)  # Py_EQ
 
 
 @opcode(Opcode.ARGUMENTS)
@@ -220,7 +220,7 @@ def _dict(f: Interpreter) -> None:
     f.check_type(mapping, "PyDict_Type")
     f.check(f.call("i64", "PyDict_Size", mapping).eq(n))
     value_at = f.offset(f.pair, 8)
-    f.store(Value("i64", "0"), f.cursor)
+    f.store(constant("i64", 0), f.cursor)
     with f.each(n) as i:
         f.call("i32", "PyDict_Next", mapping, f.cursor, f.pair, value_at)
         key, wanted = f.load("ptr", f.pair), f.load("ptr", keys, i, "i64")
@@ -365,8 +365,8 @@ def _apart(f: Interpreter) -> None:
         f.store(marked, f.offset(ranges, 8), i + i, "i64")
     f.call("void", "sort_pairs", ranges, n)
     ends, written_ends = f.pair, f.offset(f.pair, 8)
-    f.store(Value("i64", "0"), ends)
-    f.store(Value("i64", "0"), written_ends)
+    f.store(constant("i64", 0), ends)
+    f.store(constant("i64", 0), written_ends)
     with f.each(n) as i:
         low = f.load("i64", ranges, i + i, "i64")
         marked = f.load("i64", f.offset(ranges, 8), i + i, "i64")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...codegen.llvm.builder import NULL, Block, Value
+from ...codegen.llvm.builder import NULL, Block, Value, symbol
 from ...codegen.llvm.modules import Function
 from ..native.layout import NdarrayLayout
 from .program import HEADER, Opcode
@@ -141,7 +141,7 @@ class Interpreter(Function):
 
     def check_type(self, value: Value, cls: str | Value) -> None:
         if not isinstance(cls, Value):
-            cls = Value("ptr", f"@{cls}")
+            cls = symbol(cls)
         self.check(self.type_of(value).eq(cls))
 
     def data_of(self, array: Value) -> Value:

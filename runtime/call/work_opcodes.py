@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...codegen.llvm.builder import NULL, Value
+from ...codegen.llvm.builder import NULL, zeros
 from ...codegen.module import PYTHON_ERROR, STATUS_WORDS
 from .arrays_ir import new_array
 from .opcodes_ir import Interpreter, opcode
@@ -81,7 +81,7 @@ def _run(f: Interpreter) -> None:
     entry, block, status = f.pointer(1), f.slot(2), f.slot(3)
     hits = f.offset(f.program, 8 * HITS)
     f.store(f.load("i64", hits) + 1, hits)
-    f.store(Value(_STATUS, "zeroinitializer"), status)
+    f.store(zeros(_STATUS), status)
     released, held = f.block("released"), f.block("held")
     done, failed = f.block("done", code="i32"), f.block("failed")
     f.branch(f.word(4).ne(0), released, held)

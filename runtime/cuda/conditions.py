@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ...codegen.cuda.program import Carry, Entry
+from ...codegen.cuda.program import Carry, KernelShape
 from .driver import Context
 from .modules import Module
 from .plan import Branches, LoopPlan
@@ -106,7 +106,7 @@ set:
     ret;
 }
 """
-_ENTRIES = {"jitney_set_while": Entry((1, 1, 1)), "jitney_set_branch": Entry((1, 1, 1))}
+_ENTRIES = {"jitney_set_while": KernelShape((1, 1, 1)), "jitney_set_branch": KernelShape((1, 1, 1))}
 _ONE = (1, 1, 1)
 
 

@@ -29,7 +29,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from ...codegen.cuda.program import Gemm, Matrix
+from ...codegen.cuda.program import BlasMatrix, Gemm
 from ...ir.forks import renewed
 from ...ir.surface import ensure
 from .driver import Context
@@ -217,7 +217,7 @@ class PreparedGemm:
     def _set_bias(self, address: int) -> None:
         self._made.set("MatmulDesc", self._matmul, BIAS_POINTER, ctypes.c_void_p, address)
 
-    def _layout(self, matrix: Matrix, rows: int, columns: int, batch: int) -> int:
+    def _layout(self, matrix: BlasMatrix, rows: int, columns: int, batch: int) -> int:
         """A matrix as the library sees it: our rows, or columns if it is turned, are its columns."""
         made = self._made
         across, down = (rows, columns) if matrix.turned else (columns, rows)

@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from functools import lru_cache, wraps
 from typing import Any, TypeVar
 
-from ...codegen.cuda.program import Entry
+from ...codegen.cuda.program import KernelShape
 from ...ir.forks import renewed
 from ...ir.record import record
 from ...ir.surface import ensure
@@ -427,7 +427,7 @@ class Context:
 
     # Kernels
 
-    def load_module(self, ir: str, entries: Mapping[str, Entry]) -> Module:
+    def load_module(self, ir: str, entries: Mapping[str, KernelShape]) -> Module:
         """The kernels of an LLVM text without `target` lines."""
         if not entries:  # copies, or products of a library
             return Module(self, 0, {})
@@ -435,7 +435,7 @@ class Context:
 
     @_current
     def load_image(
-        self, image: bytes, entries: Mapping[str, Entry], verbose: bool = False
+        self, image: bytes, entries: Mapping[str, KernelShape], verbose: bool = False
     ) -> Module:
         """The kernels of a PTX text; `verbose`: `Module.log` says what each needs."""
         return load(self, image, entries, verbose)

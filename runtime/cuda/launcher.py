@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...codegen.cuda.program import MAP_ALIGNMENT, MAP_BYTES
-from ...codegen.llvm.builder import NULL, Value
+from ...codegen.llvm.builder import NULL, Value, constant
 from ...codegen.llvm.modules import Function, module_ir
 from ..native.support import load_support
 from .library import DriverLibrary
@@ -192,7 +192,7 @@ def interpreter() -> Function:
     blocks = {COPY: copy, FILL: fill, FETCH: fetch, GRAPH: graph, RECORD: record}
     f.switch(f.load("i64", here), end, {LAUNCH: launch, **blocks})
     f.at(end)
-    f.jump(over, Value("i32", "0"))
+    f.jump(over, constant("i32", 0))
     (code,) = f.at(over)
     with f.when(wanted, likely=True):
         f.call("i32", pop, popped)
@@ -238,7 +238,7 @@ def interpreter() -> Function:
         f.jump(next)
         f.at(next)
     f.store(nbytes, size_word)
-    packed = (Value("i64", "1"), room, Value("i64", "2"), size_word, Value("i64", "0"))
+    packed = (constant("i64", 1), room, constant("i64", 2), size_word, constant("i64", 0))
     for n, value in enumerate(packed):
         f.store(value, extra, 8 * n)
     sizes = [

@@ -14,7 +14,7 @@ import ctypes
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ...codegen.cuda.program import Entry
+from ...codegen.cuda.program import KernelShape
 from ..cache.disk import disk_cache
 from ..cache.installation import digest, installation
 from .assemble import architecture_for, assemble, ptx_for
@@ -47,7 +47,7 @@ def ptx_of(ir: str, arch: str, driver_version: int) -> str:
 
 
 def load(
-    context: Context, image: bytes, entries: Mapping[str, Entry], verbose: bool = False
+    context: Context, image: bytes, entries: Mapping[str, KernelShape], verbose: bool = False
 ) -> Module:
     """The kernels of a PTX text. What the driver's assembler says is `log`, or part of the error."""
     said, complaint = (ctypes.create_string_buffer(_LOG_BYTES) for _ in range(2))
@@ -94,7 +94,7 @@ class Module:
     """Loaded kernels. They stay on the device while this lives."""
 
     def __init__(
-        self, context: Context, handle: int, entries: Mapping[str, Entry], log: str = ""
+        self, context: Context, handle: int, entries: Mapping[str, KernelShape], log: str = ""
     ) -> None:
         self._context = context
         self.handle = handle

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ...codegen.llvm.builder import NULL, Block, Value, vector
+from ...codegen.llvm.builder import NULL, Block, Value, constant, vector
 from ...codegen.llvm.modules import Function
 from . import layout as at
 from .records import NAME, bare, check_function, own_state, record_of, tell, word
@@ -42,9 +42,9 @@ def racing() -> Function:
         first, running = _level(f, own, d)
         sibling = (unit >= first) & (unit < running)
         with f.when(sibling):
-            f.ret(Value("i1", "true"))
+            f.ret(constant("i1", True))
             f.at(f.block("unused"))
-    f.ret(Value("i1", "false"))
+    f.ret(constant("i1", False))
     return f
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...codegen.llvm.builder import NULL, Block, Value
+from ...codegen.llvm.builder import NULL, Block, Value, constant, symbol
 from ...codegen.llvm.modules import Function
 from ...codegen.target import Target
 from . import layout as at
@@ -18,7 +18,7 @@ def check_function(result: str, name: str, **params: str) -> Function:
 
 def word(value: int) -> Value:
     """An i64 constant."""
-    return Value("i64", str(value))
+    return constant("i64", value)
 
 
 def own_state(f: Function) -> Value:
@@ -29,7 +29,7 @@ def own_state(f: Function) -> Value:
 def state() -> Function:
     """`state()`: this thread's, made when it is first asked for."""
     f = check_function("ptr", "state")
-    key = f.load("i32", Value("ptr", f"@{KEY}"))
+    key = f.load("i32", symbol(KEY))
     own = f.call("ptr", "pthread_getspecific", key)
     missing, ready = f.block("missing"), f.block("ready")
     f.branch(own.eq(NULL), missing, ready)
@@ -164,7 +164,7 @@ def part() -> Function:
     cells = f.load("ptr", whole, at.SHADOW)
     offset, room = address - f.load("i64", whole, at.START), f.load("i64", whole, at.BYTES)
     inside = (offset >= 0) & (room - offset >= nbytes)
-    with f.when(inside.eq(Value("i1", "false"))):
+    with f.when(inside.eq(constant("i1", False))):
         tell(f, own, at.OUT_OF_BOUNDS, at.READ, number, 0, offset, nbytes, room)
     cells = f.select(cells.eq(NULL), NULL, f.offset(cells, offset * 4))
     size = f.select(inside, nbytes, word(0))  # of one that is not, all is out of bounds

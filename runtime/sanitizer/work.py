@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...codegen.llvm.builder import NULL, Value
+from ...codegen.llvm.builder import NULL, Value, constant
 from ...codegen.llvm.modules import Function
 from ...codegen.module import SANITIZER_ERROR
 from . import layout as at
@@ -112,7 +112,7 @@ def leave() -> Function:
     for k in range(8):
         f.store(f.load("i64", own, at.ERROR + 8 * k), status, 8 * k)
     f.store(word(0), own, at.ERROR)
-    f.ret(Value("i32", str(SANITIZER_ERROR)))
+    f.ret(constant("i32", SANITIZER_ERROR))
     f.at(good)
     f.ret(code)
     return f

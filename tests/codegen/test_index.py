@@ -16,9 +16,12 @@ from jitney.codegen.loop_ir.index import (
     Mod,
     Var,
     contiguous_strides,
+    data_of,
     delinearise,
+    follows,
     linear,
     of_var,
+    same,
     variables,
 )
 from jitney.codegen.schedule.schedule import collapse
@@ -239,3 +242,22 @@ def test_positions_in_groups_are_divided_by_groups():
     assert whole // 12 == Index(0, {Div(of_var(i), 3): 1})
     assert whole % 12 == Index(0, {Mod(of_var(i), 3): 4, j: 1})
     assert (whole + 9) // 12 == Index(0, {Div(whole + 9, 12): 1}), "a group that is not whole"
+
+
+@given(st.data())
+def test_the_same_indices_have_the_same_values(data):
+    dims = data.draw(spaces)
+    a, _ = data.draw(indices(dims, with_data=False))
+    b = a + of_var(data.draw(st.sampled_from(dims))) * data.draw(st.integers(0, 1))
+    if same(a, b):
+        assert all(value(a, at) == value(b, at) for at in points(dims))
+
+
+def test_what_is_read_from_memory_is_seen_under_divisions():
+    row, lane = Var("row", 8), Var("lane", 4)
+    number = Index(0, {Data(3, 0, 31, frozenset({row})): 1})
+    index = (number % 4) * 64 + (number // 4) * 16 + of_var(lane)
+    assert not index.affine and of_var(row).affine
+    assert len(data_of(index)) == 2
+    assert follows(index, row, {}) and not follows(index, lane, {})
+    assert follows(index, lane, {row: of_var(lane) + 4})

@@ -7,7 +7,12 @@ import ctypes
 import pytest
 
 from jitney.codegen.llvm.builder import Value, vector_constant
-from jitney.codegen.llvm.modules import Function, declarations, module_ir
+from jitney.codegen.llvm.modules import Defined, Function, declarations, module_ir
+from jitney.codegen.llvm.text import TextEmitter
+from jitney.codegen.target import Target
+from jitney.ir.types import F32
+
+TARGET = Target("x86_64-unknown-linux-gnu", "haswell", "+avx2", 256)
 
 
 def run(f: Function, *args: int) -> int:
@@ -70,12 +75,56 @@ def test_lanes() -> None:
         lambda f: f.shuffle(f.splat(f.n, 2), f.splat(f.n, 4), [0]),
         lambda f: f.store_masked(f.splat(f.n, 2), f.p, f.splat(f.n < 1, 4), 8),
         lambda f: f.swap_atomic(f.p, f.n, f.narrow, "monotonic monotonic"),
+        lambda f: f.run(Defined("g", ["i64", "i32"]), f.n, f.n),
+        lambda f: f.copy(f.n, f.p, 8),
+        lambda f: f.n + True,
+        lambda f: f.store_masked(f.splat(f.n, 2), f.p, f.n, 8),
+        lambda f: f.store_masked(f.n, f.p, f.n < 1, 8),
     ],
 )
 def test_types_that_do_not_fit(wrong) -> None:
     f = Function("void", "f", n="i64", narrow="i32", p="ptr")
     with pytest.raises(TypeError, match="wanted|chooses"):
         wrong(f)
+
+
+@pytest.mark.parametrize("lanes", [1, 4])
+@pytest.mark.parametrize("wrong", ["", "true", 0, 2, 0.0, [], Value("i32", "1")])
+def test_what_is_no_condition_is_refused(wrong, lanes: int) -> None:
+    """It could be meant as the lack of one; nothing but None is."""
+    b = TextEmitter(TARGET, lanes)
+    (p,) = b.takes(p="ptr")
+    with pytest.raises(TypeError):
+        b.load_elements(F32, p, lanes, mask=wrong)
+    with pytest.raises(TypeError):
+        b.store_elements(F32, b.load_elements(F32, p, lanes), p, mask=wrong)
+
+
+def test_conditions_that_are_known() -> None:
+    """A comparison of two Python numbers is a condition that never or always holds."""
+    b = TextEmitter(TARGET, 4)
+    (p,) = b.takes(p="ptr")
+    b.load_elements(F32, p, 4, mask=3 < 2)
+    b.load_elements(F32, p, 4, mask=2 < 3)
+    b.load_elements(F32, p, 4)
+    never, always, plain = b.lines
+    assert "splat (i1 false)" in never and "splat (i1 true)" in always and "mask" not in plain
+    on = b.extract(b.load_elements(F32, p, 4), 0).to("bitcast", "i32").ne(0)
+    assert b.both(None, on) is on and b.both(on, None) is on and b.both(None, None) is None
+    assert b.lines[-1].split("= ")[1].startswith("icmp")
+    both = b.both(on, 3 < 2)
+    assert isinstance(both, Value) and b.lines[-1].endswith(f"and i1 {on.text}, false")
+    with b.where(3 < 2):
+        b.store(p, p)
+    assert any(line.startswith("  br i1 false") for block in b.code.blocks for line in block.lines)
+
+
+def test_values_are_compared_when_the_code_runs() -> None:
+    f = Function("void", "f", n="i64")
+    for question in (lambda: f.n == 0, lambda: f.n in (0, 1), lambda: not f.n, lambda: f.n != ""):
+        with pytest.raises(TypeError, match="when the code runs"):
+            question()
+    assert f.n == f.args[0] and f.n != f.literal("i64", 0)
 
 
 def test_declarations_are_of_what_is_not_defined() -> None:

@@ -12,6 +12,7 @@ from test_index import indices, points, spaces, value
 from jitney.codegen.loop_ir.index import Data, Index, Var, linear, of_var
 from jitney.codegen.schedule.regions import (
     Region,
+    aligned,
     apart,
     around,
     covers,
@@ -201,3 +202,18 @@ def test_around(sizes):
         for place in itertools.product(*(range(a, a + n) for a, n in zip(low, box, strict=True)))
     ]
     assert sorted(tiles) == list(itertools.product(*map(range, shape)))
+
+
+@given(st.data())
+def test_aligned_iterations_are_elements_side_by_side(data):
+    dims = data.draw(spaces)
+    index, _ = data.draw(indices(dims, with_data=False))
+    loop, count = data.draw(st.sampled_from(dims)), data.draw(st.sampled_from([1, 2, 4]))
+    if data.draw(st.booleans()):  # more often yes
+        index = index * count + of_var(loop)
+    if loop.extent % count or not aligned(index, loop, count):
+        return
+    for at in points(dims):
+        first = value(index, {**at, loop: at[loop] - at[loop] % count})
+        assert first % count == 0
+        assert value(index, at) == first + at[loop] % count

@@ -15,7 +15,7 @@ from jitney.ir.record import replace
 @pytest.fixture(autouse=True)
 def small_tiles():
     """Tiles of a few rows, worth sharing: what grids of megabytes get."""
-    with limited(replace(DEFAULT, trip_bytes=1 << 16, chunk_ns=0.1)):
+    with limited(replace(DEFAULT, time_tile_bytes=1 << 16, chunk_ns=0.1)):
         yield
 
 

@@ -13,7 +13,7 @@ from programs import sample
 
 import jitney as jt
 from jitney import config
-from jitney.codegen.cuda.program import Buffer, DeviceProgram, Gemm, Matrix, Ref
+from jitney.codegen.cuda.program import BlasMatrix, Buffer, DeviceProgram, Gemm, Ref
 from jitney.runtime.cuda import cublas, tuner
 from jitney.runtime.cuda.client import client_of
 from jitney.runtime.cuda.cublas import BlasError, blas_reason, find_blas, library_paths
@@ -232,7 +232,7 @@ def gemm(dtypes, shape, alignment=16, **more):
     inner, outer = dtypes
     sizes = [(inner, (batch, m, k)), (inner, (batch, k, n)), (outer, (batch, m, n))]
     matrices = [
-        Matrix(Ref("input", i), dtype, False, s[2], s[1] * s[2], alignment)
+        BlasMatrix(Ref("input", i), dtype, False, s[2], s[1] * s[2], alignment)
         for i, (dtype, s) in enumerate(sizes)
     ]
     words = {"float16": "f2", "bfloat16": "u2", "float32": "f4", "float64": "f8"}

@@ -16,7 +16,7 @@ from gpu import emulator_only
 from loading import PtxDriver
 
 import jitney as jt
-from jitney.codegen.cuda.program import Entry
+from jitney.codegen.cuda.program import KernelShape
 from jitney.runtime import info as info_page
 from jitney.runtime.cuda import driver, library, memory, modules, transfers
 from jitney.runtime.cuda.driver import Context, describe, devices
@@ -43,7 +43,7 @@ end:
   ret void
 }
 """
-ENTRIES = {"add": Entry((32, 1, 1))}
+ENTRIES = {"add": KernelShape((32, 1, 1))}
 THEIRS = 0x70000  # another library's context
 
 
@@ -319,15 +319,15 @@ def test_bad_launches_are_refused(context):
     ):
         with pytest.raises(DeviceError, match="INVALID_VALUE"):
             context.launch(function, grid, block, shared, stream, b"")
-    large = context.load_module(ADD, {"add": Entry((32, 1, 1), 100 << 10)}).function("add")
+    large = context.load_module(ADD, {"add": KernelShape((32, 1, 1), 100 << 10)}).function("add")
     x = np.zeros(4, np.int32)
     address = put(context, x, stream)
     context.launch(large, (1, 1, 1), (32, 1, 1), 100 << 10, stream, arguments(address, 4, 1))
     assert (get(context, address, x, stream) == 1).all()
     with pytest.raises(DeviceError, match="no kernel sub"):
-        context.load_module(ADD, {"sub": Entry((1, 1, 1))})
+        context.load_module(ADD, {"sub": KernelShape((1, 1, 1))})
     with pytest.raises(DeviceError, match="227|shared"):
-        context.load_module(ADD, {"add": Entry((32, 1, 1), 228 << 10)})
+        context.load_module(ADD, {"add": KernelShape((32, 1, 1), 228 << 10)})
 
 
 @emulator_only
@@ -680,7 +680,7 @@ def test_the_driver_is_given_ptx_which_is_kept_on_disk(tmp_path, monkeypatch):
         assert texts[0] == texts[1] and ".entry add" in texts[0] and len(made) == 1
         assert ".target sm_90" in texts[0] and ".version 9.0" in texts[0]
         with pytest.raises(DeviceError, match="(?s)INVALID_PTX: line 3: refused.*an advisory"):
-            context.load_module(ADD.replace("@add", "@bad"), {"bad": Entry((32, 1, 1))})
+            context.load_module(ADD.replace("@add", "@bad"), {"bad": KernelShape((32, 1, 1))})
 
 
 @emulator_only
@@ -698,7 +698,7 @@ def test_shared_memory_of_both_kinds_counts(context):
     """Static and dynamic together pass 48 KiB: more has to be asked for, and is."""
     shared = "@s = internal addrspace(3) global [20000 x i8] undef, align 16\n"
     shared += "@d = external addrspace(3) global [0 x i8], align 16\n"
-    module = context.load_module(shared + ADD, {"add": Entry((32, 1, 1), 40_000)})
+    module = context.load_module(shared + ADD, {"add": KernelShape((32, 1, 1), 40_000)})
     stream = context.create_stream()
     address = put(context, np.zeros(32, np.int32), stream)
     where = (module.function("add"), (1, 1, 1), (32, 1, 1))
@@ -707,4 +707,4 @@ def test_shared_memory_of_both_kinds_counts(context):
     with pytest.raises(DeviceError, match="not asked for"):
         context.launch(*where, 40_001, stream, arguments(address, 32, 1))
     with pytest.raises(DeviceError, match="too many"):
-        context.load_module(shared + ADD, {"add": Entry((32, 1, 1), (227 << 10) - 19_999)})
+        context.load_module(shared + ADD, {"add": KernelShape((32, 1, 1), (227 << 10) - 19_999)})

@@ -8,7 +8,15 @@ from cuda_texts import BARRIER, GLOBAL, SHARED, THREAD, N, launch, module, refus
 from device_programs import execute, hopper_only
 from gpu import emulator_only
 
-from jitney.codegen.cuda.program import Buffer, DeviceProgram, Entry, Launch, Ref, Scalar, TensorMap
+from jitney.codegen.cuda.program import (
+    Buffer,
+    DeviceProgram,
+    KernelShape,
+    Launch,
+    Ref,
+    Scalar,
+    TensorMap,
+)
 from jitney.codegen.kernels.matmul.cuda_wgmma import SWIZZLED, Form, multiply, wait
 from jitney.runtime.cuda.emulator import layout
 from jitney.runtime.cuda.emulator.machine import FORWARDS, ORDERS, EmulationError
@@ -214,7 +222,7 @@ def box_program(array, element, box, point, change=lambda text: text):
     steps = tuple(array.strides[k] // array.itemsize for k in range(rank))
     return DeviceProgram(
         change(boxed(rank)),
-        {"k": Entry((32, 1, 1))},
+        {"k": KernelShape((32, 1, 1))},
         (Launch("k", (1, 1, 1), arguments),),
         [Buffer(array.shape, array.dtype, steps, 16)],
         [Buffer((BOX_BYTES // 4,), np.dtype(np.int32), (1,), 256)],

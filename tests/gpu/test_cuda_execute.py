@@ -18,10 +18,10 @@ from jitney.codegen.cuda.program import (
     Carry,
     Copy,
     DeviceProgram,
-    Entry,
     Fill,
     HostCall,
     If,
+    KernelShape,
     Launch,
     Ref,
     Scalar,
@@ -109,8 +109,8 @@ IR = "declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()\n" + "\n".join(
     ]
 )
 KERNELS = {
-    "axpy": Entry((N, 1, 1)),
-    **{name: Entry((1, 1, 1)) for name in ("below", "next", "fail", "ticket")},
+    "axpy": KernelShape((N, 1, 1)),
+    **{name: KernelShape((1, 1, 1)) for name in ("below", "next", "fail", "ticket")},
 }
 ONE = (1, 1, 1)
 
@@ -430,7 +430,7 @@ def test_an_error_of_a_kernel_is_raised_when_the_run_is_waited_for():
         [array((2,), I64)],
         errors=[ERROR],
     )
-    made.kernels["fail"] = Entry(ONE)
+    made.kernels["fail"] = KernelShape(ONE)
     made.steps = (Launch("fail", ONE, (Ref("status"), Scalar("i64", 1), inp(0))),)
     device = Device(made)
     with pytest.raises(IndexError, match=r"index 42 is bad\n  at model.py:7, in f"):

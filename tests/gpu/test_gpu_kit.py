@@ -358,13 +358,13 @@ def test_modules_are_timed_as_they_are_loaded(process):
     from loading import PtxDriver
 
     from benchmarks.gpu import first_light
-    from jitney.codegen.cuda.program import Entry
+    from jitney.codegen.cuda.program import KernelShape
     from jitney.runtime.cuda.driver import Context, describe
 
     driver = PtxDriver()
     context = Context(describe(driver)[0])
     text = "define ptx_kernel void @k() {\n  ret void\n}\n"
-    module, found = first_light.measured(None, context, text, {"k": Entry((32, 1, 1))})
+    module, found = first_light.measured(None, context, text, {"k": KernelShape((32, 1, 1))})
     assert len(driver.texts) == 1 and module.function("k").handle
     assert found["log"] == "an advisory" and found["ptx_jit_ms"] > 0
     assert set(found["kernels"]["k"]) >= {"registers", "local", "shared", "threads"}

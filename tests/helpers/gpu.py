@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jitney.codegen.cuda.program import Entry
+from jitney.codegen.cuda.program import KernelShape
 from jitney.codegen.cuda.target import CudaTarget
 from jitney.runtime.cuda.assemble import architecture_number, ptx_for
 from jitney.runtime.cuda.driver import Context, DeviceInfo, devices
@@ -102,7 +102,7 @@ class DeviceModule:
         """Words of the arguments that are addresses in `ranges` become the device's."""
         context = self._context
         if shared_bytes not in self._modules:
-            entries = {name: Entry(block, shared_bytes) for name in self._names}
+            entries = {name: KernelShape(block, shared_bytes) for name in self._names}
             self._modules[shared_bytes] = context.load_module(self._ir, entries)
         function = self._modules[shared_bytes].function(kernel)
         stream = context.create_stream()

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from jitney.codegen.llvm.builder import Value
 from jitney.codegen.llvm.scalars import ScalarEmitter, type_text
 from jitney.codegen.llvm.text import TextEmitter
 from jitney.codegen.scalar import DType, Expr, var
@@ -48,27 +47,25 @@ def array_function_text(
     result = function(*params)
     b = TextEmitter(target, width)
     e = ScalarEmitter(b)
-    arguments = ", ".join(f"ptr %p{k}" for k in range(len(dtypes)))
-    for k, d in enumerate(dtypes):
+    names = dict.fromkeys([f"p{k}" for k in range(len(dtypes))], "ptr")
+    out, *pointers, n = b.takes(out="ptr", **names, n="i64")
+    for k, (d, pointer) in enumerate(zip(dtypes, pointers, strict=True)):
         if k in uniform:
-            e.bind(f"x{k}", b.load_elements(d, f"%p{k}", 1), uniform=True)
+            e.bind(f"x{k}", b.load_elements(d, pointer, 1), uniform=True)
     loop, end = b.later("loop"), b.later("end")
     (i,) = b.parameters(loop, "i64")
     b.jump(loop, 0)
     b.at(loop)
-    for k, d in enumerate(dtypes):
+    for k, (d, pointer) in enumerate(zip(dtypes, pointers, strict=True)):
         if k not in uniform:
-            place = b.offset(Value("ptr", f"%p{k}"), i, _memory(d))
-            e.bind(f"x{k}", b.load_elements(d, place, width))
-    text = e.emit(result)
-    place = b.offset(Value("ptr", "%out"), i, _memory(result.dtype))
-    b.store_elements(result.dtype, text, place, width)
-    b.fork(i + width < "%n", loop, (i + width,), end)
+            e.bind(f"x{k}", b.load_elements(d, b.offset(pointer, i, _memory(d)), width))
+    value = e.emit(result)
+    b.store_elements(result.dtype, value, b.offset(out, i, _memory(result.dtype)))
+    b.fork(i + width < n, loop, (i + width,), end)
     b.at(end)
     b.ret()
-    head = f"define void @f(ptr %out, {arguments}, i64 %n)"
     module = [*sorted(b.declarations), *(f"{n} = {body}" for body, n in b.definitions.items())]
-    return "\n".join([*module, f"{head} {{\n{b.code.text()}\n}}\n"]), result.dtype
+    return "\n".join([*module, f"define void @f{b.unnamed()}"]), result.dtype
 
 
 def _memory(dtype: DType) -> str:

@@ -52,13 +52,13 @@ NETWORK = [RNG.normal(size=s) for s in ((256, 64), (64, 512), 512, (512, 512))]
 
 
 def test_an_index_that_is_off_by_one(monkeypatch):
-    place = AccessEmitter.place
+    locate = AccessEmitter.locate
 
     def shifted(self, array, index):
-        base, flat = place(self, array, index)
+        base, flat = locate(self, array, index)
         return base, flat + int(array.kind == "output")
 
-    monkeypatch.setattr(AccessEmitter, "place", shifted)
+    monkeypatch.setattr(AccessEmitter, "locate", shifted)
     text = fault(lambda x: np.exp(x) + 1, X)
     assert "output 0, float64[60, 50]" in text and "out of bounds" in text
     assert "writes 64 bytes" in text or "writes" in text
@@ -68,8 +68,8 @@ def test_an_index_that_is_off_by_one(monkeypatch):
 def test_a_tail_that_writes_whole_vectors(monkeypatch):
     store = TextEmitter.store_elements
 
-    def unmasked(self, dtype, text, pointer, lanes, align=0, mask=""):
-        store(self, dtype, text, pointer, lanes, align)
+    def unmasked(self, dtype, value, place, *, align=0, mask=None):
+        store(self, dtype, value, place, align=align)
 
     monkeypatch.setattr(TextEmitter, "store_elements", unmasked)
     assert "out of bounds of output 0" in fault(lambda x: x * 2, X[0, :5].copy())

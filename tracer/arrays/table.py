@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 import numpy as np
 
 from ...ir.graph import Graph
-from ...ir.opdef import GraphError, Place, importing
+from ...ir.opdef import GraphError, Origin, importing
 from ...ir.record import record
 from ...ir.types import is_complex
 from ...runtime.cuda.array import DeviceArray
@@ -91,7 +91,7 @@ def _by_our_names(
 ) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
     """Arguments by keyword under the names of NumPy's parameters as our parameters have them.
 
-    What NumPy's function takes at a place, the traced one takes there, whatever its name is.
+    What NumPy's function takes at a position, the traced one takes there, whatever its name is.
     """
     ours, parameters = _parameters(entry.numpy, entry.traced)
     other = [name for name in kwargs if name not in ours and name in parameters]
@@ -120,7 +120,7 @@ class _Parameter(NamedTuple):
 def _parameters(
     numpy: Callable[..., Any] | None, traced: Callable[..., Any]
 ) -> tuple[frozenset[str], dict[str, _Parameter]]:
-    """The names that our function takes by keyword, and the places of NumPy's parameters."""
+    """The names that our function takes by keyword, and the positions of NumPy's parameters."""
     try:
         theirs = inspect.signature(numpy).parameters if numpy is not None else {}
         mine = inspect.signature(traced).parameters
@@ -137,7 +137,7 @@ def _parameters(
 
 
 FUNCTIONS: dict[str, ArrayFunction] = {}
-_places: dict[str, Place] = {}
+_origins: dict[str, Origin] = {}
 BY_NUMPY: dict[Any, ArrayFunction] = {}
 
 
@@ -164,7 +164,7 @@ def function(
                 raise ValueError(f"{name} has no reference")
             first = first or eager
             entry = ArrayFunction(name, traced, eager, by_numpy, creates, computes)
-            if _places.setdefault(name, importing()) != importing():
+            if _origins.setdefault(name, importing()) != importing():
                 raise ValueError(f"function {name!r} is defined twice")
             FUNCTIONS[name] = entry
             if by_numpy is not None:

@@ -18,8 +18,9 @@ from ...ir.types import TensorType, is_integer
 from ..control.regions import TracedRegion
 from ..core.trace import require_trace
 from ..messages import errors
+from ..messages.errors import complain
 from .surroundings import Surroundings
-from .variables import Containers, State, is_traced
+from .variables import Containers, State, is_traced, shown
 
 if TYPE_CHECKING:
     from .loops import TracedLoop
@@ -30,6 +31,7 @@ FEW = 200  # iterations that are written out where they must be
 _LEADS = frozenset(
     "add sub select convert minimum maximum remainder floor_divide negative abs".split()
 )
+_HELD = frozenset("remainder fmod bitwise_and lt le gt ge eq ne".split())
 
 
 class Watch:
@@ -158,3 +160,64 @@ def _region_steps(region: Graph, operands: Iterable[Value], carried: set[Value])
     pairs = zip(region.params, operands, strict=False)
     inside = _reached(region.ops, {p for p, v in pairs if v in carried and _number(p)})
     return all(_steps(v, inside) for v in region.outputs)
+
+
+def refuse_growth(loop: TracedLoop, region: TracedRegion) -> None:
+    """TransformError where a Python integer grows exponentially, as in `a, b = b, a + b` or `n *= i`: it
+    soon leaves the 64 bits that a traced one has. What a remainder or a branch holds back may stay."""
+    graph = region.traced.graph
+    entries = list(_parameters(loop, graph))
+    outs = [out for carried in loop.carried.values() for out in carried.types]
+    numbers = [
+        (param, value, carried.name)
+        for ((key, carried), param), value, out in zip(entries, region.values, outs, strict=False)
+        if out.weak == "i" and key != loop.counter
+    ]
+    sources = {param: _sources(value, {p for p, _, _ in numbers}) for param, value, _ in numbers}
+    for param, value, name in numbers:
+        circle = {
+            p for p in sources if p in _closure(param, sources) and param in _closure(p, sources)
+        }
+        if _multiplies(value, circle):
+            complain(
+                errors.TransformError,
+                f"{shown(name)} is a Python integer that may outgrow 64 bits in {loop.where}, and "
+                "compiled code has no larger ones",
+                "start it as np.int64(...), which wraps as NumPy's integers do, or as a float.",
+                line=loop.line,
+            )
+
+
+def _sources(value: Value, of: set[Value]) -> set[Value]:
+    """Those of some parameters that a value grows with: a remainder does not grow."""
+    pending, seen = [value], {value}
+    while pending:
+        op = pending.pop().op
+        grows = op is not None and op.name not in _HELD
+        new = [v for v in (op.operands if grows else ()) if v not in seen]  # type: ignore[union-attr]
+        seen.update(new)
+        pending += new
+    return seen & of
+
+
+def _closure(start: Value, sources: dict[Value, set[Value]]) -> set[Value]:
+    """What a parameter depends on after any number of iterations."""
+    pending, seen = [start], set[Value]()
+    while pending:
+        new = sources[pending.pop()] - seen
+        seen |= new
+        pending += new
+    return seen
+
+
+def _multiplies(value: Value, circle: set[Value]) -> bool:
+    """Whether a number is one of `circle` times something, or the sum of two of them."""
+    op = value.op
+    if op is None or not _number(value):
+        return False
+    inside = [v for v in op.operands if _sources(v, circle)]
+    if op.name in ("mul", "power", "left_shift"):
+        return bool(inside)
+    if op.name in ("add", "sub"):
+        return len(inside) > 1 or any(_multiplies(v, circle) for v in inside)
+    return op.name in ("negative", "convert") and any(_multiplies(v, circle) for v in inside)

@@ -38,7 +38,7 @@ from .logic import refuse as refuse
 from .logic import truth as truth
 from .loops import TracedLoop, loop
 from .raising import raised as raised
-from .rolling import FEW, Watch, check_numbers, needs_numbers, traced_test
+from .rolling import FEW, Watch, check_numbers, needs_numbers, refuse_growth, traced_test
 from .texts import remainder as remainder
 from .texts import text as text
 from .twins import convert as convert
@@ -89,7 +89,7 @@ def while_stmt(test: Callable[[], Any], body: Callable[[], Any], state: State) -
     unchanged = all(a is b for a, b in zip(before, state.get(), strict=True))
     del before  # the arrays in it may be let go of
     if unchanged and effects == _effects():
-        loop(lambda _: truth(test()), lambda _: body(), state, "while")
+        loop(lambda _: truth(test()), lambda _: body(), state, "while", accept=refuse_growth)
         return
     # The condition does something: it is evaluated once here, then at the end of each iteration.
     latest = [truth(go_on)]
@@ -114,7 +114,7 @@ def while_stmt(test: Callable[[], Any], body: Callable[[], Any], state: State) -
         state.in_try,
         state.roots,
     )
-    loop(lambda _: latest[0], iteration, extended, "while")
+    loop(lambda _: latest[0], iteration, extended, "while", accept=refuse_growth)
 
 
 def _rest(test: Callable[[], Any], body: Callable[[], Any], state: State) -> None:
@@ -173,7 +173,7 @@ def _over(
     body: Callable[[Any], Any],
     more: Callable[[], Any] | None,
     state: State,
-    accept: Callable[[TracedLoop, TracedRegion], None] = lambda built, region: None,
+    accept: Callable[[TracedLoop, TracedRegion], None] = refuse_growth,
 ) -> None:
     """A loop op, or the iterations written out if they are few and the op cannot be."""
     state.refuse_try("a `for` loop")

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import string
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from ...ir.ops.control.callbacks import IO_CALLBACK, PURE_CALLBACK, PythonFuncti
 from ...ir.types import TensorType, is_supported
 from ..core import pytree
 from ..core.accept import refuse
-from ..core.callables import check_callable, function_name
+from ..core.callables import Function, check_callable, function_name
 from ..core.effects import advance, order_token
 from ..core.shapes import ShapeDtype
 from ..core.trace import CURRENT, current_trace, require_trace
@@ -32,8 +32,6 @@ from ..messages import errors
 from ..messages.errors import complain
 from ..messages.source import user_line
 from .regions import show_tree
-
-Function = Callable[..., Any]
 
 
 def pure_callback(function: Function, result_like: Any, *args: Any, **kwargs: Any) -> Any:

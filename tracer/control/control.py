@@ -15,7 +15,7 @@ traced they become one op with regions, and only what runs is computed:
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ import numpy as np
 from ...ir.graph import Value
 from ...ir.types import BOOL, I32, I64, is_integer
 from ...runtime.cuda.array import DeviceArray
+from ..core.callables import Function
 from ..core.effects import check
 from ..core.promotion import kind_of, result_dtype
 from ..core.trace import current_trace
@@ -34,8 +35,6 @@ from ..messages.tracebacks import shortened
 from .branches import branch_region
 from .carries import arranger, own, parameter_name
 from .loops import condition_remedy, scan_region, while_region
-
-Function = Callable[..., Any]
 
 
 @compiled_on_devices("true_fn", "false_fn", among="pred")

@@ -10,6 +10,7 @@ from ...ir.graph import Graph, Value
 from ...ir.opdef import OPS
 from ...ir.types import BOOL, TensorType
 from ..core import pytree, threaded_state
+from ..core.callables import Function
 from ..core.effects import advance, order_token
 from ..core.specs import Spec
 from ..core.trace import require_trace
@@ -19,8 +20,6 @@ from ..messages.errors import complain
 from ..messages.source import user_line
 from .carries import LoopCarry
 from .regions import TracedRegion, have_effects, show_tree, trace_region, union
-
-Function = Callable[..., Any]
 
 
 def while_region(

@@ -8,7 +8,6 @@ Python loops with the same results.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from ...ir.graph import Graph
 from ...runtime.cuda.array import DeviceArray
 from ..arrays.common import common_dtype
 from ..core import pytree
+from ..core.callables import Function
 from ..core.promotion import canonical
 from ..core.trace import Trace, current_trace, tracing
 from ..core.tracers import Tracer
@@ -27,8 +27,6 @@ from .carries import arranger, own, parameter_name
 from .control import check_callable, is_plain, unroll_count
 from .loops import scan_region
 from .regions import show_tree
-
-Function = Callable[..., Any]
 
 
 @compiled_on_devices("f", "length", "reverse", "unroll")

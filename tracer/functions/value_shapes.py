@@ -102,7 +102,7 @@ def _places(mask: Tracer, size: int, beyond: int) -> Tracer:
     """Where the first `size` true elements of a 1-d mask are; `beyond` where there are no more."""
     if mask.size == 0:
         return array(np.full(size, beyond))
-    indices = wrap(build().op("true_places", as_value(mask), size=size, classes=1), scalar=False)
+    indices = wrap(build().op("true_indices", as_value(mask), size=size, classes=1), scalar=False)
     return indices if beyond == mask.size else where(indices < mask.size, indices, beyond)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..captures.captured_variables import CapturedVariables
 from ..messages import errors
+from ..messages.source import user_level
 from .cache_info import difference
 from .dispatch import Call
 from .entry import Entry
@@ -45,7 +46,7 @@ class Bucket:
                 f"{name} was traced {_WARN_AFTER} times because it changes what it reads: "
                 f"guard {changes}. Pass the value as an argument and return the new one.",
                 errors.RecompileWarning,
-                stacklevel=5,
+                stacklevel=user_level(),
             )
 
 
@@ -55,7 +56,7 @@ def warn_of_many(name: str, count: int, reason: str) -> None:
         f"{name} has been compiled {count} times, most recently because of this: {reason}. "
         f"{name}.cache_info() lists all. Pass what changes as an array or a number.",
         errors.RecompileWarning,
-        stacklevel=6,
+        stacklevel=user_level(),
     )
 
 

@@ -26,6 +26,7 @@ from ..messages.source import is_user_frame
 from .dispatch import Call, ChangedArgument
 from .entry import Entry, Interpreted, Runnable
 from .lowered import Lowered, refuse_copies
+from .stack import deep_stack
 from .trace_cache import CachedTrace
 
 if TYPE_CHECKING:
@@ -51,21 +52,8 @@ def trace_call(
     (`if W[0] > 0`, `range(N[1])`), they stay arrays, and their content is guarded."""
     captured = captured or function._captured_variables(call)
     try:
-        try:
-            return _trace_settled(function, call, captured, views)
-        except errors.JitneyError:
-            fixed = _with_fixed_numbers(function, call, captured, views)
-            if fixed is not None:
-                return fixed
-            if not captured.hidden:
-                raise
-            try:
-                return _trace_settled(
-                    function, call, function._captured_variables(call, substitute=False), views
-                )
-            except errors.JitneyError:
-                pass
-            raise
+        with deep_stack():
+            return _trace_either(function, call, captured, views)
     except ChangedArgument:
         raise
     except RecursionError as error:
@@ -87,6 +75,26 @@ def _with_fixed_numbers(
         return _trace_settled(function, call, again, views)
     except errors.JitneyError:
         return None
+
+
+def _trace_either(
+    function: JitFunction, call: Call, captured: CapturedVariables, views: bool
+) -> tuple[Traced, CapturedVariables]:
+    """Trace with stand-ins for what is closed over, or else without."""
+    try:
+        return _trace_settled(function, call, captured, views)
+    except errors.JitneyError:
+        fixed = _with_fixed_numbers(function, call, captured, views)
+        if fixed is not None:
+            return fixed
+        if not captured.hidden:
+            raise
+        try:
+            plain = function._captured_variables(call, substitute=False)
+            return _trace_settled(function, call, plain, views)
+        except errors.JitneyError:
+            pass
+        raise
 
 
 def _endless(error: RecursionError) -> Exception:

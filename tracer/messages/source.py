@@ -55,6 +55,15 @@ def user_line(depth: int = 1) -> SourceLine | None:
     return None
 
 
+def user_level() -> int:
+    """The `stacklevel` with which the caller's `warnings.warn` is about the user's line."""
+    frame: FrameType | None = sys._getframe(1)
+    level = 1
+    while frame is not None and not is_user_frame(frame):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
 @functools.lru_cache(maxsize=1024)
 def _source_line(file: str, line: int, function: str) -> SourceLine:
     return SourceLine(file, line, function)

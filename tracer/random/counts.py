@@ -59,7 +59,7 @@ def _poisson(lam: Any, e0: Any, e1: Any) -> Any:
         return k + 1, p, below + p, (u > below + p) & (k < 1000)
 
     first = np.exp(-lam)
-    found = repeat(step, (0 * lam, first, first, small & (u > first)))[0]
+    count = repeat(step, (0 * lam, first, first, small & (u > first)))[0]
 
     large = (lam >= _SMALL) & (lam < np.inf)
     mean = where(large, lam, _SMALL)
@@ -84,8 +84,8 @@ def _poisson(lam: Any, e0: Any, e1: Any) -> Any:
         return n + 1, k, np.logical_not(accepted)
 
     other = repeat(trial, (np.uint32(1), 0 * lam, large))[1]
-    found = where(large, other, found)
-    return where(lam >= 0, found, np.nan)
+    count = where(large, other, count)
+    return where(lam >= 0, count, np.nan)
 
 
 @sampler()
@@ -117,7 +117,7 @@ def _binomial(n: Any, p: Any, e0: Any, e1: Any) -> Any:
 
     first = np.exp(n * np.log1p(-q))
     start = (0 * n, first, first, good & small & (u > first) & (n > 0))
-    found = repeat(step, start)[0]
+    count = repeat(step, start)[0]
 
     large = good & np.logical_not(small)
     n_ = where(large, n, 40.0)
@@ -147,9 +147,9 @@ def _binomial(n: Any, p: Any, e0: Any, e1: Any) -> Any:
         return i + 1, k, np.logical_not(accepted)
 
     other = repeat(trial, (np.uint32(1), 0 * n, large))[1]
-    found = where(large, other, found)
-    found = where(p > 0.5, n - found, found)
-    return where(good, found, np.nan)
+    count = where(large, other, count)
+    count = where(p > 0.5, n - count, count)
+    return where(good, count, np.nan)
 
 
 @sampler("10, 0.5, (3,) -> array([4, 6, 4])")
@@ -182,10 +182,10 @@ def multinomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = np.int
     after = np.flip(np.cumsum(np.flip(chances, -1), axis=-1), -1)
     share = clip(where(after > 0, chances / after, 0.0), 0.0, 1.0)
 
-    def draw(left: Any, given: Any) -> Any:
-        chance, k = given
-        found = each(_binomial, left, chance, *element_keys(k, size))
-        return left - found, found
+    def draw(left: Any, category: Any) -> Any:
+        chance, k = category
+        drawn = each(_binomial, left, chance, *element_keys(k, size))
+        return left - drawn, drawn
 
     keys = split(key, parts)
     left, counts = scan(draw, trials, (moveaxis(share[..., :-1], -1, 0), keys[:-1]))
@@ -286,16 +286,16 @@ def multivariate_hypergeometric(
     # Given those before, a colour's count is hypergeometric among what remains.
     after = np.flip(np.cumsum(np.flip(counts, -1), axis=-1), -1) - counts
 
-    def draw(left: Any, given: Any) -> Any:
-        good, bad, k = given
-        found = each(_hypergeometric, good, bad, left, *element_keys(k, size))
-        return left - found, found
+    def draw(left: Any, colour: Any) -> Any:
+        good, bad, k = colour
+        drawn = each(_hypergeometric, good, bad, left, *element_keys(k, size))
+        return left - drawn, drawn
 
     keys = split(key, parts)
-    given = (moveaxis(counts[..., :-1], -1, 0), moveaxis(after[..., :-1], -1, 0), keys[:-1])
-    left, found = scan(draw, left, given)
+    colours = (moveaxis(counts[..., :-1], -1, 0), moveaxis(after[..., :-1], -1, 0), keys[:-1])
+    left, drawn = scan(draw, left, colours)
     last = where(left <= counts[..., -1], left, np.nan)
-    return moveaxis(np.concatenate([found, last[None]]), 0, -1).astype(dtype)
+    return moveaxis(np.concatenate([drawn, last[None]]), 0, -1).astype(dtype)
 
 
 @sampler("2.0, 1.0, (2,) -> array([3.0223, 6.849 ])")
@@ -332,8 +332,8 @@ def _zipf(a: Any, e0: Any, e1: Any) -> Any:
         accepted = (x < 2.0**63) & (v * x * (ratio - 1) / (b - 1) <= ratio / b)
         return n + 1, x, np.logical_not(accepted)
 
-    found = repeat(trial, (np.uint32(0), a * 0, (a > 1) & (a < 1000)))[1]
-    return where(a > 1, np.maximum(found, 1.0), np.nan)
+    count = repeat(trial, (np.uint32(0), a * 0, (a > 1) & (a < 1000)))[1]
+    return where(a > 1, np.maximum(count, 1.0), np.nan)
 
 
 @sampler("2.0, (3,) -> array([1, 3, 1])")
@@ -353,8 +353,8 @@ def logseries(key: Any, p: Any, shape: Any = None, dtype: Any = np.int64) -> Any
     v = 1 - v
     q = -np.expm1(np.log1p(-chance) * u)
     long = np.floor(1 + np.log(v) / np.log(q))
-    found = where(v <= q * q, long, where(v >= q, 1.0, 2.0))
-    return where(v >= chance, 1.0, found).astype(dtype)
+    count = where(v <= q * q, long, where(v >= q, 1.0, 2.0))
+    return where(v >= chance, 1.0, count).astype(dtype)
 
 
 def _von_mises(kappa: Any, e0: Any, e1: Any) -> Any:

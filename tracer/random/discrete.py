@@ -229,7 +229,7 @@ def categorical(
     return moveaxis(best, -1, 0).reshape(size)
 
 
-_PACKED = 20  # bits of an index that may take the place of random bits
+_PACKED = 20  # bits of an index that may stand instead of random bits
 
 
 def _order(key: Any, shape: tuple[int, ...], axis: int) -> Any:
@@ -282,7 +282,7 @@ def choice(
 
     `p` are the probabilities of the slices, in any unit. Without `replace` no slice is taken twice: the
     largest of log p plus Gumbel noise, of that `mode`, are taken (Efraimidis and Spirakis, 2006). What
-    is `ordered` has ascending places.
+    is `ordered` has ascending indices.
 
     >>> jt.random.choice(jt.random.key(42), np.array([10, 20, 30]), (4,), p=[0.1, 0.2, 0.7])
     array([30, 10, 30, 30])
@@ -338,7 +338,7 @@ def _different(key: Any, n: int, count: int) -> Any:
 def _repeated(x: Tracer, n: int) -> Any:
     """Which elements, all in 0..n-1, are equal to one before them."""
     width = max(x.size - 1, 0).bit_length()
-    if width + n.bit_length() <= 64:  # numbers that carry their places, in order
+    if width + n.bit_length() <= 64:  # numbers that carry their indices, in order
         index = wrap(build().iota(shape=x.shape, dtype=U64, axis=0))
         ordered = sort((x.astype(U64) << width) | index)
         order, values = (ordered & ((1 << width) - 1)).astype(I64), ordered >> width

@@ -65,7 +65,7 @@ class Draws:
     ) -> Any:
         """Elements of 0..a-1, or slices of an array along `axis`.
 
-        Without `replace` and `shuffle`, they come in ascending order of their places.
+        Without `replace` and `shuffle`, they come in ascending order of their indices.
         """
         shape = () if size is None else size
         ordered = not (replace or shuffle)

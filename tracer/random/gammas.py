@@ -67,7 +67,7 @@ def _one(a: Any, e0: Any, e1: Any) -> Any:
         square = z * z
         squeezed = u > a.dtype.type(0.0331) * square * square
 
-        def test(state: Any) -> Any:  # seldom needed
+        def test(state: Any) -> Any:  # a slow path
             log_v = np.log(where(v > 0, v, one))
             return np.log1p(-u) < 0.5 * square + d * (1 - v + log_v), v != v
 

@@ -1,4 +1,4 @@
-"""What formulas are made of: polynomials, numbers of twice the digits, parts that are seldom needed.
+"""What formulas are made of: polynomials, numbers of twice the digits, slow paths.
 
 A *pair* is an unevaluated sum (high, low) whose low part is below an ulp of the high one. Its rounding
 errors are made known by `fma` (Dekker 1971; Knuth, The Art of Computer Programming 2, 4.2.2).
@@ -142,10 +142,11 @@ def each(function: Callable[..., Any], *arrays: Any) -> Any:
         return function(*arrays)
     b = build()
     flat = [wrap(b.reshape(as_value(a), shape=(a.size,))) for a in arrays]
-    found = vmap(function)(*flat)
-    several = isinstance(found, tuple)
+    results = vmap(function)(*flat)
+    several = isinstance(results, tuple)
     shaped = [
-        wrap(build().reshape(as_value(x), shape=shape)) for x in (found if several else (found,))
+        wrap(build().reshape(as_value(x), shape=shape))
+        for x in (results if several else (results,))
     ]
     return tuple(shaped) if several else shaped[0]
 
@@ -188,8 +189,8 @@ def lentz(
     return repeat(step, (zero + 1.0, start, start, zero, value_of(zero) + 1.0, going))[1]
 
 
-def seldom(needed: Any, function: Callable[..., Any], *arrays: Any) -> Any:
-    """`function` of the elements that need it, else 0: a loop of one trip, none where no lane does."""
+def slow_path(needed: Any, function: Callable[..., Any], *arrays: Any) -> Any:
+    """`function` of the elements that need it, else 0: a loop that no lane enters otherwise."""
 
     def one(needed: Any, *elements: Any) -> Any:
         def step(state: Any) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..arrays.elementwise import where
 from ..transforms.custom import custom_jvp
-from .arithmetic import fma, log1p_rest, seldom, sin_pi, two_sum
+from .arithmetic import fma, log1p_rest, sin_pi, slow_path, two_sum
 from .gammas import gamma_function, lgamma_right, psi, stirling_rest, times_psi
 from .operands import special
 
@@ -82,7 +82,7 @@ def log_of_positive(a: Any, b: Any) -> Any:
 def _of_positive(small: Any, large: Any) -> Any:
     far = (large > 1e9) & (small < _LARGE)
     value = usual_beta(small, where(far, _LARGE, large))
-    return where(far, seldom(far, _apart, small, large), value)
+    return where(far, slow_path(far, _apart, small, large), value)
 
 
 def _reflection(small: Any, large: Any) -> Any:
@@ -125,7 +125,7 @@ def beta_function(a: Any, b: Any) -> Any:
     x, y, inverse = _positive(where(infinite, 1.0, small), where(infinite, 1.0, large))
     value = _of_positive(np.minimum(x, y), np.maximum(x, y))
     left = (small < 0) & np.logical_not(infinite)
-    factor = seldom(left, _reflection, small, large)
+    factor = slow_path(left, _reflection, small, large)
     value = where(left, factor * where(inverse, 1.0 / value, value), value)
     value = where(infinite, math.inf, value)
     value = where((a > 0) & (b > 0) & np.isinf(a + b), 0.0, value)
@@ -143,10 +143,10 @@ def log_beta(a: Any, b: Any) -> Any:
     usual = ((q < 300) | (p > _LARGE) & (q < 1e9)) & (p > 1e-290)
     direct = usual_beta(where(usual, p, 1.0), where(usual, q, 1.0))
     normal = usual & (direct > 1e-290)
-    far = seldom(np.logical_not(normal), log_of_positive, p, q)
+    far = slow_path(np.logical_not(normal), log_of_positive, p, q)
     value = where(normal, np.log(where(normal, direct, 1.0)), far)
     left = (small < 0) & np.logical_not(infinite)
-    factor = np.log(abs(seldom(left, _reflection, small, large)))
+    factor = np.log(abs(slow_path(left, _reflection, small, large)))
     value = where(left, factor + where(inverse, -value, value), value)
     value = where(infinite, math.inf, value)
     value = where((a > 0) & (b > 0) & np.isinf(a + b), -math.inf, value)

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..arrays.elementwise import where
 from ..transforms.custom import custom_jvp
-from .arithmetic import BERNOULLI, fma, polynomial, seldom, sin_pi
+from .arithmetic import BERNOULLI, fma, polynomial, sin_pi, slow_path
 from .complex_gamma import complex_digamma, complex_gamma, complex_loggamma, complex_rgamma
 from .operands import special
 
@@ -106,7 +106,7 @@ def lgamma(x: Any) -> Any:
     def reflected(x: Any, right: Any) -> Any:
         return np.log(math.pi / abs(x * sin_pi(x))) - right
 
-    value = where(left, seldom(left & (x > -math.inf), reflected, x, right), right)
+    value = where(left, slow_path(left & (x > -math.inf), reflected, x, right), right)
     value = where((x <= 0) & (x == np.floor(x)), math.inf, value)
     return where(np.isinf(x), x, value)
 
@@ -141,7 +141,7 @@ def gamma_function(x: Any) -> Any:
     def reflected(x: Any, big: Any, half: Any) -> Any:
         return -math.pi / (x * sin_pi(x)) / big / half
 
-    value = where(left, seldom(left, reflected, x, big, half), big * half)
+    value = where(left, slow_path(left, reflected, x, big, half), big * half)
     value = where(x == math.inf, math.inf, value)
     return where((x < 0) & (x == np.floor(x)), math.nan, value)
 
@@ -175,10 +175,10 @@ def psi(x: Any) -> Any:
     large = np.log(w) - 0.5 / w - r * polynomial(r, _DIGAMMA_TAIL)
     value = where(far, large, value)
 
-    def reflected(x: Any, found: Any) -> Any:
-        return found - 1.0 / x - math.pi / np.tan(math.pi * (x - np.rint(x)))
+    def reflected(x: Any, right: Any) -> Any:
+        return right - 1.0 / x - math.pi / np.tan(math.pi * (x - np.rint(x)))
 
-    value = where(left, seldom(left, reflected, x, value), value)
+    value = where(left, slow_path(left, reflected, x, value), value)
     value = where((x < 0) & (x == np.floor(x)), math.nan, value)
     return where(x == 0, np.copysign(math.inf, -x), value)
 

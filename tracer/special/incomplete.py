@@ -33,7 +33,7 @@ from .arithmetic import (
     polynomial,
     quotient,
     repeat,
-    seldom,
+    slow_path,
     two_product,
     two_sum,
     value_of,
@@ -194,7 +194,7 @@ def _accurate_gamma(a: Any, x: Any, upper: bool) -> Any:
     part = where(peaked, tail, where(below, low, high))
     value = where(left, 1.0 - part, part) if upper else where(left, part, 1.0 - part)
     if upper:
-        value = where(tiny, seldom(tiny & usual, _upper_near_0, p, y), value)
+        value = where(tiny, slow_path(tiny & usual, _upper_near_0, p, y), value)
     first, last = (1.0, 0.0) if upper else (0.0, 1.0)
     return _with_edges(a, x, value, first, last)
 
@@ -286,7 +286,7 @@ def _beta_slope_factor(a: Any, b: Any, x: Any, y: Pair) -> Any:
         return np.exp(a * np.log(x) + b * np.log(y) - log_of_positive(a, b))
 
     value = where(large, peak, fma(product, lost, product))
-    return where(far, seldom(far, logarithmic, a, b, x, y[0]), value)
+    return where(far, slow_path(far, logarithmic, a, b, x, y[0]), value)
 
 
 def _beta_fraction(a: Any, b: Any, x: Any, y: Any, going: Any, differentiated: bool = False) -> Any:

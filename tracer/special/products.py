@@ -32,10 +32,10 @@ def _rising(z: Any, m: Any) -> Any:
 def rising_factorial(z: Any, m: Any) -> Any:
     """The rising factorial gamma(z + m) / gamma(z)."""
     down = m < 0
-    found = _rising(where(down, z + m, z), where(m == 0, 1.0, abs(m)))
-    found = where(down, 1.0 / found, found)
-    found = where(is_pole(z) & np.logical_not(_whole(m)), 0.0, found)
-    return where(m == 0, where(np.isnan(z), z, 1.0), found)
+    value = _rising(where(down, z + m, z), where(m == 0, 1.0, abs(m)))
+    value = where(down, 1.0 / value, value)
+    value = where(is_pole(z) & np.logical_not(_whole(m)), 0.0, value)
+    return where(m == 0, where(np.isnan(z), z, 1.0), value)
 
 
 def _whole(x: Any) -> Any:
@@ -63,10 +63,10 @@ rising_factorial.defjvps(
 @custom_jvp
 def binomial(n: Any, k: Any) -> Any:
     """The binomial coefficient of real numbers; NaN for n = -1, -2, ..."""
-    found = 1.0 / ((n + 1.0) * beta_function(1.0 + n - k, 1.0 + k))
+    value = 1.0 / ((n + 1.0) * beta_function(1.0 + n - k, 1.0 + k))
     whole = _whole(n) & _whole(k)
-    found = where(whole & (abs(found) < 1e15), np.rint(found), found)
-    return where(_whole(n) & (n < 0), math.nan, found)
+    value = where(whole & (abs(value) < 1e15), np.rint(value), value)
+    return where(_whole(n) & (n < 0), math.nan, value)
 
 
 def _times_psi_of(y: Any, n: Any, k: Any, other: Any) -> Any:
@@ -93,8 +93,8 @@ def comb(n: Any, k: Any) -> Any:
 
 @custom_jvp
 def _factorial(n: Any) -> Any:
-    found = gamma_function(n + 1.0)
-    return where(_whole(n) & (found < 1e15), np.rint(found), found)
+    value = gamma_function(n + 1.0)
+    return where(_whole(n) & (value < 1e15), np.rint(value), value)
 
 
 _factorial.defjvps(lambda t, z, n: t * (z * psi(n + 1.0)))
@@ -136,10 +136,10 @@ def bernoulli(n: int) -> Any:
     if n < 0:
         raise ValueError(f"bernoulli counts from 0, and n is {n}")
     row: list[Fraction] = []
-    found = []
+    numbers = []
     for m in range(n + 1):  # Akiyama and Tanigawa's triangle
         row.append(Fraction(1, m + 1))
         for j in range(m, 0, -1):
             row[j - 1] = j * (row[j - 1] - row[j])
-        found.append(float(row[0]) if m != 1 else -0.5)
-    return array(np.array(found))
+        numbers.append(float(row[0]) if m != 1 else -0.5)
+    return array(np.array(numbers))

@@ -15,7 +15,7 @@ import numpy as np
 from ..arrays.elementwise import where
 from ..transforms.custom import custom_jvp
 from ..transforms.derivatives import jvp
-from .arithmetic import BERNOULLI, seldom, sin_pi, value_of
+from .arithmetic import BERNOULLI, sin_pi, slow_path, value_of
 from .gammas import gamma_function, gamma_parts, psi
 from .operands import special
 
@@ -52,7 +52,7 @@ def _hurwitz(s: Any, q: Any) -> Any:
     left = q < 0
     start = where(left, 1.0 + q + (np.ceil(-q) - 1.0), where(q > 0, q, 1.0))
     whole = (inside == np.floor(inside)) & (q != np.floor(q))
-    value = _series(inside, start) + seldom(left & whole, _left_of_0, inside, q)
+    value = _series(inside, start) + slow_path(left & whole, _left_of_0, inside, q)
     value = where(left & np.logical_not(whole), math.nan, value)
     value = where((q <= 0) & (q == np.floor(q)), math.inf, value)
     value = where(q == math.inf, 0.0, value)
@@ -90,7 +90,7 @@ def _riemann(x: Any, less: float) -> Any:
     left = x < -0.1  # nearer to 0 the reflection would lose digits to the pole at 1
     s = np.minimum(where(left | (x == 1), 2.0, x), 1e300)
     value = _series(s, np.full_like(x, 2.0))  # zeta(s) - 1
-    reflected = seldom(left & (x > -math.inf), _reflected, x) - less
+    reflected = slow_path(left & (x > -math.inf), _reflected, x) - less
     value = where(left, reflected, value + (1.0 - less))
     return where(x == 1, math.inf, where(x == -math.inf, math.nan, value))
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import MethodType
 from typing import Any
 
@@ -23,7 +23,7 @@ from ...ir.ops.control.custom import CUSTOM_JVP, CUSTOM_VJP
 from ...ir.types import TensorType, is_inexact
 from ..control.regions import TracedRegion, trace_region
 from ..core import pytree
-from ..core.callables import check_callable, function_name
+from ..core.callables import Function, check_callable, function_name
 from ..core.specs import Spec, is_array, spec_of
 from ..core.trace import EagerBuilder, current_trace
 from ..core.tracers import Tracer, as_value, wrap
@@ -33,8 +33,6 @@ from ..messages.errors import complain
 from ..messages.tracebacks import shortened
 from .custom_call import CustomCall, after, lend, pending_derivatives
 from .custom_rules import checked_cotangents, checked_tangents, refuse_rule, shown
-
-Function = Callable[..., Any]
 
 
 class _Custom:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,15 +10,13 @@ from ...ir.graph import Graph, Value
 from ...ir.opdef import OpDef
 from ...ir.types import TensorType, is_inexact
 from ..core import pytree
-from ..core.callables import function_name
+from ..core.callables import Function, function_name
 from ..core.specs import is_array
 from ..core.trace import current_trace, require_trace
 from ..core.tracers import Tracer, as_value, wrap
 from ..core.tracing import Result
 from ..messages.source import user_line
 from .application import Application, apply
-
-Function = Callable[..., Any]
 
 _DERIVATIVES = frozenset({"grad", "vjp", "jvp", "linearize", "linear_transpose"})
 

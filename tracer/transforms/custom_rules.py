@@ -6,7 +6,7 @@ Errors name both structures and the line where the rule is defined.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -15,14 +15,12 @@ from ...ir.graph import SourceLine
 from ...ir.types import TensorType, is_inexact
 from ..control.regions import show_tree
 from ..core import pytree
-from ..core.callables import function_name
+from ..core.callables import Function, function_name
 from ..core.specs import is_inexact_leaf
 from ..core.trace import require_trace
 from ..core.tracers import Tracer, as_value, wrap
 from ..messages import errors
 from .custom_call import CustomCall
-
-Function = Callable[..., Any]
 
 
 def checked_cotangents(cotangents: Any, call: CustomCall, rule: Function) -> list[Any]:

@@ -5,7 +5,7 @@ Each raises an error that names the leaf or the result, its dtype and shape, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -14,7 +14,7 @@ from ...ir.types import F64, is_complex, is_inexact
 from ...runtime.cuda.array import DeviceArray
 from ..core import pytree
 from ..core.accept import check_array, refuse
-from ..core.callables import function_name, parameter_name
+from ..core.callables import Function, function_name, parameter_name
 from ..core.specs import is_inexact_leaf
 from ..core.trace import current_trace
 from ..core.tracers import Tracer, as_value
@@ -22,8 +22,6 @@ from ..core.tracing import Result
 from ..messages import errors
 from ..messages.errors import complain
 from .application import Application, Leaf
-
-Function = Callable[..., Any]
 
 
 def tangent_leaves(

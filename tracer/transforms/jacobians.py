@@ -15,7 +15,7 @@ import numpy as np
 
 from ..control.control import fori_loop
 from ..core import pytree, threaded_state
-from ..core.callables import check_callable, function_name
+from ..core.callables import Function, check_callable, function_name
 from ..core.specs import is_inexact_leaf
 from ..core.trace import current_trace
 from ..core.tracers import Tracer
@@ -26,7 +26,6 @@ from .derivatives import jvp, named, vjp
 from .differentiable import check_inexact_leaves, check_result, normal_positions
 from .linear import linearize
 
-Function = Callable[..., Any]
 P = ParamSpec("P")
 
 

@@ -12,7 +12,7 @@ from ...ir.subgraphs import reached
 from ...ir.types import TensorType, is_inexact
 from ...runtime.cuda.array import DeviceArray
 from ..core import pytree
-from ..core.callables import check_callable, function_name
+from ..core.callables import Function, check_callable, function_name
 from ..core.shapes import ShapeDtype
 from ..core.specs import Spec, is_inexact_leaf
 from ..core.trace import current_trace
@@ -38,7 +38,6 @@ from .derivatives import (
 from .device_transforms import run_apart
 from .differentiable import check_leaves, tangent_leaves
 
-Function = Callable[..., Any]
 R = TypeVar("R")
 
 

@@ -11,7 +11,7 @@ from ...ir.ops.control.custom import REMAT
 from ...ir.types import TensorType, is_inexact
 from ..control.regions import trace_region
 from ..core import pytree
-from ..core.callables import check_callable, function_name
+from ..core.callables import Function, check_callable, function_name
 from ..core.effects import advance, order_token
 from ..core.specs import Static, is_array, spec_of
 from ..core.threaded_state import BorrowedStates, settle
@@ -23,7 +23,6 @@ from ..messages.source import user_line
 from ..messages.tracebacks import shortened
 from .custom_call import pending_derivatives
 
-Function = Callable[..., Any]
 P = ParamSpec("P")
 R = TypeVar("R")
 

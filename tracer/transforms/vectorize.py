@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
 
 from ...runtime.cuda.array import DeviceArray
 from ..core import pytree
-from ..core.callables import check_callable, function_name
+from ..core.callables import Function, check_callable, function_name
 from ..core.tracers import Tracer, as_value, wrap
 from ..messages import errors
 from ..messages.errors import complain
 from ..messages.tracebacks import shortened
 from .vmap import vmap
 
-Function = Callable[..., Any]
 Dims = tuple[str, ...]
 
 _NAME = r"[A-Za-z_]\w*"

@@ -11,7 +11,7 @@ assignment to an argument works and stays inside of the call.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from ...ir.interpreter import evaluate
 from ...ir.record import replace
 from ..control.regions import show_tree
 from ..core import pytree
-from ..core.callables import check_callable
+from ..core.callables import Function, check_callable
 from ..core.layout import c_strides
 from ..core.specs import Spec, Static, is_array, spec_of
 from ..core.threaded_state import BorrowedStates, settle
@@ -37,8 +37,6 @@ from ..messages.tracebacks import shortened
 from .application import Leaf, append, present
 from .derivatives import named
 from .vmap_axes import Argument, Axis, arguments, check_axes, common_size, spread_axes
-
-Function = Callable[..., Any]
 
 
 @shortened

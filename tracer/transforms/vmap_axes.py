@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -11,13 +11,12 @@ from ...ir.record import record
 from ..control.regions import show_tree
 from ..core import pytree
 from ..core.accept import check_array
-from ..core.callables import function_name, parameter_name
+from ..core.callables import Function, function_name, parameter_name
 from ..core.specs import is_array
 from ..core.tracers import Tracer
 from ..messages import errors
 from ..messages.errors import complain, describe
 
-Function = Callable[..., Any]
 Axis = int | None
 
 

@@ -1,4 +1,4 @@
-"""Attention as kernels that keep no matrix of scores: what they share (see `attention_plan`).
+"""Attention as kernels that keep no matrix of scores: what they share (see `cuda_plan`).
 
     rows to shared memory; the first block of columns too
     for each block of columns that some row sees:
@@ -23,9 +23,10 @@ from ...cuda.emitter import ThreadBuilder, Word, fits_32_bits
 from ...cuda.target import CudaTarget
 from ...llvm.builder import Value
 from ...llvm.indices import IndexEmitter
-from ...llvm.instructions import SCALAR_TYPES, number, suffix
-from ...llvm.loops import Carried, LoopEmitter, Values
+from ...llvm.instructions import SCALAR_TYPES, suffix
+from ...llvm.loops import LoopEmitter, Values
 from ...llvm.scalars import ScalarEmitter
+from ...llvm.text import Operand
 from ...loop_ir.kernel import Array
 from ...math import EXPANSIONS
 from ...scalar import var
@@ -93,17 +94,17 @@ class AttentionEmitter:
             rows.append(Panel(self, view, tile.height, step.rows, n, length, at))
             at += rows[-1].nbytes
         self.weights_at, at = at, at + self._weight_bytes
-        first, known = at, {}
+        first, panels = at, {}
         for view, n in step.passing:
             length = tile.length(step, view, n)
             panel = Panel(self, view, tile.columns, step.columns, n, length, at)
-            known[id(view)] = panel
+            panels[id(view)] = panel
             at += panel.nbytes
         self.score_panels = [
-            (left, known[id(m)]) for left, (_, m, _) in zip(rows, step.pairs, strict=True)
+            (left, panels[id(m)]) for left, (_, m, _) in zip(rows, step.pairs, strict=True)
         ]
-        self.sum_panels = [known[id(m)] for m, _ in step.sums]
-        self.column_panels = list(known.values())
+        self.sum_panels = [panels[id(m)] for m, _ in step.sums]
+        self.column_panels = list(panels.values())
         self.stage_bytes = -(-(self._lay_out_vectors(at) - first) // 16) * 16
         return first + tile.stages * self.stage_bytes
 
@@ -135,21 +136,17 @@ class AttentionEmitter:
         """lse and share, where they belong to what passes by."""
         step, tile = self.step, self.tile
         if step.kind == "keys":
-            for vector in step.given[1:]:
+            for vector in step.backward_inputs[1:]:
                 panel = Panel(self, vector, tile.columns, step.columns, 1, 1, at, crosswise=True)
                 self.vectors.append(panel)
                 at += -(-panel.nbytes // 16) * 16
         return at
 
-    def shared_at(self, offset: Value, more: int = 0) -> Value:
-        """The place `offset` + `more` bytes into the block's shared memory."""
+    def shared_at(self, offset: Word, more: int = 0) -> Value:
+        """The address `offset` + `more` bytes into the block's shared memory."""
         return self.b.offset(self.b.offset(self.memory, offset), more)
 
     # Numbers.
-
-    def both(self, first: Word, second: Value) -> Value:
-        """Two conditions, the first maybe none."""
-        return first & second if first else second
 
     def lesser(self, a: Number, b: Number) -> Number:
         return min(a, b) if isinstance(a, int) and isinstance(b, int) else self.indices.least(a, b)
@@ -174,7 +171,7 @@ class AttentionEmitter:
 
     def number(self, value: float) -> Value:
         """A constant of the sums' dtype."""
-        return self.b.literal(self.real, number(value, self.step.real))
+        return self.b.scalar(value, self.step.real)
 
     def times(self, text: Value, factor: float) -> Value:
         if factor == 1.0:
@@ -200,7 +197,7 @@ class AttentionEmitter:
             return self.b.nvvm("llvm.nvvm.lg2.approx.ftz.f", text)
         return self.function("log", text)
 
-    def function(self, name: str, text: Value) -> Word:
+    def function(self, name: str, text: Value) -> Value:
         self.exprs.forget()
         self.exprs.bind("x", text)
         return self.exprs.emit(self.elementary[name])
@@ -245,32 +242,32 @@ class AttentionEmitter:
 
     # Global memory.
 
-    def matrix(self, view: Matrices, places: Sequence[Word]) -> Value:
+    def matrix(self, view: Matrices, batch: Sequence[Word]) -> Value:
         """The first element of one matrix."""
-        at = view.offset
-        for place, stride in zip(places, view.batch, strict=True):
+        at: Word = view.offset
+        for index, stride in zip(batch, view.batch, strict=True):
             if stride:
-                at = at + place * stride
+                at = at + index * stride
         return self.b.element_at(view.array.dtype, self.b.pointers[view.array], at)
 
-    def element(self, base: Word, view: Matrices, row: Value, column: Word) -> str:
-        """The place of an element of a matrix."""
+    def element(self, base: Value, view: Matrices, row: Word, column: Word) -> Value:
+        """The address of an element of a matrix."""
         at = row * view.row
         if view.column:
             at = at + column * view.column
         return self.b.element_at(view.array.dtype, base, at)
 
-    def read(self, view: Matrices, place: Word) -> Value:
+    def read(self, view: Matrices, address: Value) -> Value:
         """An element as a number of the sums' dtype."""
         item = view.array.dtype.itemsize
         if item >= 4:
-            value = self.b.load(SCALAR_TYPES[view.array.dtype], place, align=item)
+            value = self.b.load(SCALAR_TYPES[view.array.dtype], address, align=item)
             return value
         half = "half" if self.step.element == "f16" else "bfloat"
-        value = self.b.load(half, place, align=2)
+        value = self.b.load(half, address, align=2)
         return value.to("fpext", "float")
 
-    def write(self, view: Matrices, place: Word, texts: Sequence[Value]) -> None:
+    def write(self, view: Matrices, address: Value, texts: Sequence[Value]) -> None:
         """Store neighbours: one, or as many as lie side by side, aligned."""
         item, count = view.array.dtype.itemsize, len(texts)
         if item == 2:
@@ -278,16 +275,16 @@ class AttentionEmitter:
             vectors = [self.pair(*padded_texts[k : k + 2]) for k in range(0, count, 2)]
             if count == 1:
                 one = self.b.extract(vectors[0], 0)
-                self.b.store(one, place, align=2)
+                self.b.store(one, address, align=2)
                 return
             for k, vector in enumerate(vectors):
-                at = self.b.offset(place, 4 * k, "i8")
+                at = self.b.offset(address, 4 * k, "i8")
                 self.b.store(vector, at, align=4)
             return
         if count == 1:
-            self.b.store(texts[0], place, align=item)
+            self.b.store(texts[0], address, align=item)
             return
-        self.b.store(self.b.packed(texts), place, align=count * item)
+        self.b.store(self.b.packed(texts), address, align=count * item)
 
     def together(self, view: Matrices, width: int) -> int:
         """How many neighbours of a result are stored at a time."""
@@ -303,12 +300,12 @@ class AttentionEmitter:
         return [self.zero] * count
 
     def carried(self, texts: Sequence[Value]) -> Values:
-        return [Carried(text, True, self.real) for text in texts]
+        return [Operand(value, True) for value in texts]
 
     def repeat(
         self, first: Number, last: Number, values: Values, body: Callable[[Value, Values], Values]
     ) -> Values:
-        """for i in range(first, last), written out where there are no trips."""
+        """for i in range(first, last), written out where there are no iterations."""
         if isinstance(first, int) and isinstance(last, int) and first >= last:
             return values
         return self.loops.loop(first, last, 1, values, body)
@@ -318,7 +315,7 @@ def _small(step: AttentionStep, tile: AttentionTile) -> bool:
     """Whether positions fit 32 bits, also those beyond the ends."""
     rows = max(step.queries, step.keys) + max(tile.height, tile.columns)
     columns = max(step.depth, step.width, step.keys) + max(tile.width, tile.columns)
-    views = [step.q, step.k, step.v, *step.given, *step.results]
+    views = [step.q, step.k, step.v, *step.backward_inputs, *step.results]
     views += [step.bias] if step.bias else []
     ends = []
     for view in views:

@@ -26,6 +26,7 @@ class ForwardEmitter(BlockEmitter):
         return [self.never] * rows + self.zeros(rows + self.held)
 
     def visit(self, block: Word, values: list[Value], stage: Word, hides: bool) -> list[Value]:
+        """One block of columns: new maxima, to which what is summed so far is scaled, and sums."""
         rows, n = self.products.held_rows, self.products.held_columns
         tops, totals, sums = values[:rows], values[rows : 2 * rows], values[2 * rows :]
         scores = self.products_of(0, block, stage)
@@ -78,17 +79,18 @@ class ForwardEmitter(BlockEmitter):
         return self.less(score, shift) if self.raw else self.real_op("fadd", score, shift)
 
     def finish(self, values: list[Value]) -> None:
+        """Store y = sums / totals and lse = top + log(total)."""
         rows = self.products.held_rows
         tops, totals, sums = values[:rows], values[rows : 2 * rows], values[2 * rows :]
         held = len(sums) // rows
         y, lse = self.step.results
         parts = self.step.parts > 1
-        places = [self.part, *self.places] if parts else self.places
-        base = self.matrix(lse, places)
+        batch = [self.part, *self.batch_indices] if parts else self.batch_indices
+        base = self.matrix(lse, batch)
         first = self.tid & self.products.lanes - 1
         owner = first.eq(0)
         if self.tile.slices(self.step) > 1:
-            owner = owner & self.slice.eq(0)
+            owner = owner & self.indices.as_index(self.slice).eq(0)
         one = self.number(1.0)
         for r in range(rows):
             total = self.over_row("fadd", totals[r])
@@ -99,17 +101,17 @@ class ForwardEmitter(BlockEmitter):
             for k in range(r * held, (r + 1) * held):
                 sums[k] = self.real_op("fmul", sums[k], share)
             top = self.times(tops[r], self.factor) if self.raw else tops[r]
-            found = self.real_op("fadd", top, self.logarithm(total))
-            found = self.times(found, LN_2) if self.fast else found
+            logsum = self.real_op("fadd", top, self.logarithm(total))
+            logsum = self.times(logsum, LN_2) if self.fast else logsum
             other = self.number(float("-inf") if parts else NAN)
-            found = self.b.select(nothing, other, found)
+            logsum = self.b.select(nothing, other, logsum)
             mine = owner
             if self.step.rows % self.tile.height:
                 there = self.rows[r] < self.step.rows
                 mine = owner & there
             with self.b.when(mine):
-                self.write(lse, self.element(base, lse, self.rows[r], 0), [found])
-        self.store_sums(y, self.step.width, sums, places)
+                self.write(lse, self.element(base, lse, self.rows[r], 0), [logsum])
+        self.store_sums(y, self.step.width, sums, batch)
 
 
 class BackwardEmitter(BlockEmitter):
@@ -117,14 +119,14 @@ class BackwardEmitter(BlockEmitter):
 
     def start(self) -> list[Value]:
         if self.step.kind == "queries":
-            _, lse, share = self.step.given
+            _, lse, share = self.step.backward_inputs
             last = self.step.rows - 1
             rows = self.rows
             if self.step.rows % self.tile.height:
                 rows = [self.indices.least(r, last) for r in rows]
             self.row_shifts, self.row_shares = (
                 [self.read(v, self.element(base, v, r, 0)) for r in rows]
-                for v, base in ((v, self.matrix(v, self.places)) for v in (lse, share))
+                for v, base in ((v, self.matrix(v, self.batch_indices)) for v in (lse, share))
             )
             self.row_shifts = [self._shift(x) for x in self.row_shifts]
         return self.zeros(self.held * len(self.step.sums))
@@ -133,18 +135,19 @@ class BackwardEmitter(BlockEmitter):
         """What is added to exponents."""
         return self.negative(self.times(lse, LOG2_E) if self.fast else lse)
 
-    def _column_numbers(self, stage: Value) -> tuple[list[Value], list[Value]]:
+    def _column_numbers(self, stage: Word) -> tuple[list[Value], list[Value]]:
         """lse and share of the columns."""
-        found = []
+        rows = []
         for panel in self.vectors:
             columns = [self.products.column(j) for j in range(self.products.held_columns)]
-            found.append(
+            rows.append(
                 [panel.load(panel.at(stage, panel.offset(c, 0, 0), 0), 1)[0] for c in columns]
             )
-        shifts, shares = found
+        shifts, shares = rows
         return [self._shift(x) for x in shifts], shares
 
     def visit(self, block: Word, values: list[Value], stage: Word, hides: bool) -> list[Value]:
+        """One block of columns: weights from scores and lse, slopes from these, and both summed."""
         rows, n = self.products.held_rows, self.products.held_columns
         scores = self.products_of(0, block, stage)
         if self.step.kind == "keys":
@@ -173,10 +176,10 @@ class BackwardEmitter(BlockEmitter):
 
     def finish(self, values: list[Value]) -> None:
         sums = [self.times(x, self.step.scale) for x in values[: self.held]]
-        self.store_sums(self.step.results[0], self.step.sums[0][1], sums, self.places)
+        self.store_sums(self.step.results[0], self.step.sums[0][1], sums, self.batch_indices)
         if self.step.kind == "keys":
             self.store_sums(
-                self.step.results[1], self.step.sums[1][1], values[self.held :], self.places
+                self.step.results[1], self.step.sums[1][1], values[self.held :], self.batch_indices
             )
 
 
@@ -187,6 +190,6 @@ def attention_emitter(
     definitions: MutableMapping[str, str],
     alignments: Mapping[Array, int],
 ) -> BlockEmitter:
-    """What emits a kernel of attention."""
+    """The emitter of the forward or of a backward kernel; `alignments` are in bytes."""
     form = ForwardEmitter if step.kind == "forward" else BackwardEmitter
     return form(step, tile, target, definitions, alignments)

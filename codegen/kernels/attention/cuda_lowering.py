@@ -1,4 +1,4 @@
-"""Lowering of attention and its derivative to the kernels of `attention_kernels`.
+"""Lowering of attention and its derivative to the kernels of `cuda_kernels`.
 
 before: y, lse = attention(q, k, v)
 after:  one kernel; where few queries meet many keys, one for parts of the keys and what joins these
@@ -43,6 +43,10 @@ def parts_of_keys(batch: int, queries: int, keys: int) -> tuple[int, int]:
 
 
 def attention(low: Lowering, op: Op) -> None:
+    """y[*B, S, E] and lse[*B, S] of q[*B, S, D], k[*B, T, D], v[*B, T, E] and perhaps a bias.
+
+    One kernel; or one for parts of the keys, and a reduction that joins them (see `parts_of_keys`).
+    """
     y_value, lse_value = op.results
     if 0 in y_value.shape[:-1]:
         for value in op.results:
@@ -111,9 +115,9 @@ def _join(low: Lowering, op: Op, y: Array, lse: Array) -> None:
     whole = low.array_for(lse_value)
     p = low.point()
     sums = p.load(total, indices(rows), None)
-    found = p.load(top, indices(rows), None) + EXPANSIONS["log"](sums)
-    found = select(eq(sums, const(0, lse.dtype)), const(float("nan"), lse.dtype), found)
-    low.emit(p, Stage(whole, tuple(rows), found, ops=["attention"], loc=loc))
+    logsum = p.load(top, indices(rows), None) + EXPANSIONS["log"](sums)
+    logsum = select(eq(sums, const(0, lse.dtype)), const(float("nan"), lse.dtype), logsum)
+    low.emit(p, Stage(whole, tuple(rows), logsum, ops=["attention"], loc=loc))
     low.arrays[lse_value] = whole
     p = low.point()
     weight = p.load(lse, indices((part, *rows)), None) - p.load(whole, indices(rows), None)
@@ -122,6 +126,10 @@ def _join(low: Lowering, op: Op, y: Array, lse: Array) -> None:
 
 
 def attention_grad(low: Lowering, op: Op) -> None:
+    """dq, dk and dv, in the shapes of q, k and v, from y, lse and the cotangent of y.
+
+    Two kernels that compute scores again: one of blocks of queries, one of blocks of keys.
+    """
     q, k, v, y, lse, ct, *bias = op.operands
     if 0 in q.shape[:-1]:
         for r in op.results:
@@ -129,15 +137,15 @@ def attention_grad(low: Lowering, op: Op) -> None:
             low.emit(low.point(), Stage(array, dims, const(0, r.dtype), loc=op.loc))
         return
     step = _step(low, op, "queries", (q, k, v, ct), bias)
-    given = (
+    backward_inputs = (
         matrices(low, ct, step.element),
         vectors(low, lse),
         rows_of(row_products(low, y, ct, op)),
     )
     dq, dk, dv = (result(low, r, step.element) for r in op.results)
-    low.items.append(replace(step, given=given, results=(dq,)))
+    low.items.append(replace(step, backward_inputs=backward_inputs, results=(dq,)))
     whole = replace(step, keys=k.shape[-2], causal=op.attrs["causal"])
-    low.items.append(replace(whole, kind="keys", given=given, results=(dk, dv)))
+    low.items.append(replace(whole, kind="keys", backward_inputs=backward_inputs, results=(dk, dv)))
 
 
 def _step(
@@ -184,7 +192,7 @@ def _own(low: Lowering, value: Value) -> Array:
 
 
 def attention_steps(builder: ProgramBuilder, step: AttentionStep) -> list[device.Step]:
-    """The launch of one kernel."""
+    """The launch of one kernel, with the tile that was chosen or measured to be fastest."""
     sizes = (math.prod(step.batch), step.queries, step.keys, step.depth, step.width)
     what = f"{step.kind} {step.element}[{','.join(map(str, sizes))}]"
     what += f"{' causal' * step.causal}{' bias' * (step.bias is not None)} {step.parts}"

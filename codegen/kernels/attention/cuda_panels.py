@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-from ...cuda.emitter import Word
-from ...llvm.builder import Value, constant
+from ...cuda.emitter import Word, is_zero
+from ...llvm.builder import Condition, Value, constant, zeros
 from ...llvm.instructions import SCALAR_TYPES
 from ...llvm.loops import Values
 from ..matmul.cuda_tiles import CHUNK
@@ -51,7 +50,7 @@ class Panel:
         self.nbytes = lines * self.line
         self.unit = self.item if crosswise else self._unit()
         self.asynchronous = e.b.device.arch >= 80 and self.unit >= 4
-        self.base: Word = ""
+        self.base: Value  # of the matrix
 
     def _unit(self) -> int:
         """Bytes that are copied together."""
@@ -66,29 +65,29 @@ class Panel:
 
     # From memory to shared memory.
 
-    def stand(self, places: Sequence[Word]) -> None:
-        """Find this thread's part of the copies; `places` are the batch's indices."""
+    def stand(self, batch: Sequence[Word]) -> None:
+        """Find this thread's part of the copies; `batch` are the batch's indices."""
         e, view = self.e, self.view
         threads = e.tile.threads
-        self.base = e.matrix(view, places)
+        self.base = e.matrix(view, batch)
         units = -(-self.length * self.item // self.unit)
         per_unit = self.unit // self.item
         self.passes = max(threads // units, 1)  # lines in one pass
         self.across = -(-units // threads)  # passes for one line
         self.units = units
         thread = e.tid
-        self.mine: Word = ""
+        self.mine: Condition | None = None
         if self.across == 1:
             if self.passes * units < threads:
                 self.mine = thread.ult(self.passes * units)
             self.first = thread // units if self.passes > 1 else 0
-            place = thread % units if units < threads else thread
-            if self.passes == 1 and self.mine:
-                place = self.e.b.select(self.mine, thread, 0)
+            unit = thread % units if units < threads else thread
+            if self.passes == 1 and self.mine is not None:
+                unit = self.e.b.select(self.mine, thread, 0)
         else:
-            self.first, place = 0, thread
-        self.column = place * per_unit if per_unit > 1 else place
-        inside = place * self.unit
+            self.first, unit = 0, thread
+        self.column = unit * per_unit if per_unit > 1 else unit
+        inside = unit * self.unit
         row = self.first * self.line
         self.target = row + inside + self.start
         column = e.b.widened(self.column) * view.column
@@ -99,7 +98,7 @@ class Panel:
         """Begin to copy the rows from `first` on, and their columns from `column` on, to a stage."""
         e = self.e
         start = first * self.view.row + self.source
-        if column != 0:
+        if not is_zero(column):
             more = column * self.view.column
             start = start + more
         target = self.target + stage
@@ -109,8 +108,8 @@ class Panel:
             mine = self.mine
             if (c + 1) * threads > self.units and self.across > 1:
                 mine = e.tid.ult(self.units - c * threads)
-            inside = ""
-            if column != 0 or (self.length > self.width):
+            inside: Condition | None = None
+            if not is_zero(column) or (self.length > self.width):
                 at = column + e.b.widened(self.column)
                 at = at + c * threads * per_unit
                 inside = at < self.width
@@ -119,9 +118,14 @@ class Panel:
             self._copy_lines(row, start_c, target_c, mine, inside)
 
     def _copy_lines(
-        self, row: Value, start: Value, target: Value, mine: Word, inside: Word
+        self,
+        row: Value,
+        start: Word,
+        target: Value,
+        mine: Condition | None,
+        inside: Condition | None,
     ) -> None:
-        """Units below each other: `row` is the first one's row, `start` its place in memory."""
+        """Units below each other: `row` is the first one's row, `start` its offset in memory."""
         step = self.passes * WRITTEN_OUT
         if self.lines <= 2 * step:
             self._lines(range(0, self.lines, self.passes), 0, row, start, target, mine, inside)
@@ -130,10 +134,10 @@ class Panel:
         def some(first: Value, values: Values) -> Values:
             narrow = self.e.b.narrowed(first)
             below = start + first * self.view.row
-            place = target + narrow * self.line
+            into = target + narrow * self.line
             at = row + first
             lines = range(0, step, self.passes)
-            self._lines(lines, narrow, at, below, place, mine, inside)
+            self._lines(lines, narrow, at, below, into, mine, inside)
             return []
 
         self.e.loops.loop(0, self.lines, step, [], some)
@@ -143,71 +147,74 @@ class Panel:
         lines: range,
         first: Word,
         row: Value,
-        start: Value,
+        start: Word,
         target: Value,
-        mine: Value,
-        inside: Value,
+        mine: Condition | None,
+        inside: Condition | None,
     ) -> None:
         e = self.e
-        whole = self.lines % (lines.stop if first != 0 else self.passes) == 0
+        whole = self.lines % (self.passes if is_zero(first) else lines.stop) == 0
         for p in lines:
             here, there = mine, inside
-            if not whole and self.passes > 1 and (first != 0 or p + self.passes > self.lines):
+            if (
+                not whole
+                and self.passes > 1
+                and (not is_zero(first) or p + self.passes > self.lines)
+            ):
                 line = first + self.first
-                here = e.both(here, line < self.lines - p)
+                here = e.b.both(here, line < self.lines - p)
             if self.total % self.lines:
                 below = row + p < self.total
-                there = e.both(there, below)
-            with e.b.when(here) if here else nullcontext():
+                there = e.b.both(there, below)
+            with e.b.where(here):
                 source = start + p * self.view.row
                 self._move(source, target + p * self.line, there)
 
-    def _move(self, source: Value, target: Value, there: Value) -> None:
+    def _move(self, source: Word, target: Value, there: Condition | None) -> None:
         """One unit; zeros where `there` is false."""
         e = self.e
-        if there:
+        if there is not None:
             source = self.e.b.select(there, source, 0)
         element = SCALAR_TYPES[self.view.array.dtype]
         pointer = self.e.b.offset(self.base, source, element)
-        place = e.shared_at(target)
+        address = e.shared_at(target)
         if self.asynchronous:
             kind = "cg" if self.unit == CHUNK else "ca"
             name = f"llvm.nvvm.cp.async.{kind}.shared.global.{self.unit}"
-            operands: list[Value] = [place, pointer]
-            if there:
+            operands: list[Value] = [address, pointer]
+            if there is not None:
                 operands.append(self.e.b.select(there, constant("i32", self.unit), 0))
-            e.b.nvvm(f"{name}.s" if there else name, *operands)
+            e.b.nvvm(f"{name}.s" if there is not None else name, *operands)
             return
         word = f"i{8 * min(self.unit, 4)}"
         word = f"<{self.unit // 4} x i32>" if self.unit > 4 else word
         value = e.b.load(word, pointer, align=self.unit)
-        if there:
-            zero = "zeroinitializer" if self.unit > 4 else 0
-            value = self.e.b.select(there, value, zero)
-        e.b.store(value, place, align=self.unit)
+        if there is not None:
+            value = self.e.b.select(there, value, zeros(word) if self.unit > 4 else 0)
+        e.b.store(value, address, align=self.unit)
 
     # In shared memory.
 
     def offset(self, line: Word, chunk: Word, size: int) -> Word:
         """The byte of a stage at which a piece of `size` bytes of a line begins."""
-        text = line * self.line if line != 0 else 0
-        if chunk != 0:
+        text = line * self.line
+        if not is_zero(chunk):
             text = text + chunk * size
         return text
 
-    def at(self, stage: Value, offset: Value, lines: int, nbytes: int = 0) -> Value:
-        """The place `lines` lines and some bytes after an offset."""
+    def at(self, stage: Word, offset: Word, lines: int, nbytes: int = 0) -> Value:
+        """The address `lines` lines and some bytes after an offset."""
         text = offset + stage
         return self.e.shared_at(text, self.start + lines * self.line + nbytes)
 
-    def load(self, place: Value, count: int) -> list[Value]:
+    def load(self, address: Value, count: int) -> list[Value]:
         """`count` neighbours, as numbers of the sums' dtype."""
         e = self.e
         stored = {"f16": "half", "bf16": "bfloat", "f32": "float", "f64": "double"}[e.step.element]
         if self.item >= 4:
             stored = SCALAR_TYPES[self.view.array.dtype]
         ty = f"<{count} x {stored}>" if count > 1 else stored
-        value = e.b.load(ty, place, align=math.gcd(count * self.item, CHUNK))
+        value = e.b.load(ty, address, align=math.gcd(count * self.item, CHUNK))
         if stored in ("half", "bfloat"):
             wide = f"<{count} x float>" if count > 1 else "float"
             value, ty = value.to("fpext", wide), wide

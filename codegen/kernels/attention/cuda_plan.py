@@ -53,7 +53,7 @@ class AttentionStep(Tiled):
     k: Matrices
     v: Matrices
     bias: Matrices | None
-    given: tuple[Matrices, ...]  # ct, lse, share
+    backward_inputs: tuple[Matrices, ...]  # ct, lse, share
     results: tuple[Matrices, ...]
     batch: tuple[int, ...]
     queries: int
@@ -67,7 +67,13 @@ class AttentionStep(Tiled):
 
     @property
     def reads(self) -> list[Array]:
-        views = (self.q, self.k, self.v, *((self.bias,) if self.bias else ()), *self.given)
+        views = (
+            self.q,
+            self.k,
+            self.v,
+            *((self.bias,) if self.bias else ()),
+            *self.backward_inputs,
+        )
         return list(dict.fromkeys(v.array for v in views))
 
     @property
@@ -94,10 +100,10 @@ class AttentionStep(Tiled):
     def pairs(self) -> list[tuple[Matrices, Matrices, int]]:
         """Rows and columns whose products are wanted, and over how many elements: the scores, and for
         derivatives the cotangents of the probabilities."""
-        found = [(self.q, self.k, self.depth)]
+        products = [(self.q, self.k, self.depth)]
         if self.kind != "forward":
-            found.append((self.given[0], self.v, self.width))
-        return [(k, q, n) for q, k, n in found] if self.kind == "keys" else found
+            products.append((self.backward_inputs[0], self.v, self.width))
+        return [(k, q, n) for q, k, n in products] if self.kind == "keys" else products
 
     @property
     def sums(self) -> list[tuple[Matrices, int]]:
@@ -107,13 +113,13 @@ class AttentionStep(Tiled):
                 return [(self.v, self.width)]
             case "queries":
                 return [(self.k, self.depth)]
-        return [(self.q, self.depth), (self.given[0], self.width)]
+        return [(self.q, self.depth), (self.backward_inputs[0], self.width)]
 
     @property
     def passing(self) -> list[tuple[Matrices, int]]:
         """The operands that pass by, each once, and their widths."""
-        found = [*((m, n) for _, m, n in self.pairs), *self.sums]
-        return list({id(m): (m, n) for m, n in found}.values())
+        operands = [*((m, n) for _, m, n in self.pairs), *self.sums]
+        return list({id(m): (m, n) for m, n in operands}.values())
 
     @property
     def real(self) -> DType:
@@ -198,13 +204,13 @@ def tiles_for(step: AttentionStep, target: CudaTarget) -> list[AttentionTile]:
     All have the same columns, which follow from shapes and the architecture: results depend neither on
     the tile nor on how many multiprocessors there are.
     """
-    found = sorted(candidates(step, target), key=lambda tile: _time(step, tile))
-    best = found[0]
+    ranked = sorted(candidates(step, target), key=lambda tile: _time(step, tile))
+    best = ranked[0]
     needed = -(-step.rows // best.rows)
     counts = [n for n in (4, 2, 1) if n <= best.warps and (n == 1 or n // 2 < needed)]
     tiles = [replace(best, warps=n) for n in counts]
     first = next((t for t in tiles if t.blocks(step) >= target.sms), tiles[-1])
-    alike = [t for t in found if (t.columns, t.atom) == (best.columns, best.atom)]
+    alike = [t for t in ranked if (t.columns, t.atom) == (best.columns, best.atom)]
     room = room_of(replace(best, warps=1), target)
     larger = [replace(t, warps=8) for t in alike if shared_bytes(step, replace(t, warps=8)) <= room]
     return list(dict.fromkeys([first, *tiles, *alike, *larger]))

@@ -9,6 +9,7 @@ its rows: they do.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -47,47 +48,47 @@ class Products:
 
     # Where this thread's part of a panel begins, which is the same for all blocks of columns.
 
-    def as_rows(self, panel: Panel) -> Value:
+    @abstractmethod
+    def as_rows(self, panel: Panel) -> Word:
         """Of a panel that is the left operand of scores."""
-        raise NotImplementedError
 
-    def as_columns(self, panel: Panel) -> Value:
+    @abstractmethod
+    def as_columns(self, panel: Panel) -> Word:
         """Of one that is the right operand of scores."""
-        raise NotImplementedError
 
-    def as_summed(self, panel: Panel) -> Value:
+    @abstractmethod
+    def as_summed(self, panel: Panel) -> Word:
         """Of one whose lines are summed."""
-        raise NotImplementedError
 
     # What a thread has.
 
+    @abstractmethod
     def row(self, r: int) -> Value:
         """The number of a thread's row in its block."""
-        raise NotImplementedError
 
+    @abstractmethod
     def column(self, j: int) -> Value:
         """The number of a thread's column among those of the block of columns."""
-        raise NotImplementedError
 
     def held(self, width: int) -> int:
         """How many elements of one row of a sum a thread has."""
         return width // self.lanes
 
+    @abstractmethod
     def sum_column(self, k: int) -> Value:
         """The column of a thread's k-th element of a row of a sum; `neighbours` lie side by side."""
-        raise NotImplementedError
 
+    @abstractmethod
     def scores(
         self, sums: Sequence[Value], left: Panel, at: Word, right: Panel, stage: Word
     ) -> list[Value]:
         """Products of the rows and columns in two panels, added to `sums`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def accumulate(
-        self, sums: Sequence[Value], weights: Sequence[Value], panel: Panel, stage: Value
+        self, sums: Sequence[Value], weights: Sequence[Value], panel: Panel, stage: Word
     ) -> list[Value]:
         """`sums`, and the columns in a panel times their weights."""
-        raise NotImplementedError
 
     def finish_reading(self) -> None:
         """Nobody reads the weights any more: there may be others."""
@@ -108,13 +109,13 @@ class PlainProducts(Products):
         at = self.first_row * self.weight_line
         self.row_at, self.weight_at = at, at + self._bits(0, 7, self.size)
 
-    def as_rows(self, panel: Panel) -> Value:
+    def as_rows(self, panel: Panel) -> Word:
         return panel.offset(self.first_row, 0, 0)
 
-    def as_columns(self, panel: Panel) -> Value:
+    def as_columns(self, panel: Panel) -> Word:
         return panel.offset(self._bits(0, 7), 0, 0)
 
-    def as_summed(self, panel: Panel) -> Value:
+    def as_summed(self, panel: Panel) -> Word:
         return self._bits(0, 7, self.neighbours * panel.item)
 
     def row(self, r: int) -> Value:
@@ -135,30 +136,30 @@ class PlainProducts(Products):
         item, row, column = left.item, self.as_rows(left), self.as_columns(right)
 
         def step(k: Word, carried: Values) -> Values:
-            found = [c.text for c in carried]
+            totals = [c.value for c in carried]
             begin = self.e.b.narrowed(k) * item
             here, there = at + begin, stage + begin
             xs = [left.load(left.at(here, row, 4 * r), n) for r in range(self.held_rows)]
             for j in range(self.held_columns):
                 y = right.load(right.at(there, column, 8 * j), n)
                 for r, x in enumerate(xs):
-                    place = r * self.held_columns + j
+                    slot = r * self.held_columns + j
                     for u, v in zip(x, y, strict=True):
-                        found[place] = self._multiply_add(u, v, found[place])
-            return self.e.carried(found)
+                        totals[slot] = self._multiply_add(u, v, totals[slot])
+            return self.e.carried(totals)
 
         values = self.e.loops.loop(0, left.length, n, self.e.carried(sums), step)
-        return [c.text for c in values]
+        return [c.value for c in values]
 
     def accumulate(
-        self, sums: Sequence[Value], weights: Sequence[Value], panel: Panel, stage: Value
+        self, sums: Sequence[Value], weights: Sequence[Value], panel: Panel, stage: Word
     ) -> list[Value]:
         e, n = self.e, self.neighbours
         self._put(weights)
         held, offset = len(sums) // self.held_rows, self.as_summed(panel)
 
         def step(j: Word, carried: Values) -> Values:
-            found = [c.text for c in carried]
+            totals = [c.value for c in carried]
             at = self.row_at + e.b.narrowed(j) * self.size
             xs = [
                 self._take(e.shared_at(at, e.weights_at + 4 * r * self.weight_line))
@@ -167,17 +168,17 @@ class PlainProducts(Products):
             begin = stage + e.b.narrowed(j) * panel.line
             for line in range(n):
                 for k in range(0, held, n):
-                    place = panel.at(begin, offset, line, 8 * k * panel.item)
-                    ys = panel.load(place, n)
+                    address = panel.at(begin, offset, line, 8 * k * panel.item)
+                    ys = panel.load(address, n)
                     for r, x in enumerate(xs):
                         for c, y in enumerate(ys):
-                            found[r * held + k + c] = self._multiply_add(
-                                x[line], y, found[r * held + k + c]
+                            totals[r * held + k + c] = self._multiply_add(
+                                x[line], y, totals[r * held + k + c]
                             )
-            return self.e.carried(found)
+            return self.e.carried(totals)
 
         values = e.loops.loop(0, e.tile.columns, n, self.e.carried(sums), step)
-        return [c.text for c in values]
+        return [c.value for c in values]
 
     def finish_reading(self) -> None:
         self.e.b.nvvm("llvm.nvvm.bar.warp.sync", -1)
@@ -187,17 +188,17 @@ class PlainProducts(Products):
         e = self.e
         for k, text in enumerate(weights):
             r, j = divmod(k, self.held_columns)
-            place = e.shared_at(self.weight_at, self._weight(r, j))
-            e.b.store(text, place, align=self.size)
+            address = e.shared_at(self.weight_at, self._weight(r, j))
+            e.b.store(text, address, align=self.size)
         e.b.nvvm("llvm.nvvm.bar.warp.sync", -1)
 
     def _weight(self, r: int, j: int) -> int:
         """The byte of a weight after this thread's first one."""
         return self.e.weights_at + 4 * r * self.weight_line + 8 * j * self.size
 
-    def _take(self, place: Value) -> list[Value]:
+    def _take(self, address: Value) -> list[Value]:
         ty = f"<{self.neighbours} x {self.sum_type}>"
-        value = self.e.b.load(ty, place, align=16)
+        value = self.e.b.load(ty, address, align=16)
         return [self.e.b.extract(value, k) for k in range(self.neighbours)]
 
     def _multiply_add(self, x: Value, y: Value, z: Value) -> Value:

@@ -37,18 +37,18 @@ class TensorProducts(Products):
         self.count = e.tile.rows // atom.m  # small matrices of a warp
         self.ldmatrix = atom.itemsize < 8
 
-    def as_rows(self, panel: Panel) -> Value:
+    def as_rows(self, panel: Panel) -> Word:
         size = 16 if self.ldmatrix else panel.item
         line, chunk = (self._bits(0, 15), self._bits(4, 1)) if self.ldmatrix else self._cell
         return panel.offset(self.warp_row + line, chunk, size)
 
-    def as_columns(self, panel: Panel) -> Value:
+    def as_columns(self, panel: Panel) -> Word:
         if not self.ldmatrix:
             return panel.offset(*self._cell, panel.item)
         line = self._bits(0, 7) + self._bits(4, 1, 8)
         return panel.offset(line, self._bits(3, 1), 16)
 
-    def as_summed(self, panel: Panel) -> Value:
+    def as_summed(self, panel: Panel) -> Word:
         if self.atom.itemsize == 2:
             return panel.offset(self._bits(0, 15), self._bits(4, 1), 16)
         return panel.offset(self._bits(0, 3, 2), self._bits(2, 7), panel.item)
@@ -81,52 +81,52 @@ class TensorProducts(Products):
         def some(step: Value, carried: Values) -> Values:
             begin = self.e.b.narrowed(step) * nbytes
             here, there = (begin + x for x in (at, stage))
-            texts = [c.text for c in carried]
-            found = self._scores(texts, left, here, right, there, once)
-            return self.e.carried(found)
+            texts = [c.value for c in carried]
+            scores = self._scores(texts, left, here, right, there, once)
+            return self.e.carried(scores)
 
         values = self.e.loops.loop(0, steps, once, self.e.carried(sums), some)
-        return [c.text for c in values]
+        return [c.value for c in values]
 
     def _scores(
-        self, sums: Sequence[Value], left: Panel, at: Value, right: Panel, stage: Value, steps: int
+        self, sums: Sequence[Value], left: Panel, at: Word, right: Panel, stage: Word, steps: int
     ) -> list[Value]:
         """The first `steps` steps of the sum."""
-        found = list(sums)
+        totals = list(sums)
         for step in range(steps):
             rows = [self._rows(left, at, i, step) for i in range(self.count)]
             for n, y in enumerate(self._columns(right, stage, step)):
                 for i, x in enumerate(rows):
-                    self._multiply(found, self.held_columns, i, n, x, y)
-        return found
+                    self._multiply(totals, self.held_columns, i, n, x, y)
+        return totals
 
     def accumulate(
-        self, sums: Sequence[Value], weights: Sequence[Value], panel: Panel, stage: Value
+        self, sums: Sequence[Value], weights: Sequence[Value], panel: Panel, stage: Word
     ) -> list[Value]:
-        found = list(sums)
-        held = len(found) // self.held_rows
+        totals = list(sums)
+        held = len(totals) // self.held_rows
         for step in range(self.e.tile.columns // self.atom.k):
             rows = [self._weights(weights, i, step) for i in range(self.count)]
             for n, y in enumerate(self._lines(panel, stage, step, held // 2)):
                 for i, x in enumerate(rows):
-                    self._multiply(found, held, i, n, x, y)
-        return found
+                    self._multiply(totals, held, i, n, x, y)
+        return totals
 
     def _multiply(
         self, sums: list[Value], length: int, i: int, n: int, x: Sequence[Value], y: Sequence[Value]
     ) -> None:
         """Small matrix i of the rows times the n-th of the columns; `length` sums in a row."""
         name = f"llvm.nvvm.{self.atom.name}"
-        places = [
+        slots = [
             (i * self.tall + r) * length + 2 * n + c for r in range(self.tall) for c in range(2)
         ]
-        new = self.e.b.nvvm(name, *x, *y, *(sums[p] for p in places), fresh=True)
-        for k, p in enumerate(places):
+        new = self.e.b.nvvm(name, *x, *y, *(sums[p] for p in slots), fresh=True)
+        for k, p in enumerate(slots):
             sums[p] = self.e.b.field(new, k)
 
     # Operands.
 
-    def _rows(self, panel: Panel, at: Value, i: int, step: int) -> list[Word]:
+    def _rows(self, panel: Panel, at: Word, i: int, step: int) -> list[Value]:
         """This thread's part of rows: small matrix i, step of the sum."""
         atom, offset = self.atom, self.as_rows(panel)
         if not self.ldmatrix:
@@ -135,16 +135,16 @@ class TensorProducts(Products):
                 for k in range(0, atom.k, 4)
                 for r in range(self.tall)
             ]
-        place = panel.at(at, offset, 16 * i, 32 * step)
-        return [self._converted(x) for x in self._matrices(place, False)]
+        address = panel.at(at, offset, 16 * i, 32 * step)
+        return [self._converted(x) for x in self._matrices(address, False)]
 
-    def _columns(self, panel: Panel, stage: Value, step: int) -> Iterator[list[Word]]:
+    def _columns(self, panel: Panel, stage: Word, step: int) -> Iterator[list[Value]]:
         """This thread's part of columns: 8 after the other, step of the sum."""
         atom, offset = self.atom, self.as_columns(panel)
         for n in range(0, self.e.tile.columns, 16 if self.ldmatrix else 8):
             if self.ldmatrix:
-                place = panel.at(stage, offset, n, 32 * step)
-                four = [self._converted(x) for x in self._matrices(place, False)]
+                address = panel.at(stage, offset, n, 32 * step)
+                four = [self._converted(x) for x in self._matrices(address, False)]
                 yield four[:2]
                 yield four[2:]
             else:
@@ -153,7 +153,7 @@ class TensorProducts(Products):
                     self._element(panel, stage, offset, n, first + k) for k in range(0, atom.k, 4)
                 ]
 
-    def _lines(self, panel: Panel, stage: Word, step: int, count: int) -> Iterator[list[Word]]:
+    def _lines(self, panel: Panel, stage: Word, step: int, count: int) -> Iterator[list[Value]]:
         """This thread's part of what is summed: 8 columns after the other, step of the sum over lines.
 
         Lines come in the order in which `_weights` has them.
@@ -161,8 +161,8 @@ class TensorProducts(Products):
         atom, offset = self.atom, self.as_summed(panel)
         if atom.itemsize == 2:
             for n in range(0, count, 2):
-                place = panel.at(stage, offset, 16 * step, 16 * n)
-                four = [self._converted(x) for x in self._matrices(place, True)]
+                address = panel.at(stage, offset, 16 * step, 16 * n)
+                four = [self._converted(x) for x in self._matrices(address, True)]
                 yield four[:2]
                 yield four[2:]
             return
@@ -180,10 +180,10 @@ class TensorProducts(Products):
                 for k in range(2)
                 for r in range(2)
             ]
-        found = [
+        operands = [
             rows[r][atom.k // 4 * step + k] for k in range(atom.k // 4) for r in range(self.tall)
         ]
-        return [self._rounded(x) for x in found] if atom.element == "tf32" else found
+        return [self._rounded(x) for x in operands] if atom.element == "tf32" else operands
 
     def _pair(self, x: Value, y: Value) -> Value:
         """Two numbers as one word of the operand."""
@@ -192,9 +192,9 @@ class TensorProducts(Products):
             return pair
         return pair.to("bitcast", "i32")
 
-    def _matrices(self, place: Value, turned: bool) -> list[Value]:
+    def _matrices(self, address: Value, turned: bool) -> list[Value]:
         name = f"llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4{'.trans' if turned else ''}.b16.p3"
-        four = self.e.b.nvvm(name, place, fresh=True)
+        four = self.e.b.nvvm(name, address, fresh=True)
         return [self.e.b.field(four, k) for k in range(4)]
 
     def _converted(self, word: Value) -> Value:
@@ -209,6 +209,6 @@ class TensorProducts(Products):
     def _rounded(self, number: Value) -> Value:
         return self.e.b.nvvm("llvm.nvvm.f2tf32.rna", number)
 
-    def _element(self, panel: Panel, stage: Value, offset: Value, lines: int, columns: int) -> str:
+    def _element(self, panel: Panel, stage: Word, offset: Word, lines: int, columns: int) -> Value:
         (value,) = panel.load(panel.at(stage, offset, lines, columns * panel.item), 1)
         return self._rounded(value) if self.atom.element == "tf32" else value

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ....ir.graph import Value
 from ....ir.types import F32, F64, dtype_name
-from ...loop_ir.index import Index, Var, contiguous_strides, linear
+from ...loop_ir.index import Index, contiguous_strides, linear
 from ...loop_ir.kernel import Array
 from ...lowering.lower import Lowering, indices, variables
 from ...lowering.pointwise import reshaped
@@ -34,7 +34,7 @@ def matrices(low: Lowering, value: Value, element: str) -> Matrices:
 
 
 def vectors(low: Lowering, value: Value) -> Matrices:
-    """The same for one element per row."""
+    """Where vectors [*batch, rows] lie, as matrices whose columns are all the same element."""
     array, (*batch, row), offset = _window(low, value, "")
     return Matrices(array, tuple(batch), row, 0, offset)
 
@@ -49,12 +49,12 @@ def _window(low: Lowering, value: Value, element: str) -> Window:
     if element in SMALL:
         assert value.op is not None, "what has such elements is widened"
         value = value.op.operands[0]
-    found = strided_view(low, value)
-    if found is None:
+    strided = strided_view(low, value)
+    if strided is None:
         low.materialise(value)
-        found = strided_view(low, value)
-    assert found is not None, "a view of what has memory is a window of it"
-    return found
+        strided = strided_view(low, value)
+    assert strided is not None, "a view of what has memory is a window of it"
+    return strided
 
 
 def result(low: Lowering, value: Value, element: str) -> Matrices:
@@ -62,11 +62,11 @@ def result(low: Lowering, value: Value, element: str) -> Matrices:
     dims = variables(value.shape)
     narrow, position = _narrowed(low, value, indices(dims), element)
     if narrow is None:
-        array, dims, place = low.destination(value)
-        flat = linear(place, array.strides)
+        array, dims, index = low.destination(value)
+        flat = linear(index, array.strides)
     else:
-        array, own, place = low.destination(narrow)
-        flat = linear(place, array.strides).substitute(dict(zip(own, position, strict=True)))
+        array, own, index = low.destination(narrow)
+        flat = linear(index, array.strides).substitute(dict(zip(own, position, strict=True)))
     *batch, row, column = (flat.coeff(v) for v in dims)
     return Matrices(array, tuple(batch), row, column, flat.const)
 
@@ -83,7 +83,7 @@ def _narrowed(
             case "reshape":
                 position = reshaped(position, value.shape, op.result.shape)
             case "narrow" if dtype_name(op.attrs["dtype"]) == element:
-                affine = all(isinstance(atom, Var) for i in position for atom in i.terms)
+                affine = all(i.affine for i in position)
                 return (op.result if affine else None), position
             case _:
                 break

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
-from contextlib import nullcontext
 
-from ...cuda.emitter import Word
-from ...llvm.builder import Value
-from ...llvm.loops import Carried, Values
+from ...cuda.emitter import Word, is_zero
+from ...llvm.builder import Condition, Value, constant
+from ...llvm.loops import Values
+from ...llvm.text import Operand
 from .cuda_attention import LOG2_E, AttentionEmitter, Number
 from .cuda_plan import Matrices
 
@@ -20,34 +21,35 @@ class BlockEmitter(AttentionEmitter):
         self._range()
         values = self.carried(self.start())
         values = self._pipeline(values) if self.tile.whole else self._panelled(values)
-        self.finish([c.text for c in values])
+        self.finish([c.value for c in values])
 
     # Where the block is.
 
     def _stand(self) -> None:
-        """The block's rows, slice and part, and its place in the batch."""
+        """The block's rows, slice and part, and its indices in the batch."""
         step, tile = self.step, self.tile
         q = self.b.block_number()
-        place, down = 0, -(-step.rows // tile.height)
-        found = []
+        down = -(-step.rows // tile.height)
+        indices: list[Word] = []
         for count in (tile.slices(step), down, step.parts, *reversed(step.batch[1:])):
-            place = q % count if count > 1 else 0
+            index: Word = q % count if count > 1 else 0
             q = q // count if count > 1 else q
-            found.append(place)
-        slice_, block, self.part, *places = found
+            indices.append(index)
+        slice_, block, self.part, *batch = indices
         if step.causal and step.kind != "keys":
             block = down - 1 - block  # those with the most work begin first
-        self.places = [q, *reversed(places)] if step.batch else []
+        self.batch_indices = [q, *reversed(batch)] if step.batch else []
         self.first_row = block * tile.height if down > 1 else 0
         self.slice: Word = slice_ * tile.width if tile.slices(step) > 1 else 0
         for panel in self._all_panels:
-            panel.stand(self.places)
+            panel.stand(self.batch_indices)
         for left, right in self.score_panels:  # once, and not in the loops
             self.products.as_rows(left)
             self.products.as_columns(right)
         for panel in self.sum_panels:
             self.products.as_summed(panel)
-        self.bias_base = self.matrix(step.bias, self.places) if step.bias else ""
+        if step.bias is not None:
+            self.bias_base = self.matrix(step.bias, self.batch_indices)
         self.rows = [
             self.first_row + self.b.widened(self.products.row(r))
             for r in range(self.products.held_rows)
@@ -97,32 +99,34 @@ class BlockEmitter(AttentionEmitter):
         """Operands are wholly in shared memory: blocks of columns in two stages."""
         for panel, _ in self.score_panels:
             panel.copy(self.first_row, 0)
-        some: Word = ""  # whether anybody sees the first block, where that is not sure
+        some: Condition | None = (
+            None  # whether anybody sees the first block, where that is not sure
+        )
         if self.step.causal and self.step.kind == "keys" and self.step.keys > self.step.queries:
             some = self.indices.as_index(self.count) > 0
-        with self.b.when(some) if some else nullcontext():
+        with self.b.where(some):
             self._bring(self._block(0), 0)
         self._commit()
-        state = [*values, Carried(0, True, "i32")]
+        state = [*values, Operand(constant("i32", 0), True)]
 
         def visit(i: Word, carried: Values, hides: bool) -> Values:
-            *found, now = (c.text for c in carried)
+            *texts, now = (c.value for c in carried)
             self._wait()
             self.b.barrier()
             other = self.stage_bytes - now
             if self.asynchronous:
                 self._bring_next(i, other)
-            new = self.visit(self._block(i), found, now, hides)
+            new = self.visit(self._block(i), texts, now, hides)
             if not self.asynchronous:
                 self._bring_next(i, other)
-            return [c._replace(text=t) for c, t in zip(carried, [*new, other], strict=True)]
+            return [c._replace(value=t) for c, t in zip(carried, [*new, other], strict=True)]
 
         state = self.repeat(0, self.clear, state, lambda i, v: visit(i, v, False))
         if self.hides or self.step.parts > 1:
             state = self.repeat(self.clear, self.count, state, lambda i, v: visit(i, v, True))
         return state[:-1]
 
-    def _bring_next(self, i: Value, stage: Value) -> None:
+    def _bring_next(self, i: Word, stage: Word) -> None:
         after = i + 1
         with self.b.when(after < self.count):
             self._bring(self._block(after), stage)
@@ -146,16 +150,16 @@ class BlockEmitter(AttentionEmitter):
         """Operands pass shared memory in panels, each waited for."""
 
         def visit(i: Word, carried: Values, hides: bool) -> Values:
-            found = [c.text for c in carried]
-            new = self.visit(self._block(i), found, 0, hides)
-            return [c._replace(text=t) for c, t in zip(carried, new, strict=True)]
+            texts = [c.value for c in carried]
+            new = self.visit(self._block(i), texts, 0, hides)
+            return [c._replace(value=t) for c, t in zip(carried, new, strict=True)]
 
         values = self.repeat(0, self.clear, values, lambda i, v: visit(i, v, False))
         if self.hides or self.step.parts > 1:
             values = self.repeat(self.clear, self.count, values, lambda i, v: visit(i, v, True))
         return values
 
-    def products_of(self, k: int, block: Value, stage: Value) -> list[Value]:
+    def products_of(self, k: int, block: Word, stage: Word) -> list[Value]:
         """The k-th products of rows and columns."""
         step, products = self.step, self.products
         start = self.zeros(products.held_rows * products.held_columns)
@@ -175,17 +179,17 @@ class BlockEmitter(AttentionEmitter):
             self._commit()
             self._wait()
             self.b.barrier()
-            return self.carried(products.scores([c.text for c in carried], left, 0, right, 0))
+            return self.carried(products.scores([c.value for c in carried], left, 0, right, 0))
 
-        trips = -(-step.pairs[k][2] // self.tile.width)
-        return [c.text for c in self.repeat(0, trips, self.carried(start), turn)]
+        steps = -(-step.pairs[k][2] // self.tile.width)
+        return [c.value for c in self.repeat(0, steps, self.carried(start), turn)]
 
     def add(
-        self, k: int, sums: Sequence[Value], weights: Sequence[Value], block: Value, stage: Value
+        self, k: int, sums: Sequence[Value], weights: Sequence[Value], block: Word, stage: Word
     ) -> list[Value]:
         """The k-th sums with a block of columns, weighted, added."""
         panel = self.sum_panels[k]
-        if self.tile.whole and self.slice != 0:
+        if self.tile.whole and not is_zero(self.slice):
             at = self.b.narrowed(self.slice) * panel.item
             stage = stage + at
         if not self.tile.whole:
@@ -199,13 +203,13 @@ class BlockEmitter(AttentionEmitter):
 
     # Scores.
 
-    def shown(self, block: Value, texts: Sequence[Value], other: Value) -> list[Value]:
+    def shown(self, block: Word, texts: Sequence[Value], other: Value) -> list[Value]:
         """Scores, or `other` where a row does not see a column."""
         step = self.step
         first = block * self.tile.columns
         columns = self._columns(first)
-        found = list(texts)
-        inside: list[Word] = [""] * len(columns)
+        scores = list(texts)
+        inside: list[Condition | None] = [None] * len(columns)
         if step.columns % self.tile.columns or step.parts > 1:
             inside = [c < self.end for c in columns]
         for r, row in enumerate(self.rows):
@@ -213,19 +217,19 @@ class BlockEmitter(AttentionEmitter):
                 seen = inside[j]
                 if step.causal:
                     query, key = (column, row) if step.kind == "keys" else (row, column)
-                    seen = self.both(seen, key <= query)
-                if seen:
+                    seen = self.b.both(seen, key <= query)
+                if seen is not None:
                     k = r * len(columns) + j
-                    found[k] = self.b.select(seen, found[k], other)
-        return found
+                    scores[k] = self.b.select(seen, scores[k], other)
+        return scores
 
-    def _columns(self, first: Value) -> list[Word]:
+    def _columns(self, first: Word) -> list[Word]:
         return [
             first + self.b.widened(self.products.column(j))
             for j in range(self.products.held_columns)
         ]
 
-    def biases(self, block: Value) -> list[Value]:
+    def biases(self, block: Word) -> list[Value]:
         """What is added to each score, in the unit of its exponent."""
         step, bias = self.step, self.step.bias
         assert bias is not None
@@ -235,27 +239,27 @@ class BlockEmitter(AttentionEmitter):
         rows = self.rows
         if step.rows % self.tile.height:
             rows = [self.indices.least(r, step.rows - 1) for r in rows]
-        found = []
+        scores = []
         for row in rows:
             for column in columns:
                 query, key = (column, row) if step.kind == "keys" else (row, column)
                 value = self.read(bias, self.element(self.bias_base, bias, query, key))
-                found.append(self.times(value, LOG2_E) if self.fast else value)
-        return found
+                scores.append(self.times(value, LOG2_E) if self.fast else value)
+        return scores
 
     # What kernels do.
 
+    @abstractmethod
     def start(self) -> list[Value]:
         """What the walk carries, to begin with."""
-        raise NotImplementedError
 
+    @abstractmethod
     def visit(self, block: Word, values: list[Value], stage: Word, hides: bool) -> list[Value]:
         """What it carries after a block of columns."""
-        raise NotImplementedError
 
+    @abstractmethod
     def finish(self, values: list[Value]) -> None:
         """Store the results."""
-        raise NotImplementedError
 
     @property
     def held(self) -> int:
@@ -267,18 +271,18 @@ class BlockEmitter(AttentionEmitter):
         return self.tile.width
 
     def store_sums(
-        self, view: Matrices, width: int, sums: Sequence[Value], places: Sequence[Word]
+        self, view: Matrices, width: int, sums: Sequence[Value], batch: Sequence[Word]
     ) -> None:
         """Store the sums of this thread's rows."""
         products = self.products
-        base = self.matrix(view, places)
+        base = self.matrix(view, batch)
         held = len(sums) // products.held_rows
         count, n = self.together(view, width), products.neighbours
         whole = (
             width % self.tile.width == 0 and self.tile.slices(self.step) * self.tile.width == width
         )
         for r, row in enumerate(self.rows):
-            there: Word = ""
+            there: Condition | None = None
             if self.step.rows % self.tile.height:
                 there = row < self.step.rows
             for k in range(0, held, n):
@@ -287,7 +291,7 @@ class BlockEmitter(AttentionEmitter):
                     column = self.slice + column
                     inside = there
                     if not whole:
-                        inside = self.both(there, column < width)
-                    with self.b.when(inside) if inside else nullcontext():
-                        place = self.element(base, view, row, column)
-                        self.write(view, place, sums[r * held + j : r * held + j + count])
+                        inside = self.b.both(there, column < width)
+                    with self.b.where(inside):
+                        address = self.element(base, view, row, column)
+                        self.write(view, address, sums[r * held + j : r * held + j + count])

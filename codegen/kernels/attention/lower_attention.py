@@ -142,19 +142,19 @@ def _adjacent_rows(low: Lowering, x: Value) -> View:
 
 
 def _result(low: Lowering, value: Value) -> View:
-    array, dims, place = low.destination(value, adjacent=True)
-    flat = linear(place, array.strides)
+    array, dims, index = low.destination(value, adjacent=True)
+    flat = linear(index, array.strides)
     strides = tuple(flat.coeff(v) for v in dims)
     return View(array, strides[:-2], strides[-2])
 
 
 def row_products(low: Lowering, y: Value, ct: Value, op: Op) -> Array:
     """The sum of y times its cotangent over each row."""
-    *kept, last = variables(y.shape)
+    *rows, last = variables(y.shape)
     array = Array(y.shape[:-1], y.dtype, name="share")
     p = low.point()
-    place: tuple[Index, ...] = tuple(map(of_var, (*kept, last)))
-    value = p.at(y, place) * p.at(ct, place)
-    dims: tuple[Var, ...] = (*kept, last)
-    low.emit(p, Stage(array, dims, value, "reduce", "sum", len(kept), ops=["dot"], loc=op.loc))
+    position: tuple[Index, ...] = tuple(map(of_var, (*rows, last)))
+    value = p.at(y, position) * p.at(ct, position)
+    dims: tuple[Var, ...] = (*rows, last)
+    low.emit(p, Stage(array, dims, value, "reduce", "sum", len(rows), ops=["dot"], loc=op.loc))
     return array

@@ -1,10 +1,10 @@
-"""A convolution as LLVM functions: blocks of places around micro-kernels (see `schedule.conv_plan`).
+"""A convolution as LLVM functions: blocks of positions around micro-kernels (see `schedule.conv_plan`).
 
     void @conv(ptr %ctx, i64 %lo, i64 %hi)      %ctx: x, w, y
 
-does the units lo..hi. A unit copies the window of x that its places cover to a scratch block on the
+does the units lo..hi. A unit copies the window of x that its positions cover to a scratch block on the
 stack, with zeros beyond the edges, so that a micro-kernel finds every operand at a fixed distance from
-the first: the places of a tile differ by constants, its sum runs over taps and channels.
+the first: the positions of a tile differ by constants, its sum runs over taps and channels.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequen
 from contextlib import contextmanager
 from itertools import product
 
-from ...llvm.builder import Value
-from ...llvm.text import TextEmitter, address
-from ...llvm.whole import Whole, known
+from ...llvm.builder import Value, constant
+from ...llvm.modules import Defined
+from ...llvm.text import TextEmitter
+from ...llvm.whole import Whole, Word, constant_of
 from ...scalar import DType
 from ...schedule.conv_plan import Phase, phases
 from ...schedule.tiled import Convolution
@@ -25,6 +26,7 @@ from ..matmul.cpu_tiles import ROWS_AHEAD, Sum, element, has_fma, lane_mask, sto
 
 FAR_BYTES = 1 << 14  # a panel of w of this size does not stay in the nearest cache
 Define = Callable[[str, str], str]  # a function's text without its name, a hint -> its name
+TRIPS = ("t0", "t1", "t2")  # parameters: over how many taps sums run
 
 
 def convolution(
@@ -34,13 +36,7 @@ def convolution(
     return _Convolution(step, target, definitions, define).function()
 
 
-def argument(e: TextEmitter, position: int) -> str:
-    """A pointer of the context block."""
-    at = e.offset(Value("ptr", "%ctx"), position, "ptr")
-    return e.op("ptr", f"load ptr, ptr {at}, align 8")
-
-
-def moved(e: Whole, dtype: DType, base: str, by: Iterable[tuple[str, int]]) -> Value:
+def moved(e: Whole, dtype: DType, base: Value, by: Iterable[tuple[Word, int]]) -> Value:
     """The address `base` moved by steps: pairs of how many and how long, in elements."""
     return element(e, dtype, base, *(e.times(i, n) for i, n in by))
 
@@ -48,9 +44,9 @@ def moved(e: Whole, dtype: DType, base: str, by: Iterable[tuple[str, int]]) -> V
 class _Run:
     """One phase at run time: constants if there is one phase, else words of a table."""
 
-    def __init__(self, words: Sequence[str]) -> None:
-        self.places, self.taps = words[:3], words[3:6]
-        self.x, self.w, self.y = words[6:9]  # offsets of its first place and tap, in elements
+    def __init__(self, words: Sequence[Word]) -> None:
+        self.positions, self.taps = words[:3], words[3:6]
+        self.x, self.w, self.y = words[6:9]  # offsets of its first position and tap, in elements
 
 
 class _Convolution:
@@ -71,9 +67,9 @@ class _Convolution:
         cut = self.cut
         self.blocks = -(-step.channels // cut.channels)
         self.counts = (
-            self.axes[0].places,
-            -(-self.axes[1].places // cut.block_rows),
-            -(-self.axes[2].places // cut.block_columns),
+            self.axes[0].positions,
+            -(-self.axes[1].positions // cut.block_rows),
+            -(-self.axes[2].positions // cut.block_columns),
         )
         if cut.direct:
             self.pitches: tuple[int, ...] = step.x_strides[2:]
@@ -105,17 +101,16 @@ class _Convolution:
 
     def function(self) -> tuple[str, set[str]]:
         e = self.e
-        self.x, self.w, self.y = (argument(e, i) for i in range(3))
+        context, lo, hi = e.takes(ctx="ptr", lo="i64", hi="i64")
+        self.x, self.w, self.y = (e.argument(context, i) for i in range(3))
         if not self.cut.direct:
-            nbytes = self.scratch * self.size
-            e.code.start.append(f"  %scratch = alloca [{nbytes} x i8], align 64")
-        with loop(e, "%lo", "%hi", 1) as u:
+            self.memory = e.stack(f"[{self.scratch * self.size} x i8]", name="scratch")
+        with loop(e, lo, hi, 1) as u:
             self._unit(u)
         e.ret()
-        text = f"(ptr noalias %ctx, i64 %lo, i64 %hi) nounwind {{\n{e.code.text()}\n}}\n"
-        return text, self.declarations | set(e.declarations)
+        return e.unnamed(noalias=("ctx",)), self.declarations | set(e.declarations)
 
-    def _unit(self, u: str) -> None:
+    def _unit(self, u: Word) -> None:
         e, step, cut = self.e, self.step, self.cut
         rest, column_block = e.split(u, self.counts[2])
         rest, row_block = e.split(rest, self.counts[1])
@@ -123,15 +118,15 @@ class _Convolution:
         group, image = e.split(rest, step.images)
         at = (plane, e.times(row_block, cut.block_rows), e.times(column_block, cut.block_columns))
         x = self._moved(self.x, [(group, step.x_strides[0]), (image, step.x_strides[1])])
-        x = element(e, self.dtype, x, str(step.x_offset))
+        x = element(e, self.dtype, x, step.x_offset)
         y = self._moved(self.y, [(group, step.y_strides[0]), (image, step.y_strides[1])])
         y = self._moved(
             y, [(i, a.step * s) for i, a, s in zip(at, self.axes, step.y_strides[2:], strict=True)]
         )
         w = self._moved(self.w, [(group, self.blocks * self.panels * self.panel_size)])
-        with steps(e, "0", str(self.blocks), 1) as block:
+        with steps(e, 0, self.blocks, 1) as block:
             first = e.times(block, cut.channels)
-            depth = e.least(e.minus(str(step.channels), first), cut.channels)
+            depth = e.least(e.minus(step.channels, first), cut.channels)
             if cut.direct:
                 a = self._moved(
                     x,
@@ -143,38 +138,38 @@ class _Convolution:
                 offset = sum(
                     ax.base * s for ax, s in zip(self.axes, step.x_strides[2:], strict=True)
                 )
-                a = element(e, self.dtype, a, str(offset))
+                a = element(e, self.dtype, a, offset)
             else:
-                a = "%scratch"
+                a = self.memory
                 self._pack(element(e, self.dtype, x, first), at, depth)
             panels = self._moved(w, [(block, self.panels * self.panel_size)])
-            add = "false" if self.blocks == 1 else e.word(block).ne(0)
+            add = False if self.blocks == 1 else block.ne(0)
             with self._each_phase() as run:
                 self._phase(run, at, a, panels, y, depth, add)
 
-    def _moved(self, base: str, by: Sequence[tuple[str, int]]) -> str:
+    def _moved(self, base: Value, by: Sequence[tuple[Word, int]]) -> Value:
         return moved(self.e, self.dtype, base, by)
 
     # The scratch block.
 
-    def _pack(self, x: str, at: Sequence[str], depth: str) -> None:
-        """Copy the window of x under the block at places `at`, zeros beyond the edges."""
+    def _pack(self, x: Value, at: Sequence[Word], depth: Word) -> None:
+        """Copy the window of x under the block at positions `at`, zeros beyond the edges."""
         e, (planes, rows, columns) = self.e, self.axes
         starts = [
             e.plus(e.times(i, a.source_step), a.base) for i, a in zip(at, self.axes, strict=True)
         ]
-        left = e.minus(str(rows.places), at[1])
-        count = e.times(e.minus(e.least(left, self.cut.block_rows), "1"), rows.source_step)
+        left = e.minus(rows.positions, at[1])
+        count = e.times(e.minus(e.least(left, self.cut.block_rows), 1), rows.source_step)
         count = e.plus(count, rows.extent(1))
-        begin = e.most(e.minus("0", starts[2]), "0")
+        begin = e.most(e.minus(0, starts[2]), 0)
         begin = e.least(begin, self.width)
-        end = e.most(e.least(e.minus(str(columns.size), starts[2]), self.width), begin)
+        end = e.most(e.least(e.minus(columns.size, starts[2]), self.width), begin)
         pixel = self.cut.channels * self.size
         with (
-            steps(e, "0", str(planes.extent(1)), 1) as p,
-            loop(e, "0", count, 1) as r,
+            steps(e, 0, planes.extent(1), 1) as p,
+            loop(e, 0, count, 1) as r,
         ):
-            target = self._moved("%scratch", [(p, self.pitches[0]), (r, self.pitches[1])])
+            target = self._moved(self.memory, [(p, self.pitches[0]), (r, self.pitches[1])])
             plane, row = e.plus(starts[0], p), e.plus(starts[1], r)
             inside = plane.ult(planes.size)
             row_inside = row.ult(rows.size)
@@ -182,17 +177,17 @@ class _Convolution:
             some = e.select(inside, end, begin)
             self._clear(target, e.times(begin, pixel))
             rest = self._moved(target, [(some, self.cut.channels)])
-            self._clear(rest, e.times(e.minus(str(self.width), some), pixel))
+            self._clear(rest, e.times(e.minus(self.width, some), pixel))
             self._copy_row(x, (plane, row, starts[2]), target, begin, some, depth)
 
     def _copy_row(
-        self, x: str, start: Sequence[str], target: str, begin: str, end: str, depth: str
+        self, x: Value, start: Sequence[Word], target: Value, begin: Word, end: Word, depth: Word
     ) -> None:
-        """Places begin..end of one row of the scratch block."""
+        """Positions begin..end of one row of the scratch block."""
         e, step = self.e, self.step
         column = e.plus(start[2], begin)
-        places = zip((start[0], start[1], column), step.x_strides[2:], strict=True)
-        source = self._moved(x, list(places))
+        positions = zip((start[0], start[1], column), step.x_strides[2:], strict=True)
+        source = self._moved(x, list(positions))
         to = self._moved(target, [(begin, self.cut.channels)])
         dense = step.x_strides[4] == step.channels == self.cut.channels
         if dense:
@@ -203,12 +198,12 @@ class _Convolution:
             one = self._moved(source, [(k, step.x_strides[4])])
             self._memcpy(self._moved(to, [(k, self.cut.channels)]), one, e.times(depth, self.size))
 
-    def _clear(self, target: str, nbytes: str) -> None:
-        if nbytes != "0":
-            self.e.fill(address(target), 0, nbytes)
+    def _clear(self, target: Value, nbytes: Word) -> None:
+        if constant_of(nbytes) != 0:
+            self.e.fill(target, 0, nbytes)
 
-    def _memcpy(self, target: str, source: str, nbytes: str) -> None:
-        self.e.copy(address(target), address(source), nbytes)
+    def _memcpy(self, target: Value, source: Value, nbytes: Word) -> None:
+        self.e.copy(target, source, nbytes)
 
     # Phases.
 
@@ -218,7 +213,7 @@ class _Convolution:
         )
         w = sum(p.tap * s for p, s in zip(phase, self.tap_pitches, strict=True))
         y = sum(p.first * s for p, s in zip(phase, self.step.y_strides[2:], strict=True))
-        return [*(p.places for p in phase), *(p.taps for p in phase), x, w, y]
+        return [*(p.positions for p in phase), *(p.taps for p in phase), x, w, y]
 
     @contextmanager
     def _each_phase(self) -> Iterator[_Run]:
@@ -226,40 +221,39 @@ class _Convolution:
         e = self.e
         rows = [self._words(p) for p in self.phases]
         if len(rows) == 1:
-            yield _Run([str(n) for n in rows[0]])
+            yield _Run(rows[0])
             return
-        values = ", ".join(f"i64 {n}" for row in rows for n in row)
-        count = sum(map(len, rows))
-        table = e.define(
-            "@data", f"private unnamed_addr constant [{count} x i64] [{values}], align 64"
-        )
-        with loop(e, "0", str(len(rows)), 1) as i:
-            row = e.offset(Value("ptr", table), i, f"[{len(rows[0])} x i64]")
-            words = []
-            for k in range(len(rows[0])):
-                at = e.offset(row, k, "i64")
-                words.append(e.op("i64", f"load i64, ptr {at}, align 8"))
-            yield _Run(words)
+        table = e.table([constant("i64", n) for row in rows for n in row])
+        with loop(e, 0, len(rows), 1) as i:
+            row = e.offset(table, i, f"[{len(rows[0])} x i64]")
+            yield _Run([e.constant_word(row, k) for k in range(len(rows[0]))])
 
     def _phase(
-        self, run: _Run, at: Sequence[str], a: str, w: str, y: str, depth: str, add: str
+        self,
+        run: _Run,
+        at: Sequence[Word],
+        a: Value,
+        w: Value,
+        y: Value,
+        depth: Word,
+        add: Value | bool,
     ) -> None:
-        """The places of one phase that lie in the block at `at`."""
+        """The positions of one phase that lie in the block at `at`."""
         e, step, cut = self.e, self.step, self.cut
         a = element(e, self.dtype, a, run.x)
         w = element(e, self.dtype, w, run.w)
         y = element(e, self.dtype, y, run.y)
-        rows = e.least(e.minus(run.places[1], at[1]), cut.block_rows)
-        columns = e.least(e.minus(run.places[2], at[2]), cut.block_columns)
-        if run.places[0] != "1" or at[0] != "0":
-            here = e.word(at[0]) < run.places[0]
+        rows = e.least(e.minus(run.positions[1], at[1]), cut.block_rows)
+        columns = e.least(e.minus(run.positions[2], at[2]), cut.block_columns)
+        if constant_of(run.positions[0]) != 1 or constant_of(at[0]) != 0:
+            here = e.word(at[0]) < run.positions[0]
             rows = e.select(here, rows, 0)
         whole, rest = divmod(step.features, cut.panel)
         for panels, features in ((whole, cut.panel), (1, rest)):
             if not panels or not features:
                 continue
-            with steps(e, "0", str(panels), 1) as p:
-                panel = p if features == cut.panel else str(whole)
+            with steps(e, 0, panels, 1) as p:
+                panel = p if features == cut.panel else whole
                 b = self._moved(w, [(panel, self.panel_size)])
                 c = self._moved(y, [(panel, cut.panel)])
                 self._rows(run, a, b, c, rows, columns, features, depth, add)
@@ -267,23 +261,23 @@ class _Convolution:
     def _rows(
         self,
         run: _Run,
-        a: str,
-        b: str,
-        c: str,
-        rows: str,
-        columns: str,
+        a: Value,
+        b: Value,
+        c: Value,
+        rows: Word,
+        columns: Word,
         features: int,
-        depth: str,
-        add: str,
+        depth: Word,
+        add: Value | bool,
     ) -> None:
         """Tiles of several rows first, then rows that are left one by one."""
         e, high = self.e, self.cut.rows
         main = rows
         if high > 1:
-            main = e.minus(rows, e.split(e.most(rows, "0"), high)[1])
+            main = e.minus(rows, e.split(e.most(rows, 0), high)[1])
         args = (run, a, b, c, columns, features, depth, add)
-        if known(main) != 0:
-            with steps(e, "0", main, high) as i:
+        if constant_of(main) != 0:
+            with steps(e, 0, main, high) as i:
                 self._columns(high, i, *args)
         if high > 1 and main != rows:
             with loop(e, main, rows, 1) as i:
@@ -292,37 +286,34 @@ class _Convolution:
     def _columns(
         self,
         high: int,
-        row: str,
+        row: Word,
         run: _Run,
-        a: str,
-        b: str,
-        c: str,
-        columns: str,
+        a: Value,
+        b: Value,
+        c: Value,
+        columns: Word,
         features: int,
-        depth: str,
-        add: str,
+        depth: Word,
+        add: Value | bool,
     ) -> None:
         e, cut, step = self.e, self.cut, self.step
         _, vertical, horizontal = self.axes
         a = self._moved(a, [(row, vertical.source_step * self.pitches[1])])
         c = self._moved(c, [(row, vertical.step * step.y_strides[3])])
 
-        def tile(wide: int, column: str) -> None:
-            name = self._tile(high, wide, features)
+        def tile(wide: int, column: Word) -> None:
+            micro_kernel = self._tile(high, wide, features)
             left = self._moved(a, [(column, horizontal.source_step * self.pitches[2])])
             out = self._moved(c, [(column, horizontal.step * step.y_strides[4])])
-            taps = ", ".join(f"i64 {t}" for t in run.taps)
-            e.line(
-                f"call void @{name}(ptr {left}, ptr {b}, ptr {out}, {taps}, i64 {depth}, i1 {add})"
-            )
+            e.run(micro_kernel, left, b, out, *run.taps, depth, add)
 
-        _, rest = e.split(e.most(columns, "0"), cut.columns)
+        _, rest = e.split(e.most(columns, 0), cut.columns)
         main = e.minus(columns, rest)
-        if known(main) != 0:
-            with steps(e, "0", main, cut.columns) as j:
+        if constant_of(main) != 0:
+            with steps(e, 0, main, cut.columns) as j:
                 tile(cut.columns, j)
         for wide in self._leftovers():
-            if known(rest) not in (None, wide):
+            if constant_of(rest) not in (None, wide):
                 continue
             inside, after = e.later("then"), e.later("rest")
             e.branch(rest.eq(wide), inside, after)
@@ -333,61 +324,63 @@ class _Convolution:
             e.at(after)
 
     def _leftovers(self) -> list[int]:
-        """How many places a row of a block may have beyond its whole tiles."""
-        found = set()
+        """How many positions a row of a block may have beyond its whole tiles."""
+        rests = set()
         for p in self.axes[2].phases:
-            for start in range(0, self.axes[2].places, self.cut.block_columns):
-                places = min(p.places - start, self.cut.block_columns)
-                found.add(max(places, 0) % self.cut.columns)
-        return sorted(found - {0})
+            for start in range(0, self.axes[2].positions, self.cut.block_columns):
+                positions = min(p.positions - start, self.cut.block_columns)
+                rests.add(max(positions, 0) % self.cut.columns)
+        return sorted(rests - {0})
 
     # Micro-kernels.
 
-    def _tile(self, high: int, wide: int, features: int) -> str:
-        """The name of the micro-kernel
+    def _tile(self, high: int, wide: int, features: int) -> Defined:
+        """The micro-kernel
 
         void @tile(ptr a, ptr b, ptr c, i64 taps..., i64 depth, i1 add)
         """
         cut, step = self.cut, self.step
         e = TextEmitter(self.target, cut.lanes)
         _, vertical, horizontal = self.axes
-        places = list(product(range(high), range(wide)))
+        positions = list(product(range(high), range(wide)))
 
-        def offsets(rows: int, columns: int) -> list[str]:
-            return [str(i * rows + j * columns) for i, j in places]
+        names = dict.fromkeys(TRIPS, "i64") | {"depth": "i64", "add": "i1"}
+        a, b, c, *taps, depth_left, adds = e.takes(a="ptr", b="ptr", c="ptr", **names)
+
+        def offsets(rows: int, columns: int) -> list[int]:
+            return [i * rows + j * columns for i, j in positions]
 
         a_rows = [
-            element(e, self.dtype, "%a", offset)
+            element(e, self.dtype, a, offset)
             for offset in offsets(
                 vertical.source_step * self.pitches[1], horizontal.source_step * self.pitches[2]
             )
         ]
         vectors = -(-features // cut.lanes)
         one = len(self.phases) == 1
-        trips = [str(t) for t in self._words(self.phases[0])[3:6]] if one else ["%t0", "%t1", "%t2"]
+        counts: Sequence[Word] = self._words(self.phases[0])[3:6] if one else taps
         loops = [
-            Sum(n, str(ax.source_tap * pitch), str(ax.tap_step * tap))
+            Sum(n, ax.source_tap * pitch, ax.tap_step * tap)
             for n, ax, pitch, tap in zip(
-                trips, self.axes, self.pitches, self.tap_pitches, strict=True
+                counts, self.axes, self.pitches, self.tap_pitches, strict=True
             )
         ]
-        depth = str(cut.channels) if self.blocks == 1 else "%depth"
-        loops.append(Sum(depth, "1", str(cut.panel)))
+        loops.append(Sum(cut.channels if self.blocks == 1 else depth_left, 1, cut.panel))
         far = self.panel_size * self.size >= FAR_BYTES
         tile = sum_tile(
             e,
             self.dtype,
             a_rows,
-            "%b",
+            b,
             vectors,
             merged(loops),
             fused=has_fma(self.target),
             soon=ROWS_AHEAD * cut.panel if far else 0,
         )
         last = features % cut.lanes
-        mask = lane_mask(e, str(last)) if last else ""
+        mask = lane_mask(e, constant("i32", last)) if last else None
         c_rows = [
-            element(e, self.dtype, "%c", offset)
+            element(e, self.dtype, c, offset)
             for offset in offsets(
                 vertical.step * step.y_strides[3], horizontal.step * step.y_strides[4]
             )
@@ -396,7 +389,7 @@ class _Convolution:
         for block, add in ((more, True), (new, False)):
             if self.blocks > 1:
                 if add:
-                    e.branch("%add", more, new)
+                    e.branch(adds, more, new)
                 e.at(block)
             elif add:
                 continue
@@ -404,28 +397,25 @@ class _Convolution:
                 store_tile(e, self.dtype, tile, c_rows, mask=mask, add=add)
             e.ret()
         self.declarations |= set(e.declarations)
-        head = (
-            "(ptr noalias %a, ptr noalias %b, ptr noalias %c, i64 %t0, i64 %t1, i64 %t2, i64 %depth, "
-            "i1 %add) noinline nounwind"
-        )
-        return self.define(f"{head} {{\n{e.code.text()}\n}}\n", "conv_tile")
+        text = e.unnamed(noalias=("a", "b", "c"), attributes="noinline nounwind")
+        return Defined(self.define(text, "conv_tile"), e.types)
 
 
 def merged(loops: Sequence[Sum]) -> list[Sum]:
     """Loops of a sum, neighbours that walk both operands as one taken together."""
-    found = [loops[-1]]
+    joined = [loops[-1]]
     for outer in reversed(loops[:-1]):
-        inner = found[0]
-        trips, n = known(outer.trips), known(inner.trips)
-        if trips == 1:
+        inner = joined[0]
+        times, n = constant_of(outer.n), constant_of(inner.n)
+        if times == 1:
             continue
         if (
-            trips is not None
+            times is not None
             and n is not None
-            and int(outer.a) == n * int(inner.a)
-            and int(outer.b) == n * int(inner.b)
+            and constant_of(outer.a) == n * inner.a
+            and constant_of(outer.b) == n * inner.b
         ):
-            found[0] = Sum(str(trips * n), inner.a, inner.b)
+            joined[0] = Sum(times * n, inner.a, inner.b)
         else:
-            found.insert(0, outer)
-    return found
+            joined.insert(0, outer)
+    return joined

@@ -1,8 +1,8 @@
-"""A convolution with few places and many taps as LLVM functions (see `conv_plan.LongCut`).
+"""A convolution with few positions and many taps as LLVM functions (see `conv_plan.LongCut`).
 
     void @conv(ptr %ctx, i64 %lo, i64 %hi)      %ctx: x, w, partial results
 
-does the units lo..hi. A tile holds some images and features of one place; its sum runs over taps and
+does the units lo..hi. A tile holds some images and features of one position; its sum runs over taps and
 channels, x and w being read where they lie. Taps that reach beyond an edge of x are left out.
 """
 
@@ -11,15 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterator, MutableMapping, Sequence
 from contextlib import contextmanager
 
-from ...llvm.builder import Value
+from ...llvm.builder import Value, constant
+from ...llvm.modules import Defined
 from ...llvm.text import TextEmitter
-from ...llvm.whole import Whole, known
+from ...llvm.whole import Whole, Word, constant_of
 from ...schedule.conv_plan import Reach
 from ...schedule.tiled import LongConvolution
 from ...target import Target
 from ..matmul.cpu_gemm import loop, steps
 from ..matmul.cpu_tiles import Sum, element, has_fma, lane_mask, store_tile, sum_tile
-from .cpu_convolution import Define, argument, moved
+from .cpu_convolution import Define, moved
 
 
 def long_convolution(
@@ -44,31 +45,31 @@ class _LongConvolution:
         self.e = Whole(target, 1, definitions=definitions)
         self.declarations: set[str] = set()
         self.panels = -(-step.features // self.cut.panel)
-        # partial results: chunk, group, places, image, feature
-        self.place = step.images * step.features
-        self.group = self.place * step.places
+        # partial results: chunk, group, positions, image, feature
+        self.per_position = step.images * step.features
+        self.group = self.per_position * step.positions
         self.chunk = self.group * step.groups
 
     def function(self) -> tuple[str, set[str]]:
         e, step = self.e, self.step
-        self.x, self.w, self.y = (argument(e, i) for i in range(3))
-        with loop(e, "%lo", "%hi", 1) as u:
+        context, lo, hi = e.takes(ctx="ptr", lo="i64", hi="i64")
+        self.x, self.w, self.y = (e.argument(context, i) for i in range(3))
+        with loop(e, lo, hi, 1) as u:
             rest, panel = e.split(u, self.panels if self.cut.split_panels else 1)
-            rest, place = e.split(rest, step.places if self.cut.split_places else 1)
+            rest, position = e.split(rest, step.positions if self.cut.split_positions else 1)
             chunk, group = e.split(rest, step.groups)
-            self._unit(chunk, group, place, panel)
+            self._unit(chunk, group, position, panel)
         e.ret()
-        text = f"(ptr noalias %ctx, i64 %lo, i64 %hi) nounwind {{\n{e.code.text()}\n}}\n"
-        return text, self.declarations | set(e.declarations)
+        return e.unnamed(noalias=("ctx",)), self.declarations | set(e.declarations)
 
-    def _moved(self, base: str, *by: tuple[str, int]) -> Value:
+    def _moved(self, base: Value, *by: tuple[Word, int]) -> Value:
         return moved(self.e, self.dtype, base, by)
 
-    def _unit(self, chunk: str, group: str, place: str, panel: str) -> None:
+    def _unit(self, chunk: Word, group: Word, position: Word, panel: Word) -> None:
         e, step, cut = self.e, self.step, self.cut
-        x = element(e, self.dtype, self.x, str(step.x_offset))
+        x = element(e, self.dtype, self.x, step.x_offset)
         x = self._moved(x, (group, step.x_strides[0]))
-        w = element(e, self.dtype, self.w, str(step.w_offset))
+        w = element(e, self.dtype, self.w, step.w_offset)
         w = self._moved(w, (group, step.w_strides[0]))
         y = self._moved(self.y, (chunk, self.chunk), (group, self.group))
         _, height, _ = step.dims
@@ -80,20 +81,24 @@ class _LongConvolution:
         with loop(e, first, last, 1) as run:
             channels, rows = e.split(run, down)
             channel = e.times(channels, cut.channels)
-            depth = e.least(e.minus(str(step.channels), channel), cut.channels)
+            depth = e.least(e.minus(step.channels, channel), cut.channels)
             row = e.times(rows, cut.rows)
             a = self._moved(x, (channel, step.x_strides[5]))
             b = self._moved(w, (channel, step.w_strides[4]))
-            begin, end = (place, e.plus(place, 1)) if cut.split_places else ("0", str(step.places))
+            begin, end = (
+                (position, e.plus(position, 1)) if cut.split_positions else (0, step.positions)
+            )
             with steps(e, begin, end, 1) as p:
-                self._place(a, b, self._moved(y, (p, self.place)), p, row, depth, panel)
+                self._position(a, b, self._moved(y, (p, self.per_position)), p, row, depth, panel)
 
-    def _place(self, x: str, w: str, y: str, place: str, row: str, depth: str, panel: str) -> None:
-        """One run of one place: all images, some or all panels of features."""
+    def _position(
+        self, x: Value, w: Value, y: Value, position: Word, row: Word, depth: Word, panel: Word
+    ) -> None:
+        """One run of one position: all images, some or all panels of features."""
         e, step, cut = self.e, self.step, self.cut
         depths, heights, widths = step.dims
-        rest, column = e.split(place, len(widths.places))
-        at_depth, at_row = e.split(rest, len(heights.places))
+        rest, column = e.split(position, len(widths.positions))
+        at_depth, at_row = e.split(rest, len(heights.positions))
         in_depth = self._meeting(depths, at_depth)
         in_height = self._meeting(heights, at_row)
         in_width = self._meeting(widths, column)
@@ -102,46 +107,38 @@ class _LongConvolution:
         columns = in_width[1]
         x_steps = [d.source_step * s for d, s in zip(step.dims, step.x_strides[2:5], strict=True)]
         w_steps = [d.tap_step * s for d, s in zip(step.dims, step.w_strides[1:4], strict=True)]
-        some = [e.word(n) > 0 for n in (rows, planes, columns) if n != "1"]
+        some = [e.word(n) > 0 for n in (rows, planes, columns) if constant_of(n) != 1]
         with self._only_if(some):
             sources = (in_depth[2], in_height[2], in_width[2])
             taps = (in_depth[0], in_height[0], in_width[0])
             x = self._moved(x, *zip(sources, step.x_strides[2:5], strict=True), (row, x_steps[1]))
             w = self._moved(w, *zip(taps, step.w_strides[1:4], strict=True), (row, w_steps[1]))
-            trips = (planes, depth, rows, columns)
+            sizes = (planes, depth, rows, columns)
             whole, rest_ = divmod(step.features, cut.panel)
             if cut.split_panels and self.panels > 1:
                 if whole:
                     with self._only_if([e.word(panel) < whole]):
-                        self._images(x, w, y, panel, cut.panel, trips)
+                        self._images(x, w, y, panel, cut.panel, sizes)
                 if rest_:
                     with self._only_if([e.word(panel).eq(whole)]):
-                        self._images(x, w, y, str(whole), rest_, trips)
+                        self._images(x, w, y, whole, rest_, sizes)
                 return
             if whole:
-                with steps(e, "0", str(whole), 1) as p:
-                    self._images(x, w, y, p, cut.panel, trips)
+                with steps(e, 0, whole, 1) as p:
+                    self._images(x, w, y, p, cut.panel, sizes)
             if rest_:
-                self._images(x, w, y, str(whole), rest_, trips)
+                self._images(x, w, y, whole, rest_, sizes)
 
-    def _meeting(self, dim: Reach, place: str) -> tuple[str, str, str]:
-        """First tap, number of taps and first element of x at a place."""
+    def _meeting(self, dim: Reach, position: Word) -> tuple[Word, Word, Word]:
+        """First tap, number of taps and first element of x at a position."""
         e = self.e
-        at = known(place)
+        at = constant_of(position)
         if at is not None:
-            m = dim.places[at]
-            return str(m.tap), str(m.count), str(m.source)
-        words = ", ".join(f"i64 {n}" for m in dim.places for n in (m.tap, m.count, m.source))
-        count = 3 * len(dim.places)
-        table = e.define(
-            "@data", f"private unnamed_addr constant [{count} x i64] [{words}], align 64"
-        )
-        row = e.offset(Value("ptr", table), e.word(place), "[3 x i64]")
-        found = []
-        for k in range(3):
-            at_word = e.offset(row, k, "i64")
-            found.append(e.op("i64", f"load i64, ptr {at_word}, align 8"))
-        return found[0], found[1], found[2]
+            m = dim.positions[at]
+            return m.tap, m.count, m.source
+        words = [n for m in dim.positions for n in (m.tap, m.count, m.source)]
+        row = e.offset(e.table([constant("i64", n) for n in words]), e.word(position), "[3 x i64]")
+        return e.constant_word(row, 0), e.constant_word(row, 1), e.constant_word(row, 2)
 
     @contextmanager
     def _only_if(self, tests: Sequence[Value]) -> Iterator[None]:
@@ -161,28 +158,27 @@ class _LongConvolution:
         e.at(after)
 
     def _images(
-        self, x: str, w: str, y: str, panel: str, features: int, trips: Sequence[str]
+        self, x: Value, w: Value, y: Value, panel: Word, features: int, sizes: Sequence[Word]
     ) -> None:
         e, step, cut = self.e, self.step, self.cut
         b = self._moved(w, (panel, cut.panel))
         c = self._moved(y, (panel, cut.panel))
         whole, rest = divmod(step.images, cut.tile_rows)
 
-        def tile(rows: int, i: str) -> None:
-            name = self._tile(rows, features)
+        def tile(rows: int, i: Word) -> None:
+            micro_kernel = self._tile(rows, features)
             a = self._moved(x, (i, step.x_strides[1]))
             out = self._moved(c, (i, step.features))
-            counts = ", ".join(f"i64 {t}" for t in trips)
-            e.line(f"call void @{name}(ptr {a}, ptr {b}, ptr {out}, {counts})")
+            e.run(micro_kernel, a, b, out, *sizes)
 
         if whole:
-            with steps(e, "0", str(whole * cut.tile_rows), cut.tile_rows) as i:
+            with steps(e, 0, whole * cut.tile_rows, cut.tile_rows) as i:
                 tile(cut.tile_rows, i)
         if rest:
-            tile(rest, str(whole * cut.tile_rows))
+            tile(rest, whole * cut.tile_rows)
 
-    def _tile(self, rows: int, features: int) -> str:
-        """The name of the micro-kernel
+    def _tile(self, rows: int, features: int) -> Defined:
+        """The micro-kernel
 
         void @tile(ptr a, ptr b, ptr c, i64 planes, i64 channels, i64 rows, i64 columns)
 
@@ -190,23 +186,25 @@ class _LongConvolution:
         """
         step, cut = self.step, self.cut
         e = TextEmitter(self.target, cut.lanes)
-        a_rows = [element(e, self.dtype, "%a", str(i * step.x_strides[1])) for i in range(rows)]
-        c_rows = [element(e, self.dtype, "%c", str(i * step.features)) for i in range(rows)]
+        counts = dict.fromkeys(("t0", "t1", "t2", "t3"), "i64")
+        a, b, c, *trips = e.takes(a="ptr", b="ptr", c="ptr", **counts)
+        a_rows = [element(e, self.dtype, a, i * step.x_strides[1]) for i in range(rows)]
+        c_rows = [element(e, self.dtype, c, i * step.features) for i in range(rows)]
         last = features % cut.lanes
-        mask = lane_mask(e, str(last)) if last else ""
+        mask = lane_mask(e, constant("i32", last)) if last else None
         spatial = [
             (d.source_step * s, d.tap_step * t)
             for d, s, t in zip(step.dims, step.x_strides[2:5], step.w_strides[1:4], strict=True)
         ]
         channel = (step.x_strides[5], step.w_strides[4])
         walks = (spatial[0], channel, spatial[1], spatial[2])
-        loops = [Sum(f"%t{i}", str(a), str(b)) for i, (a, b) in enumerate(walks)]
+        loops = [Sum(n, *walk) for n, walk in zip(trips, walks, strict=True)]
         loops = [s for s, n in zip(loops, self._longest(), strict=True) if n > 1]
         tile = sum_tile(
             e,
             self.dtype,
             a_rows,
-            "%b",
+            b,
             -(-features // cut.lanes),
             loops,
             fused=has_fma(self.target),
@@ -214,14 +212,11 @@ class _LongConvolution:
         )
         store_tile(e, self.dtype, tile, c_rows, mask=mask, add=True)
         self.declarations |= set(e.declarations)
-        head = (
-            "(ptr noalias %a, ptr noalias %b, ptr noalias %c, i64 %t0, i64 %t1, i64 %t2, i64 %t3) "
-            "noinline nounwind"
-        )
         e.ret()
-        return self.define(f"{head} {{\n{e.code.text()}\n}}\n", "long_tile")
+        text = e.unnamed(noalias=("a", "b", "c"), attributes="noinline nounwind")
+        return Defined(self.define(text, "long_tile"), e.types)
 
     def _longest(self) -> tuple[int, int, int, int]:
-        """The most trips of each loop of a run."""
+        """The trip counts of the loops of a run, at the most."""
         depth, height, width = self.step.dims
         return depth.most, self.cut.channels, min(height.most, self.cut.rows), width.most

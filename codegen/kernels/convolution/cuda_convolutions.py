@@ -5,13 +5,13 @@
     pixels[g, (n, *p), (*t, c)] = x[g, n, *(p * stride + t * dilation - low), c], zero beyond the edges
 
 The matrix of pixels is in no memory: its elements are addresses in x, found on the way to shared memory
-(`sources`). The same holds for both gradients, which are convolutions as well: of a kernel, sums are
-long and results few, so sums are cut into parts. A dilated x is met by some taps at some places only:
-each such *phase* (`conv_plan`) is a product of its own. Rows, and places of the sum, are in the order
-in which elements lie in memory.
+(`matmul.cuda_sources`). The same holds for both gradients, which are convolutions as well: of a kernel,
+sums are long and results few, so sums are cut into parts. A dilated x is met by some taps at some
+positions only: each such *phase* (`conv_plan`) is a product of its own. Rows, and positions of the sum,
+are in the order in which elements lie in memory.
 
 Few features with few taps, as of depthwise convolutions, are no product: the sum is written out. Nor
-are few features and places with many taps, as of the gradient of a depthwise kernel.
+are few features and positions with many taps, as of the gradient of a depthwise kernel.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ...loop_ir.kernel import Array, Kernel, Nest, Stage
 from ...loop_ir.steps import Matmul
 from ...lowering.lower import Lowering, indices, variables
 from ...lowering.lower_chunks import sum_partials
-from ...lowering.lower_windows import Place
+from ...lowering.lower_windows import WindowElement
 from ...lowering.pointwise import FEW, IndexTuple, Pointwise
 from ...scalar import Expr, const, fma, select
 from ...schedule.conv_plan import Phase, axis, meets
@@ -43,6 +43,10 @@ FEW_FEATURES = 8  # for which tiles of a product would stay mostly empty
 
 
 def convolution(low: Lowering, op: Op) -> None:
+    """y[g, n, *p, o] of x[g, n, *s, c] and w[g, *t, c, o]: written out, as a reduction, or as products.
+
+    Which of them is decided by the shapes alone (see the module).
+    """
     x, w = op.operands
     dims = windows(x.shape, w.shape, op.attrs)
     sizes = (x.tensor.size, w.tensor.size, op.result.tensor.size)
@@ -51,14 +55,14 @@ def convolution(low: Lowering, op: Op) -> None:
         return
     taps, channels, features = math.prod(w.shape[1:-2]), *w.shape[-2:]
     work = op.result.tensor.size * channels * taps
-    places = math.prod(d.places for d in dims)
+    positions = math.prod(d.positions for d in dims)
     if taps * channels <= WRITTEN_OUT and (
         features < FEW_FEATURES or work <= limits().small_convolution
     ):
         _written_out(low, op, dims)
     elif work <= limits().small_convolution:
         conv_as_reduction(low, op)
-    elif features < FEW_FEATURES and taps * channels > x.shape[1] * places:
+    elif features < FEW_FEATURES and taps * channels > x.shape[1] * positions:
         _by_parts(low, op, dims)
     else:
         _as_products(low, op, dims)
@@ -83,7 +87,7 @@ class _Order(NamedTuple):
     dims: tuple[int, ...]
     shape: tuple[int, ...]
 
-    def place(self, flat: Index) -> dict[int, Index]:
+    def position(self, flat: Index) -> dict[int, Index]:
         """Each dim's position at a position in all of them."""
         return dict(zip(self.dims, delinearise(flat, self.shape), strict=True))
 
@@ -98,7 +102,7 @@ def _as_products(low: Lowering, op: Op, dims: list[Window]) -> None:
     x, w, element = small_floats(low, op)
     reuse = math.prod(d.taps / (d.stride * d.rhs_dilation) for d in dims)
     stored_if_dear(low, x, max(reuse, 1.0) * -(-w.shape[-1] // 64))
-    stored_if_dear(low, w, x.shape[1] * math.prod(d.places for d in dims) / 64)
+    stored_if_dear(low, w, x.shape[1] * math.prod(d.positions for d in dims) / 64)
     products = _Products(low, op, x, w, element, dims)
     for phases in product(*(a.phases for a in products.axes)):
         products.phase(phases)
@@ -111,7 +115,7 @@ def _lie(low: Lowering, value: Value) -> tuple[int, ...]:
     p.at(value, indices(dims))
     largest = max(p.reads, key=lambda a: a.array.size, default=None)
     flat = linear(largest.index, largest.array.strides) if largest else Index()
-    if largest is None or any(not isinstance(atom, Var) for atom in flat.terms):
+    if largest is None or not flat.affine:
         return contiguous_strides(value.shape)
     return tuple(flat.coeff(v) for v in dims)
 
@@ -119,7 +123,7 @@ def _lie(low: Lowering, value: Value) -> tuple[int, ...]:
 def _seen(low: Lowering, x: Value, dims: list[Window], tensor_cores: bool) -> tuple[int, ...]:
     """Strides of x in memory, which is turned over if channels should lie side by side.
 
-    Neighbours along a dim that the kernel moves over are seldom aligned, so they are copied one by one:
+    Neighbours along a dim that the kernel moves over are rarely aligned, so they are copied one by one:
     on tensor cores, for which operands hardly come fast enough, that takes too long.
     """
     strides = _lie(low, x)
@@ -145,29 +149,29 @@ class _Products:
         self.features = w.shape[-1]
         tensor_cores = bool(element) or atom_for(x.dtype, low.context.target) is not None
         self.seen = _seen(low, x, dims, tensor_cores)
-        found = [axis(d) for d in dims]
-        self.axes = [a for a, _ in found]
-        self.target, self.y_dims, self.y_place = low.destination(op.result, adjacent=True)
-        if any(gaps for _, gaps in found):
+        phased = [axis(d) for d in dims]
+        self.axes = [a for a, _ in phased]
+        self.target, self.y_dims, self.y_index = low.destination(op.result, adjacent=True)
+        if any(gaps for _, gaps in phased):
             loops = variables(self.target.shape)
             zero = const(0, self.target.dtype)
             low.emit(low.point(), Stage(self.target, loops, zero, ops=["conv"], loc=op.loc))
 
     def phase(self, phases: tuple[Phase, ...]) -> None:
-        """One product, and what brings its result to its place."""
+        """One product, and what brings its result to where it belongs."""
         groups, op = self.groups, self.op
         rows, taps = self._rows(phases), self._taps(phases)
         m, k = math.prod(rows.shape), math.prod(taps.shape)
         parts, length = parts_of(64 * groups * -(-m // 64), self.features, k)
         b, q = Var("b", parts * groups), Var("q", length)
         whole = of_var(q) + (of_var(b) // groups) * length if parts > 1 else of_var(q)
-        group, at_tap = of_var(b) % groups, taps.place(whole)
+        group, at_tap = of_var(b) % groups, taps.position(whole)
         left = self._pixels(b, Var("r", m), q, group, rows, at_tap, phases)
         right = self._kernel(b, Var("o", self.features), q, group, at_tap, phases)
-        results, place = self._results(rows, phases)
+        results, index = self._results(rows, phases)
         shape = tuple(v.extent for v in results)
-        c = Array((parts, *shape) if parts > 1 else shape, op.result.dtype, name="places")
-        in_place = parts == 1 and self._contiguous(results, place)
+        c = Array((parts, *shape) if parts > 1 else shape, op.result.dtype, name="positions")
+        in_place = parts == 1 and self._contiguous(results, index)
         step = Matmul(
             left.array,
             right.array,
@@ -186,14 +190,14 @@ class _Products:
         self.low.items.append(done)
         if parts > 1:
             done.total = k
-            self._sum_parts(c, results, place)
+            self._sum_parts(c, results, index)
         elif not in_place:
-            done.epilogue, done.stored = self._moved(c, results, place), False
+            done.epilogue, done.stored = self._moved(c, results, index), False
 
     def _rows(self, phases: tuple[Phase, ...]) -> _Order:
-        """Images and places, as they lie in the result."""
-        flat = linear(self.y_place, self.target.strides)
-        sizes = (self.images, *(p.places for p in phases))
+        """Images and positions, as they lie in the result."""
+        flat = linear(self.y_index, self.target.strides)
+        sizes = (self.images, *(p.positions for p in phases))
         return _by_strides(sizes, [flat.coeff(v) for v in self.y_dims[1:-1]])
 
     def _taps(self, phases: tuple[Phase, ...]) -> _Order:
@@ -212,17 +216,17 @@ class _Products:
         at_tap: dict[int, Index],
         phases: tuple[Phase, ...],
     ) -> Stage:
-        """The left operand: what a tap of the kernel meets at a place."""
-        x, at_row = self.x, rows.place(of_var(r))
-        place = Place()
+        """The left operand: what a tap of the kernel meets at a position."""
+        x, at_row = self.x, rows.position(of_var(r))
+        element = WindowElement()
         for i, (a, phase) in enumerate(zip(self.axes, phases, strict=True)):
             at = at_row[i + 1] * a.source_step + at_tap[i] * a.source_tap + phase.source
-            place.add(at, a.size)
+            element.add(at, a.size)
         p = self.low.point()
-        exists = place.exists
+        exists = element.exists
         if exists is not None:
             p.masks.append(exists)
-        value = p.at(x, (group, at_row[0], *place.index, at_tap[len(phases)]), exists)
+        value = p.at(x, (group, at_row[0], *element.index, at_tap[len(phases)]), exists)
         if exists is not None:
             value = select(exists, value, const(0, x.dtype))
         return self._operand("pixels", (b, r, q), value, p)
@@ -264,31 +268,31 @@ class _Products:
         }
         moved[y[1]] = at[0]
         loops = [y[0], *loops, y[-1]]
-        return tuple(loops), tuple(i.substitute(moved) for i in self.y_place)
+        return tuple(loops), tuple(i.substitute(moved) for i in self.y_index)
 
-    def _contiguous(self, results: tuple[Var, ...], place: IndexTuple) -> bool:
+    def _contiguous(self, results: tuple[Var, ...], index: IndexTuple) -> bool:
         """Whether the elements of a phase lie as they are counted, and are all that there are."""
         shape = tuple(v.extent for v in results)
         flat = linear(indices(results), contiguous_strides(shape))
         whole = math.prod(shape) == self.target.size and self.target.contiguous
-        return whole and linear(place, self.target.strides) == flat
+        return whole and linear(index, self.target.strides) == flat
 
-    def _moved(self, c: Array, results: tuple[Var, ...], place: IndexTuple) -> Kernel:
+    def _moved(self, c: Array, results: tuple[Var, ...], index: IndexTuple) -> Kernel:
         """What stores each element where it belongs."""
         p = self.low.point()
         value = p.load(c, indices(results), None)
         stage = Stage(
-            self.target, results, value, index=place, reads=p.reads, loc=self.op.loc, whole=False
+            self.target, results, value, index=index, reads=p.reads, loc=self.op.loc, whole=False
         )
         return Kernel(stage.extents, [Nest([stage], len(results))])
 
-    def _sum_parts(self, partial: Array, results: tuple[Var, ...], place: IndexTuple) -> None:
+    def _sum_parts(self, partial: Array, results: tuple[Var, ...], index: IndexTuple) -> None:
         part = Var("part", partial.shape[0])
         p = self.low.point()
         value = p.load(partial, (of_var(part), *indices(results)), None)
-        loops, kept = (*results, part), len(results)
-        stage = Stage(self.target, loops, value, "reduce", "sum", kept, index=place, ops=["sum"])
-        stage.loc, stage.whole = self.op.loc, math.prod(stage.extents[:kept]) == self.target.size
+        loops, rank = (*results, part), len(results)
+        stage = Stage(self.target, loops, value, "reduce", "sum", rank, index=index, ops=["sum"])
+        stage.loc, stage.whole = self.op.loc, math.prod(stage.extents[:rank]) == self.target.size
         self.low.emit(p, stage)
 
 
@@ -299,10 +303,10 @@ def _written_out(low: Lowering, op: Op, dims: list[Window]) -> None:
     stored_if_dear(low, w, op.result.tensor.size)
     if low.inline_sum(op, math.prod(w.shape[1:-1])):
         return
-    target, y_dims, place = low.destination(op.result)
-    strides = [linear(place, target.strides).coeff(v) for v in y_dims]
+    target, y_dims, index = low.destination(op.result)
+    strides = [linear(index, target.strides).coeff(v) for v in y_dims]
     if target.kind == "temp":  # it may lie as x does
-        loops = _fastest_last(y_dims, [*_lie(low, x)[:-1], 1])  # places are dims of both
+        loops = _fastest_last(y_dims, [*_lie(low, x)[:-1], 1])  # positions are dims of both
         packed = contiguous_strides(tuple(v.extent for v in loops))
         strides = [packed[loops.index(v)] for v in y_dims]
         target = Array(target.shape, target.dtype, strides=tuple(strides), name=op.result.name)
@@ -310,7 +314,7 @@ def _written_out(low: Lowering, op: Op, dims: list[Window]) -> None:
     p = low.point()
     total = _sum(p, op, indices(y_dims), None)
     loops = _fastest_last(y_dims, strides)
-    stage = Stage(target, loops, total, index=place, ops=["conv"], loc=op.loc)
+    stage = Stage(target, loops, total, index=index, ops=["conv"], loc=op.loc)
     stage.cost += math.prod(w.shape[1:-1])
     low.emit(p, stage)
 
@@ -319,12 +323,12 @@ def _sum(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -> Expr:
     """An element of a convolution, all of its products written out."""
     x, w = op.operands
     dims = windows(x.shape, w.shape, op.attrs)
-    g, n, *places, o = index
+    g, n, *positions, o = index
     total: Expr = const(0, op.result.dtype)
     for k in product(*(range(d.taps) for d in dims)):
         for c in range(x.shape[-1]):
             tap = tuple(map(Index, k))
-            pixel = _met(p, x, dims, (g, n, *places, Index(c)), tap, mask)
+            pixel = _met(p, x, dims, (g, n, *positions, Index(c)), tap, mask)
             weight = p.at(w, (g, *tap, Index(c), o), mask)
             total = fma(pixel, weight, total) if total.dtype.kind == "f" else pixel * weight + total
     return total
@@ -334,7 +338,7 @@ FEW["conv"] = _sum
 
 
 def _fastest_last(dims: Sequence[Var], strides: Sequence[int]) -> tuple[Var, ...]:
-    """Loops in the order of memory; those of one trip, which have no stride, first."""
+    """Loops in the order of memory; those of one iteration, which have no stride, first."""
     steps = {v: abs(s) if v.extent > 1 else math.inf for v, s in zip(dims, strides, strict=True)}
     return tuple(sorted(dims, key=lambda v: -steps[v]))
 
@@ -347,10 +351,10 @@ def _met(
     tap: Sequence[Index],
     mask: Expr | None = None,
 ) -> Expr:
-    """What a tap meets at a place (group, image, *place, channel), or zero."""
-    g, n, *places, c = where
-    at = Place()
-    for d, v, k in zip(dims, places, tap, strict=True):
+    """What a tap meets at a position (group, image, *position, channel), or zero."""
+    g, n, *positions, c = where
+    at = WindowElement()
+    for d, v, k in zip(dims, positions, tap, strict=True):
         at.add(v * d.stride + k * d.rhs_dilation - d.low, d.size, d.lhs_dilation)
     exists = at.exists
     if exists is None:
@@ -367,8 +371,8 @@ def _by_parts(low: Lowering, op: Op, dims: list[Window]) -> None:
     before: y[p] = sum over t, c                after: z[t0, p] = sum over the others; y[p] = sum over t0
     """
     x, w = op.operands
-    stored_if_dear(low, x, math.prod(d.places for d in dims))
-    stored_if_dear(low, w, math.prod(d.places for d in dims))
+    stored_if_dear(low, x, math.prod(d.positions for d in dims))
+    stored_if_dear(low, w, math.prod(d.positions for d in dims))
     strides = _lie(low, x)
     taps = tuple(Var(f"k{i}", d.taps) for i, d in enumerate(dims))
     c = Var("c", x.shape[-1])
@@ -376,12 +380,12 @@ def _by_parts(low: Lowering, op: Op, dims: list[Window]) -> None:
     cut, *summed = _fastest_last((*taps, c), [*steps, strides[-1]])
     y = variables(op.result.shape)
     moved = [d.stride * s for d, s in zip(dims, strides[2:-1], strict=True)]
-    kept = (cut, *_fastest_last(y, [*strides[:2], *moved, 0]))
+    outer = (cut, *_fastest_last(y, [*strides[:2], *moved, 0]))
     p = low.point()
     pixel = _met(p, x, dims, (*indices(y[:-1]), of_var(c)), indices(taps))
     tap = p.at(w, (of_var(y[0]), *indices(taps), of_var(c), of_var(y[-1])))
     partial = Array((cut.extent, *op.result.shape), x.dtype, name="partial")
-    stage = Stage(partial, (*kept, *summed), pixel * tap, "reduce", "sum", len(kept))
+    stage = Stage(partial, (*outer, *summed), pixel * tap, "reduce", "sum", len(outer))
     stage.index, stage.loc, stage.ops = indices((cut, *y)), op.loc, ["conv"]
     low.emit(p, stage)
     array = low.arrays[op.result] = low.array_for(op.result)

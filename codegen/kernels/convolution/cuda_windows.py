@@ -18,7 +18,7 @@ from ....ir.record import record, replace
 from ...loop_ir.index import Index, Var, of_var
 from ...loop_ir.kernel import Array, Stage
 from ...lowering.lower import Lowering, rule_of, variables
-from ...lowering.lower_windows import Place, prepare
+from ...lowering.lower_windows import WindowElement, prepare
 from ...lowering.pointwise import Pointwise
 from ...math import EXPANSIONS
 from ...scalar import Expr, const, select
@@ -30,7 +30,7 @@ Read = Callable[[Pointwise, Sequence[Index], Expr | None], Expr]
 
 
 @record
-class Moving:
+class MovingWindow:
     """A window along one dim: element p covers p * stride + k * dilation - low for k below `taps`."""
 
     size: int
@@ -38,23 +38,27 @@ class Moving:
     stride: int
     low: int
     dilation: int
-    places: int
+    positions: int
 
     @property
     def trivial(self) -> bool:
-        return (self.taps, self.stride, self.low) == (1, 1, 0) and self.places == self.size
+        return (self.taps, self.stride, self.low) == (1, 1, 0) and self.positions == self.size
 
     @property
     def overlaps(self) -> bool:
         """Whether an element is read by many windows."""
-        return self.places > 1 and 2 * self.stride < self.taps
+        return self.positions > 1 and 2 * self.stride < self.taps
 
 
 def window_reduction(low: Lowering, op: Op) -> None:
+    """A reduction over windows, written out; large windows that overlap share partial folds.
+
+    Other large windows are reduced as on a CPU.
+    """
     (source,) = op.operands
     names = ("window", "strides", "low", "dilation")
     dims = [
-        Moving(*sizes)
+        MovingWindow(*sizes)
         for sizes in zip(source.shape, *(op.attrs[n] for n in names), op.result.shape, strict=True)
     ]
     if math.prod(d.taps for d in dims) > WRITTEN_OUT and not any(d.overlaps for d in dims):
@@ -79,7 +83,7 @@ class _Windows:
         self.name = op.name.removeprefix("window_")
         self.empty = identity(self.name, op.result.dtype)
 
-    def fill(self, array: Array, read: Read, dims: Sequence[Moving]) -> None:
+    def fill(self, array: Array, read: Read, dims: Sequence[MovingWindow]) -> None:
         """Fill an array with the folds of windows over what `read` gives."""
         if math.prod(d.taps for d in dims) <= WRITTEN_OUT:
             self._written_out(array, read, dims)
@@ -91,9 +95,9 @@ class _Windows:
         first = max(moving, key=lambda d: (dims[d].stride, d))
         still = [_still(w.size) for w in dims]
         now = [w if d == first else still[d] for d, w in enumerate(dims)]
-        part = Array(tuple(w.places for w in now), array.dtype, name="part")
+        part = Array(tuple(w.positions for w in now), array.dtype, name="part")
         self.fill(part, read, now)
-        still[first] = _still(dims[first].places)
+        still[first] = _still(dims[first].positions)
         rest = [still[d] if d == first else w for d, w in enumerate(dims)]
         self.fill(array, _reading(part), rest)
 
@@ -101,8 +105,8 @@ class _Windows:
         self,
         array: Array,
         read: Read,
-        dims: Sequence[Moving],
-        also: tuple[Read, Sequence[Moving]] | None = None,
+        dims: Sequence[MovingWindow],
+        also: tuple[Read, Sequence[MovingWindow]] | None = None,
     ) -> None:
         """A stage of one expression. `also`: further windows, of what else is read."""
         loops = variables(array.shape)
@@ -121,31 +125,31 @@ class _Windows:
         self,
         p: Pointwise,
         read: Read,
-        dims: Sequence[Moving],
+        dims: Sequence[MovingWindow],
         loops: Sequence[Var],
         taps: tuple[int, ...],
     ) -> Expr:
         """The fold over the dims behind those whose tap is chosen."""
         if len(taps) == len(dims):
-            place = Place()
+            element = WindowElement()
             for d, v, k in zip(dims, loops, taps, strict=True):
-                place.add(of_var(v) * d.stride + (k * d.dilation - d.low), d.size)
-            return self._element(p, read, place)
+                element.add(of_var(v) * d.stride + (k * d.dilation - d.low), d.size)
+            return self._element(p, read, element)
         count = dims[len(taps)].taps
         total = self._fold(p, read, dims, loops, (*taps, 0))
         for k in range(1, count):
             total = self._combined(total, self._fold(p, read, dims, loops, (*taps, k)))
         return total
 
-    def _element(self, p: Pointwise, read: Read, place: Place) -> Expr:
-        exists = place.exists
+    def _element(self, p: Pointwise, read: Read, element: WindowElement) -> Expr:
+        exists = element.exists
         if exists is None:
-            return read(p, place.index, None)
+            return read(p, element.index, None)
         p.masks.append(exists)
-        value = read(p, place.index, exists)
+        value = read(p, element.index, exists)
         return select(exists, value, const(self.empty, value.dtype))
 
-    def _long(self, array: Array, read: Read, dims: Sequence[Moving], axis: int) -> None:
+    def _long(self, array: Array, read: Read, dims: Sequence[MovingWindow], axis: int) -> None:
         """A window along one dim of more elements than are written out."""
         w = dims[axis]
         if not w.overlaps or w.taps > WRITTEN_OUT**2:
@@ -154,10 +158,10 @@ class _Windows:
         length = math.isqrt(w.taps)
         count, rest = divmod(w.taps, length)
         far = length * w.dilation
-        starts = (w.places - 1) * w.stride + (count - 1) * far + 1
-        fold = Moving(w.size, length, 1, w.low, w.dilation, starts)
+        starts = (w.positions - 1) * w.stride + (count - 1) * far + 1
+        fold = MovingWindow(w.size, length, 1, w.low, w.dilation, starts)
         now = [fold if d == axis else v for d, v in enumerate(dims)]
-        part = Array(tuple(v.places for v in now), array.dtype, name="part")
+        part = Array(tuple(v.positions for v in now), array.dtype, name="part")
         self._written_out(part, read, now)
         folds = replace(w, size=starts, taps=count, low=0, dilation=far)
         also = None
@@ -167,23 +171,23 @@ class _Windows:
         then = [folds if d == axis else v for d, v in enumerate(dims)]
         self._written_out(array, _reading(part), then, also)
 
-    def _looped(self, array: Array, read: Read, dims: Sequence[Moving], axis: int) -> None:
+    def _looped(self, array: Array, read: Read, dims: Sequence[MovingWindow], axis: int) -> None:
         """Each window by a loop."""
         loops, k = variables(array.shape), Var("k", dims[axis].taps)
-        place = Place()
+        element = WindowElement()
         for d, (w, v) in enumerate(zip(dims, loops, strict=True)):
             at = of_var(v) * w.stride - w.low
-            place.add(at + of_var(k) * w.dilation if d == axis else at, w.size)
+            element.add(at + of_var(k) * w.dilation if d == axis else at, w.size)
         p = self.low.point()
-        value = self._element(p, read, place)
+        value = self._element(p, read, element)
         stage = Stage(array, (*loops, k), value, "reduce", self.name, len(loops))
         stage.ops, stage.loc = [self.op.name], self.op.loc
         self.low.emit(p, stage)
 
 
-def _still(size: int) -> Moving:
+def _still(size: int) -> MovingWindow:
     """What leaves a dim as it is."""
-    return Moving(size, 1, 1, 0, 1, size)
+    return MovingWindow(size, 1, 1, 0, 1, size)
 
 
 _COMBINE = {"sum": "add", "prod": "mul", "max": "maximum", "min": "minimum"}

@@ -1,4 +1,4 @@
-"""Lowering of convolutions: micro-kernels over tiles of places, or a sum for each element."""
+"""Lowering of convolutions: micro-kernels over tiles of positions, or a sum for each element."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...limits import limits
 from ...loop_ir.index import Index, Var, linear, of_var
 from ...loop_ir.kernel import Array, Stage
 from ...lowering.lower import Lowering, indices, lowering, variables
-from ...lowering.lower_windows import Place, both
+from ...lowering.lower_windows import WindowElement, both
 from ...lowering.pointwise import index_value
 from ...scalar import Expr, compare, const, select
 from ...schedule.conv_plan import Cut, axis, cut, long_cut, meets, reach
@@ -25,7 +25,10 @@ def _conv(low: Lowering, op: Op) -> None:
     dims = windows(x.shape, w.shape, op.attrs)
     if _meets(op, dims) and _wants_tiles(low, op):
         dims = [Window(1, 1, 1, 0, 0, 1, 1)] * (3 - len(dims)) + dims
-        if math.prod(d.taps for d in dims) > math.prod(d.places for d in dims) and x.shape[1] > 1:
+        if (
+            math.prod(d.taps for d in dims) > math.prod(d.positions for d in dims)
+            and x.shape[1] > 1
+        ):
             _as_long_sums(low, op, dims)
         else:
             _as_tiles(low, op, dims)
@@ -68,15 +71,15 @@ def _as_tiles(low: Lowering, op: Op, dims: list[Window]) -> None:
     x, w = op.operands
     groups, images, *_, channels = x.shape
     features = w.shape[-1]
-    found = [axis(d) for d in dims]
-    axes = tuple(a for a, _ in found)
+    phased = [axis(d) for d in dims]
+    axes = tuple(a for a, _ in phased)
     how = cut(axes, channels, features, images * groups, x.dtype, low.context.target)
     source, x_strides, offset = adjacent(low, x, -1, "images")
     kernel = _packed(low, w, how, channels, features)
-    target, y_dims, place = low.destination(op.result, adjacent=True)
-    flat = linear(place, target.strides)
+    target, y_dims, index = low.destination(op.result, adjacent=True)
+    flat = linear(index, target.strides)
     y_strides = tuple(flat.coeff(v) for v in y_dims)
-    if any(gaps for _, gaps in found):
+    if any(gaps for _, gaps in phased):
         low.emit(low.point(), _zeros(op, target))
     low.items.append(
         Convolution(
@@ -102,12 +105,12 @@ def _as_long_sums(low: Lowering, op: Op, dims: list[Window]) -> None:
     x, w = op.operands
     groups, images, *_, channels = x.shape
     features = w.shape[-1]
-    found = tuple(reach(d) for d in dims)
-    how = long_cut(found, images, channels, features, groups, x.dtype, low.context.target)
+    reaches = tuple(reach(d) for d in dims)
+    how = long_cut(reaches, images, channels, features, groups, x.dtype, low.context.target)
     source, x_strides, x_offset = adjacent(low, x, 1, "images")
     kernel, w_strides, w_offset = adjacent(low, w, -1, "kernel")
-    places = op.result.shape[2:-1]
-    partial = Array((how.chunks, groups, *places, images, features), x.dtype, name="partial")
+    positions = op.result.shape[2:-1]
+    partial = Array((how.chunks, groups, *positions, images, features), x.dtype, name="partial")
     zeros = variables(partial.shape)
     low.emit(low.point(), Stage(partial, zeros, const(0, x.dtype), ops=["conv"], loc=op.loc))
     low.items.append(
@@ -119,7 +122,7 @@ def _as_long_sums(low: Lowering, op: Op, dims: list[Window]) -> None:
             images,
             channels,
             features,
-            found,
+            reaches,
             how,
             (*_three(x_strides), x_strides[-1]),
             (w_strides[0], *[0] * (6 - len(w_strides)), *w_strides[1:-1]),
@@ -201,26 +204,34 @@ def _as_reduction(low: Lowering, op: Op, array: Array) -> None:
         if operand not in low.arrays and low.cost.get(operand, 0) > 0:
             low.materialise(operand)
     dims = windows(x.shape, w.shape, op.attrs)
-    g, n, *places, o = variables(array.shape)
+    g, n, *positions, o = variables(array.shape)
     taps = [Var(f"k{i}", d.taps) for i, d in enumerate(dims)]
     c = Var("c", x.shape[-1])
-    place = Place()
-    for d, v, k in zip(dims, places, taps, strict=True):
+    element = WindowElement()
+    for d, v, k in zip(dims, positions, taps, strict=True):
         at = of_var(v) * d.stride + of_var(k) * d.rhs_dilation - d.low
-        place.add(at, d.size, d.lhs_dilation)
+        element.add(at, d.size, d.lhs_dilation)
     p = low.point()
-    exists = place.exists
+    exists = element.exists
     if exists is not None:
         p.masks.append(exists)
-    value = p.at(x, (of_var(g), of_var(n), *place.index, of_var(c)), exists)
+    value = p.at(x, (of_var(g), of_var(n), *element.index, of_var(c)), exists)
     zero = const(0, array.dtype)
-    if place.inside is not None:
-        value = select(place.inside, value, zero)
+    if element.inside is not None:
+        value = select(element.inside, value, zero)
     term: Expr = value * p.at(w, (of_var(g), *indices(taps), of_var(c), of_var(o)))
-    if place.between is not None:
-        term = select(place.between, term, zero)
-    kept = (g, n, *places, o)
+    if element.between is not None:
+        term = select(element.between, term, zero)
+    outer = (g, n, *positions, o)
     stage = Stage(
-        array, (*kept, *taps, c), term, "reduce", "sum", len(kept), loc=op.loc, ops=["conv"], cost=1
+        array,
+        (*outer, *taps, c),
+        term,
+        "reduce",
+        "sum",
+        len(outer),
+        loc=op.loc,
+        ops=["conv"],
+        cost=1,
     )
     low.emit(p, stage)

@@ -9,20 +9,30 @@ rows beyond the last of A: memory has to be there, but what is in it does not ma
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from ...limits import limits
-from ...llvm.builder import Value
-from ...llvm.instructions import SCALAR_TYPES, number
+from ...llvm.builder import NULL, Callee, Value, symbol
+from ...llvm.instructions import SCALAR_TYPES
+from ...llvm.modules import Defined
 from ...scalar import DType
 from ...schedule.blocking import tile_shapes
 from ...target import Target
 from ..matmul.cpu_gemm import loop
-from ..matmul.cpu_tiles import Function, tile_function
+from ..matmul.cpu_tiles import tile_function
 from .cpu_leaves import LANES, LeafEmitter
 
 ROWS = 8  # of a tile, at the most
 DEPTH = (
     128  # terms that are added up in registers: a panel of B of that height is in the nearest cache
 )
+
+# What `subtract` takes, and in which order its panels find it in memory.
+SUBTRACT = dict.fromkeys("c ldc a lda b brow bcol m n k triangle".split(), "i64") | dict.fromkeys(
+    "cab", "ptr"
+)
+WORDS = "c a b ldc lda brow bcol m n k triangle".split()
 
 
 class BlockProducts:
@@ -41,136 +51,121 @@ class BlockProducts:
         self.declarations: set[str] = {f"declare void @{Target.PARALLEL_FOR}(ptr, ptr, i64, i64)"}
         self.imports = {Target.PARALLEL_FOR}
 
-    def define(self, name: str, parameters: str, e: LeafEmitter) -> str:
-        full = f"{name}_{self.kind}"
-        e.b.ret()
-        head = f"define internal void @{full}({parameters}) nounwind"
-        self.texts[full] = f"{head} {{\n{e.b.code.text()}\n}}\n"
-        self.declarations |= set(e.b.declarations)
-        return full
-
-    def begun(self, name: str) -> bool:
-        """Whether a function is there, or is being made (it calls itself)."""
-        full = f"{name}_{self.kind}"
-        if full in self.texts:
-            return True
-        self.texts[full] = ""
-        return False
-
-    def name(self, name: str) -> str:
-        return f"@{name}_{self.kind}"
+    def made(self, name: str, write: Callable[..., None], **params: str) -> Defined:
+        """A function, which is written when it is first asked for: `write` is given an emitter and
+        what it takes. It may ask for itself."""
+        function = Defined(f"{name}_{self.kind}", [*params.values()])
+        if function.name not in self.texts:
+            self.texts[function.name] = ""
+            e = LeafEmitter(self.target, self.dtype)
+            write(e, *e.b.takes(**params))
+            e.b.ret()
+            self.texts[function.name] = f"define internal void @{function.name}{e.b.unnamed()}"
+            self.declarations |= set(e.b.declarations)
+        return function
 
     # Products
 
-    def _tile(self) -> str:
-        tile: Function = tile_function(self.target, self.dtype, self.rows, self.vectors)
+    def _tile(self) -> Callee:
+        tile = tile_function(self.target, self.dtype, self.rows, self.vectors)
         self.texts[tile.name] = tile.text
         self.declarations |= tile.declarations
-        return f"@{tile.name}"
+        return tile
 
-    def subtract(self) -> str:
+    def subtract(self) -> Callee:
         """C[m, n] -= A[m, k] @ B[k, n]. B's elements are `brow` and `bcol` apart, one of which is 1.
         With `triangle`, only what is on and below the diagonal of C is wanted."""
-        if self.begun("subtract"):
-            return self.name("subtract")
-        unit = self._panels()
-        e = LeafEmitter(self.target, self.dtype)
-        words = "c a b ldc lda brow bcol m n k triangle".split()
-        e.b.line(f"%words = alloca [{len(words)} x i64], align 16")
-        for position, word in enumerate(words):
-            ty = "ptr" if word in ("c", "a", "b") else "i64"
-            place = e.b.offset(Value("ptr", "%words"), position, "i64")
-            e.b.line(f"store {ty} %{word}, ptr {place}, align 8")
-        work = e.b.word("%m") * "%n" * "%k"
-        more = e.b.word("%n") + (self.panel - 1)
+        return self.made("subtract", self._subtract, **SUBTRACT)
+
+    def _subtract(self, e: LeafEmitter, *values: Value) -> None:
+        named = dict(zip(SUBTRACT, values, strict=True))
+        panels = partial(self._panels, self._tile())
+        unit = self.made("subtract_panels", panels, words="ptr", lo="i64", hi="i64")
+        words = e.b.alloca(f"[{len(WORDS)} x i64]")
+        for position, word in enumerate(WORDS):
+            e.b.store(named[word], words, position, "i64", align=8)
+        work = named["m"] * named["n"] * named["k"]
+        more = named["n"] + (self.panel - 1)
         count = more // self.panel
         few = work < limits().factor_flops
         with e.b.when(few), e.b.when(work > 0):
-            e.b.line(f"call void {unit}(ptr %words, i64 0, i64 {count})")
+            e.b.run(unit, words, 0, count)
         with e.b.when(~few):
-            e.b.line(
-                f"call void @{Target.PARALLEL_FOR}(ptr {unit}, ptr %words, i64 {count}, i64 1)"
-            )
-        self.define(
-            "subtract",
-            "ptr %c, i64 %ldc, ptr %a, i64 %lda, ptr %b, i64 %brow, i64 %bcol, i64 %m, i64 %n, "
-            "i64 %k, i64 %triangle",
-            e,
-        )
-        return self.name("subtract")
+            e.b.call("void", symbol(Target.PARALLEL_FOR), unit.address, words, count, 1)
 
-    def _panels(self) -> str:
+    def _panels(self, tile: Callee, e: LeafEmitter, words: Value, lo: Value, hi: Value) -> None:
         """The panels lo to hi of such a product: -B is packed, and all tiles pass by."""
-        name, tile = "subtract_panels", self._tile()
-        e = LeafEmitter(self.target, self.dtype)
         size = self.dtype.itemsize
-        e.b.line(f"%pack = alloca [{DEPTH * self.panel * size} x i8], align 64")
-        e.b.line(f"%edge = alloca [{self.rows * self.panel * size} x i8], align 64")
-        for position, word in enumerate("c a b ldc lda brow bcol m n k triangle".split()):
-            ty = "ptr" if word in ("c", "a", "b") else "i64"
-            place = e.b.offset(Value("ptr", "%words"), position, "i64")
-            e.b.line(f"%{word} = load {ty}, ptr {place}, align 8")
-        with loop(e.b, "%lo", "%hi", 1) as p:
+        pack = e.b.alloca(f"[{DEPTH * self.panel * size} x i8]", align=64)
+        edge = e.b.alloca(f"[{self.rows * self.panel * size} x i8]", align=64)
+        c, a, b, ldc, lda, brow, bcol, m, n, terms, triangle = (
+            e.b.load(SUBTRACT[word], words, position, "i64", align=8)
+            for position, word in enumerate(WORDS)
+        )
+        with loop(e.b, lo, hi, 1) as p:
             first = e.b.times(p, self.panel)
-            width = e.b.least(e.b.minus("%n", first), self.panel)
+            width = e.b.least(e.b.minus(n, first), self.panel)
             whole = width.eq(self.panel)
             tiles_above, _ = e.b.split(first, self.rows)
-            top = e.b.times(tiles_above, self.rows) * "%triangle"
-            with loop(e.b, "0", "%k", DEPTH) as k:
-                depth = e.b.least(e.b.minus("%k", k), DEPTH)
-                b = e.element("%b", e.b.times(k, "%brow"), e.b.times(first, "%bcol"))
-                self._pack(e, b, depth, width)
-                a = e.element("%a", k)
-                with loop(e.b, top, "%m", self.rows) as i:
-                    left = e.element(a, e.b.times(i, "%lda"))
-                    out = e.element("%c", e.b.times(i, "%ldc"), first)
-                    height = e.b.least(e.b.minus("%m", i), self.rows)
-                    fits = whole & e.b.compare("eq", height, self.rows)
+            top = e.b.times(tiles_above, self.rows) * triangle
+            with loop(e.b, 0, terms, DEPTH) as k:
+                depth = e.b.least(e.b.minus(terms, k), DEPTH)
+                part = e.element(b, e.b.times(k, brow), e.b.times(first, bcol))
+                self._pack(e, part, brow, bcol, pack, depth, width)
+                columns = e.element(a, k)
+                with loop(e.b, top, m, self.rows) as i:
+                    left = e.element(columns, e.b.times(i, lda))
+                    out = e.element(c, e.b.times(i, ldc), first)
+                    height = e.b.least(e.b.minus(m, i), self.rows)
+                    fits = whole & height.eq(self.rows)
+                    packed = left, lda, pack, self.panel
                     with e.b.when(fits):
-                        self._call_tile(e, tile, left, out, "%ldc", depth, "true")
+                        e.b.run(tile, *packed, out, ldc, depth, True, 0, NULL, 0)
                     with e.b.when(~fits):
-                        self._call_tile(e, tile, left, "%edge", str(self.panel), depth, "false")
-                        self._add_edge(e, out, height, width)
-        return f"@{self.define(name, 'ptr %words, i64 %lo, i64 %hi', e)}"
+                        e.b.run(tile, *packed, edge, self.panel, depth, False, 0, NULL, 0)
+                        self._add_edge(e, edge, out, ldc, height, width)
 
-    def _call_tile(
-        self, e: LeafEmitter, tile: str, a: str, c: str, c_step: str, depth: str, add: str
+    def _pack(
+        self,
+        e: LeafEmitter,
+        b: Value,
+        brow: Value,
+        bcol: Value,
+        pack: Value,
+        depth: Value,
+        width: Value,
     ) -> None:
-        e.b.line(
-            f"call void {tile}(ptr {a}, i64 %lda, ptr %pack, i64 {self.panel}, ptr {c}, "
-            f"i64 {c_step}, i64 {depth}, i1 {add}, i32 0, ptr null, i64 0)"
-        )
-
-    def _pack(self, e: LeafEmitter, b: str, depth: str, width: str) -> None:
         """-B in rows of a panel, the last columns filled up."""
-        beside = e.b.word("%bcol").eq(1)
-        with e.b.when(beside), loop(e.b, "0", depth, 1) as i:
+        beside = bcol.eq(1)
+        with e.b.when(beside), loop(e.b, 0, depth, 1) as i:
             row, to = (
-                e.element(b, e.b.times(i, "%brow")),
-                e.element("%pack", e.b.times(i, self.panel)),
+                e.element(b, e.b.times(i, brow)),
+                e.element(pack, e.b.times(i, self.panel)),
             )
             for start in range(0, self.panel, LANES):
                 mask = e.lanes_below(e.b.minus(width, start))
-                x = e.b.load_elements(self.dtype, e.element(row, str(start)), LANES, mask=mask)
+                x = e.b.load_elements(self.dtype, e.element(row, start), LANES, mask=mask)
                 negated = e.b.negated(x)
-                e.b.store_elements(self.dtype, negated, e.element(to, str(start)), LANES)
-        with e.b.when(~beside), loop(e.b, "0", depth, 1) as i:
-            row, to = e.element(b, i), e.element("%pack", e.b.times(i, self.panel))
-            with loop(e.b, "0", width, 1) as j:
-                there = e.get(row, e.b.times(j, "%bcol"))
+                e.b.store_elements(self.dtype, negated, e.element(to, start))
+        with e.b.when(~beside), loop(e.b, 0, depth, 1) as i:
+            row, to = e.element(b, i), e.element(pack, e.b.times(i, self.panel))
+            with loop(e.b, 0, width, 1) as j:
+                there = e.get(row, e.b.times(j, bcol))
                 e.put(e.b.negated(there), to, j)
-            with loop(e.b, width, str(self.panel), 1) as j:
-                e.put(number(0, self.dtype), to, j)
+            with loop(e.b, width, self.panel, 1) as j:
+                e.put(e.number(0), to, j)
 
-    def _add_edge(self, e: LeafEmitter, out: str, height: str, width: str) -> None:
-        with loop(e.b, "0", height, 1) as i:
+    def _add_edge(
+        self, e: LeafEmitter, edge: Value, out: Value, ldc: Value, height: Value, width: Value
+    ) -> None:
+        with loop(e.b, 0, height, 1) as i:
             source, to = (
-                e.element("%edge", e.b.times(i, self.panel)),
-                e.element(out, e.b.times(i, "%ldc")),
+                e.element(edge, e.b.times(i, self.panel)),
+                e.element(out, e.b.times(i, ldc)),
             )
-            with loop(e.b, "0", width, LANES) as j:
+            with loop(e.b, 0, width, LANES) as j:
                 mask = e.lanes_below(e.b.minus(width, j))
                 new = e.b.load_elements(self.dtype, e.element(source, j), LANES)
                 old = e.b.load_elements(self.dtype, e.element(to, j), LANES, mask=mask)
                 total = old + new
-                e.b.store_elements(self.dtype, total, e.element(to, j), LANES, mask=mask)
+                e.b.store_elements(self.dtype, total, e.element(to, j), mask=mask)

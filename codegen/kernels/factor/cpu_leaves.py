@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from ...llvm.builder import Value, vector_constant
 from ...llvm.instructions import SCALAR_TYPES, type_text
 from ...llvm.text import Operand
-from ...llvm.whole import Whole
+from ...llvm.whole import Whole, Word
 from ...scalar import DType
 from ...target import Target
 from ..matmul.cpu_tiles import element, has_fma, multiply_add
@@ -26,27 +26,31 @@ class LeafEmitter:
         self.vector = type_text(dtype, LANES)
         self.fused = has_fma(target)
 
-    def element(self, base: str, *offsets: str) -> str:
+    def element(self, base: Value, *offsets: Word) -> Value:
         return element(self.b, self.dtype, base, *offsets)
 
-    def get(self, base: str, *offsets: str) -> Value:
+    def get(self, base: Value, *offsets: Word) -> Value:
         return self.b.load_elements(self.dtype, self.element(base, *offsets), 1)
 
-    def put(self, value: str, base: str, *offsets: str) -> None:
-        self.b.store_elements(self.dtype, value, self.element(base, *offsets), 1)
+    def put(self, value: Value, base: Value, *offsets: Word) -> None:
+        self.b.store_elements(self.dtype, value, self.element(base, *offsets))
 
-    def lanes_below(self, count: str) -> Value:
+    def number(self, value: float) -> Value:
+        """A constant of the matrices' dtype."""
+        return self.b.scalar(value, self.dtype)
+
+    def lanes_below(self, count: Word) -> Value:
         """The lanes below an i64."""
         return self.lanes_that("slt", count)
 
-    def lanes_that(self, order: str, count: str) -> Value:
+    def lanes_that(self, order: str, count: Word) -> Value:
         numbers = vector_constant("i64", range(LANES))
         return self.b.compare(order, numbers, self.b.splat(self.b.word(count), LANES))
 
-    def everywhere(self, value: str) -> Value:
+    def everywhere(self, value: Value) -> Value:
         return self.b.spread(Operand(value, True), self.dtype)
 
-    def minus_product(self, value: str, factor: Value, row: Value) -> Value:
+    def minus_product(self, value: Value, factor: Value, row: Value) -> Value:
         """value - factor * row: a scalar times a vector."""
         negated = self.b.negated(factor)
         return multiply_add(self.b, self.dtype, self.fused, self.everywhere(negated), row, value)
@@ -57,14 +61,14 @@ class LeafEmitter:
 
 @contextmanager
 def carrying(
-    e: LeafEmitter, lo: str, hi: str, step: int, carried: Sequence[tuple[str, str]]
-) -> Iterator[tuple[Value, list[Value], list[str]]]:
-    """A loop with values of its own: pairs of type and start. Gives its counter, the names of the
-    values, which hold the last ones after the loop, and a list for the next ones."""
+    e: LeafEmitter, lo: Word, hi: Word, step: int, carried: Sequence[Value]
+) -> Iterator[tuple[Value, list[Value], list[Value]]]:
+    """A loop with values of its own, which start so. Gives its counter, the values, which are the last
+    ones after the loop, and a list for the next ones."""
     head, inside, leave = (e.b.later(h) for h in ("for", "do", "end"))
-    i, *names = e.b.parameters(head, "i64", *(type for type, _ in carried))
-    new: list[str] = []
-    e.b.jump(head, lo, *(start for _, start in carried))
+    i, *names = e.b.parameters(head, "i64", *(start.type for start in carried))
+    new: list[Value] = []
+    e.b.jump(head, lo, *carried)
     e.b.at(head)
     e.b.branch(i < hi, inside, leave)
     with e.b.scope():

@@ -18,7 +18,7 @@ from ...scalar import compare, const, ne, select
 from ...schedule.tiled import Factorisation
 from ..matmul.cpu_tiles import LINE
 
-SPARE_ROWS = 8  # below each matrix: micro-kernels read on there (`llvm.block_products`)
+SPARE_ROWS = 8  # below each matrix: micro-kernels read on there (`cpu_blocks`)
 NARROW = 32  # columns up to which rows may lie any power of two apart
 LEAF = 8  # columns up to which no micro-kernel is needed
 
@@ -98,7 +98,7 @@ def _work(low: Lowering, op: Op) -> Array:
     *lead, m, n = a.shape
     height = m if n <= LEAF else m + SPARE_ROWS
     size = a.dtype.itemsize
-    # An odd number of cache lines: the elements of a column do not compete for places in caches.
+    # An odd number of cache lines: the elements of a column do not compete for the same cache sets.
     pitch = n if n <= NARROW else (-(-n * size // LINE) | 1) * LINE // size
     work = Array((*lead, height, pitch), a.dtype, name="work")
     dims = variables(a.shape)

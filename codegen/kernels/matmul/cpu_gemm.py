@@ -3,7 +3,8 @@
     void @gemm(ptr %ctx, i64 %lo, i64 %hi)      %ctx: A, B, C
 
 does the units lo..hi of a `Matmul` (see `schedule.blocking`). Each unit writes its own part of C, and
-sums along k in the same order whoever does it.
+sums along k in the same order whoever does it. The blocks are those that caches hold (K. Goto, R. van
+de Geijn, Anatomy of high-performance matrix multiplication, 2008).
 """
 
 from __future__ import annotations
@@ -12,18 +13,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import NamedTuple
 
-from ...llvm.builder import NULL, Value
-from ...llvm.text import TextEmitter, address
-from ...llvm.whole import Whole
+from ...llvm.builder import NULL, Number, Value
+from ...llvm.text import TextEmitter
+from ...llvm.whole import Whole, Word, constant_of
 from ...loop_ir.steps import Matmul
 from ...schedule.blocking import Blocking, panels
 from ...target import Target
-from .cpu_tiles import LINE, Function, element, tile_function
+from .cpu_tiles import LINE, TileFunction, element, tile_function
 
 FAR_BYTES = 1 << 18  # a packed B of this size may not be in the nearer caches: it is fetched ahead
 
 
-def gemm(step: Matmul, cut: Blocking, target: Target) -> tuple[str, list[Function], set[str]]:
+def gemm(step: Matmul, cut: Blocking, target: Target) -> tuple[str, list[TileFunction], set[str]]:
     """The function's text from its parameter list on, the micro-kernels, and declarations."""
     return _Gemm(step, cut, target).function()
 
@@ -31,14 +32,14 @@ def gemm(step: Matmul, cut: Blocking, target: Target) -> tuple[str, list[Functio
 class _Run(NamedTuple):
     """A unit's rows, `first` to `last`, and one run along k: where its parts of A and C begin; B."""
 
-    rows: str
-    b: str
-    c: str
-    first: str
-    last: str
-    k: str
-    depth: str
-    add: str
+    rows: Value
+    b: Value
+    c: Value
+    first: Value
+    last: Value
+    k: Word
+    depth: Value
+    add: Value | bool
 
 
 class _Gemm:
@@ -49,13 +50,13 @@ class _Gemm:
         self.dtype = step.c.dtype
         self.size = self.dtype.itemsize
         self.e = Whole(target, 1)
-        self.tiles: dict[str, Function] = {}
+        self.tiles: dict[str, TileFunction] = {}
         _, row, column = step.a_strides
         self.adjacent = column != 1 and row == 1
         assert column == 1 or row == 1 or step.k == 1, "A has neither rows nor columns side by side"
         self.a_step = column if self.adjacent else row
         if cut.copied:
-            # An odd number of cache lines: neighbours do not compete for the same places in caches.
+            # An odd number of cache lines: neighbours do not compete for the same cache sets.
             length = cut.block if self.adjacent else cut.depth
             self.a_step = (-(-length * self.size // LINE) | 1) * LINE // self.size
         self.panels = panels(step.n, cut.panel)
@@ -64,13 +65,14 @@ class _Gemm:
         self.vectors_left = -(-rest // cut.lanes)
         self.lanes_left = rest % cut.lanes
 
-    def function(self) -> tuple[str, list[Function], set[str]]:
+    def function(self) -> tuple[str, list[TileFunction], set[str]]:
         e, step, cut = self.e, self.step, self.cut
-        self.a, self.b, self.c = (self._argument(i) for i in range(3))
+        context, lo, hi = e.takes(ctx="ptr", lo="i64", hi="i64")
+        self.a, self.b, self.c = (e.argument(context, i) for i in range(3))
         if cut.copied:
             nbytes = self.a_step * (cut.depth if self.adjacent else cut.block) * self.size
-            e.code.start.append(f"  %rows = alloca [{nbytes} x i8], align {LINE}")
-        with loop(e, "%lo", "%hi", 1) as u:
+            self.rows = e.stack(f"[{nbytes} x i8]", LINE, "rows")
+        with loop(e, lo, hi, 1) as u:
             rest, group = e.split(u, cut.groups(step))
             batch, block = e.split(rest, cut.blocks(step))
             batch = e.word(0) if step.batch == 1 else batch
@@ -79,18 +81,13 @@ class _Gemm:
             c = self._moved(self.c, (batch, step.m * step.n))
             self._unit(a, b, c, block, group)
         e.ret()
-        text = f"(ptr noalias %ctx, i64 %lo, i64 %hi) nounwind {{\n{e.code.text()}\n}}\n"
-        return text, list(self.tiles.values()), set(e.declarations)
+        return e.unnamed(noalias=("ctx",)), list(self.tiles.values()), set(e.declarations)
 
-    def _argument(self, position: int) -> str:
-        at = self.e.offset(Value("ptr", "%ctx"), position, "ptr")
-        return self.e.op("ptr", f"load ptr, ptr {at}, align 8")
-
-    def _moved(self, base: str, *by: tuple[str, int]) -> str:
+    def _moved(self, base: Value, *by: tuple[Word, int]) -> Value:
         """The address `base` moved by steps: pairs of how many and how long, in elements."""
         return element(self.e, self.dtype, base, *(self.e.times(i, n) for i, n in by))
 
-    def _unit(self, a: str, b: str, c: str, block: str, group: str) -> None:
+    def _unit(self, a: Value, b: Value, c: Value, block: Value, group: Value) -> None:
         """One block of rows times one group of panels."""
         e, step, cut = self.e, self.step, self.cut
         first = e.times(block, cut.block)
@@ -98,9 +95,9 @@ class _Gemm:
         begin = e.times(group, cut.group)
         end = e.least(e.plus(begin, cut.group), self.panels)
         c = self._moved(c, (first, step.n))
-        with steps(e, "0", str(step.k), cut.depth) as k:
-            depth = e.least(e.minus(str(step.k), k), cut.depth)
-            add = "false" if k == "0" else e.word(k).ne(0)
+        with steps(e, 0, step.k, cut.depth) as k:
+            depth = e.least(e.minus(step.k, k), cut.depth)
+            add = False if k.number == 0 else k.ne(0)
             rows = self._moved(a, (k, step.a_strides[2]), (first, step.a_strides[1]))
             if cut.copied:
                 rows = self._copy(rows, e.minus(last, first), depth)
@@ -110,23 +107,23 @@ class _Gemm:
                 with loop(e, begin, stop, 1) as p:
                     self._panel(run, p, cut.vectors, 0)
             if self.vectors_left:
-                always = end == str(self.panels)
-                with nullcontext() if always else e.when(e.word(end).eq(self.panels)):
-                    self._panel(run, str(self.whole), self.vectors_left, self.lanes_left)
+                always = end.number == self.panels
+                with nullcontext() if always else e.when(end.eq(self.panels)):
+                    self._panel(run, self.whole, self.vectors_left, self.lanes_left)
 
-    def _copy(self, rows: str, count: str, depth: str) -> str:
+    def _copy(self, rows: Value, count: Value, depth: Value) -> Value:
         """The block's part of A close together; pieces are side by side as they are in memory."""
         e, step = self.e, self.step
         pieces, length, stride = count, depth, step.a_strides[1]
         if self.adjacent:
             pieces, length, stride = depth, count, step.a_strides[2]
         nbytes = e.times(length, self.size)
-        with loop(e, "0", pieces, 1) as i:
-            source, to = self._moved(rows, (i, stride)), self._moved("%rows", (i, self.a_step))
-            e.copy(address(to), address(source), nbytes)
-        return "%rows"
+        with loop(e, 0, pieces, 1) as i:
+            source, to = self._moved(rows, (i, stride)), self._moved(self.rows, (i, self.a_step))
+            e.copy(to, source, nbytes)
+        return self.rows
 
-    def _panel(self, run: _Run, p: str, vectors: int, lanes: int) -> None:
+    def _panel(self, run: _Run, p: Word, vectors: int, lanes: int) -> None:
         """The block's rows times one panel."""
         e, step, cut = self.e, self.step, self.cut
         b_step = cut.panel if step.panel else step.b_strides[1]
@@ -142,9 +139,9 @@ class _Gemm:
         share = -(
             -cut.panel * self.size // tiles
         )  # of the next panel's rows, brought in by each tile
-        following = element(e, self.dtype, b_at, str(step.k * cut.panel)) if far else NULL
+        following = element(e, self.dtype, b_at, step.k * cut.panel) if far else NULL
 
-        def tile(rows: int, i: str) -> None:
+        def tile(rows: int, i: Word) -> None:
             fetch = following
             if far:
                 number, _ = e.split(i, cut.rows)
@@ -163,20 +160,17 @@ class _Gemm:
             self.tiles[function.name] = function
             a_row = 1 if self.adjacent else self.a_step if cut.copied else step.a_strides[1]
             left, out = self._moved(run.rows, (i, a_row)), self._moved(c_at, (i, step.n))
-            e.line(
-                f"call void @{function.name}(ptr {left}, i64 {self.a_step}, ptr {b_at}, "
-                f"i64 {b_step}, ptr {out}, i64 {step.n}, i64 {run.depth}, i1 {run.add}, i32 {lanes}, "
-                f"ptr {fetch}, i64 {share})"
-            )
+            sizes = (step.n, run.depth, run.add, lanes)
+            e.run(function, left, self.a_step, b_at, b_step, out, *sizes, fetch, share)
 
         whole, rest = self._row_tiles(cut.block)
         final_whole, final_rest = self._row_tiles(step.m - (cut.blocks(step) - 1) * cut.block)
         alike = whole == final_whole
-        stop = str(whole)
-        last = e.word(run.last)
+        stop: Word = whole
+        last = run.last
         if not alike:
             stop = e.select(last.eq(step.m), e.word(final_whole), whole)
-        with loop(e, "0", stop, cut.rows) as i:
+        with loop(e, 0, stop, cut.rows) as i:
             tile(cut.rows, i)
         if alike and rest == final_rest:
             if rest:
@@ -193,7 +187,9 @@ class _Gemm:
 
 
 @contextmanager
-def loop(e: TextEmitter, lo: str, hi: str, step: int) -> Iterator[str]:
+def loop(
+    e: TextEmitter, lo: Value | Number, hi: Value | Number, step: Value | Number
+) -> Iterator[Value]:
     """`with loop(e, lo, hi, step) as i:` emits `for i in range(lo, hi, step)` around the body."""
     head, inside, leave = (e.later(h) for h in ("for", "do", "end"))
     (i,) = e.parameters(head, "i64")
@@ -208,10 +204,11 @@ def loop(e: TextEmitter, lo: str, hi: str, step: int) -> Iterator[str]:
 
 
 @contextmanager
-def steps(e: TextEmitter, lo: str, hi: str, step: int) -> Iterator[str]:
-    """Like `loop`, without a loop where there is one trip."""
-    if lo.isdigit() and hi.isdigit() and int(hi) - int(lo) <= step:
-        yield lo
+def steps(e: Whole, lo: Word, hi: Word, step: int) -> Iterator[Value]:
+    """Like `loop`, without a loop where there is one iteration."""
+    first, last = constant_of(lo), constant_of(hi)
+    if first is not None and last is not None and last - first <= step:
+        yield e.word(first)
     else:
         with loop(e, lo, hi, step) as i:
             yield i

@@ -8,7 +8,7 @@ and B by a stride. So A may be a matrix, its transpose, a packed block, or the p
 convolution's window; B a packed panel, or a matrix as it lies. `store_tile` puts the tile away.
 
     e = TextEmitter(target, width=lanes)
-    tile = sum_tile(e, F32, rows, b, vectors, [Sum("3", "%a_row", "1536"), Sum("%n", "1", "64")])
+    tile = sum_tile(e, F32, rows, b, vectors, [Sum(3, a_row, 1536), Sum(n, 1, 64)])
     store_tile(e, F32, tile, c_rows)
 
 `tile_function` wraps both in a function for matrices, whose strides and depth are arguments: one
@@ -19,45 +19,51 @@ of a machine hold are listed by `codegen.schedule.blocking.tile_shapes`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ....ir.types import I32
-from ...llvm.builder import Value, vector_constant
+from ...llvm.builder import Number, Value, symbol, vector_constant, zeros
 from ...llvm.instructions import SCALAR_TYPES, type_text
-from ...llvm.text import Operand, TextEmitter, address
+from ...llvm.text import Operand, TextEmitter
 from ...scalar import DType
 from ...target import Target
 
 LINE = 64  # bytes of a cache line
 ROWS_AHEAD = 8  # of a panel of B: what the nearest cache is asked for before it is used
 
-Tile = list[list[Any]]  # per row, per vector: the name of a value
+Tile = list[list[Value]]  # per row, per vector
 
 
 class Sum(NamedTuple):
-    """One loop of a sum, outermost first: `trips` (at least 1), and by how many elements each trip
-    moves A and B. All three are i64 operands, constants or names."""
+    """One loop of a sum, outermost first: `n` iterations (at least 1), and by how many elements each
+    of them moves A and B. All three are i64s."""
 
-    trips: str
-    a: str
-    b: str
+    n: Value | Number
+    a: Value | Number
+    b: Value | Number
 
 
 class Fetch(NamedTuple):
-    """Memory to ask for while a sum runs: from `pointer` on, `step` bytes further with each trip of the
-    innermost loop, into the cache of that `level`."""
+    """Memory to ask for while a sum runs: from `pointer` on, `step` bytes further with each iteration of
+    the innermost loop, into the cache of that `level`."""
 
-    pointer: str
-    step: str
+    pointer: Value
+    step: Value
     level: int
 
 
-class Function(NamedTuple):
-    """A whole function, and what it refers to."""
+class TileFunction(NamedTuple):
+    """A micro-kernel: its whole definition, what it takes, and what it refers to."""
 
     name: str
     text: str
+    types: Sequence[str]
     declarations: frozenset[str]
+    result: str = "void"
+
+    @property
+    def address(self) -> Value:
+        return symbol(self.name)
 
 
 def has_fma(target: Target) -> bool:
@@ -65,33 +71,33 @@ def has_fma(target: Target) -> bool:
     return target.has("fma") or "aarch64" in target.triple or "arm64" in target.triple
 
 
-def multiply_add(e: TextEmitter, dtype: DType, fused: bool, a: Value, b: Value, c: str) -> Value:
+def multiply_add(e: TextEmitter, dtype: DType, fused: bool, a: Value, b: Value, c: Value) -> Value:
     """c + a * b in all lanes."""
     if dtype.kind == "f" and fused:
         return e.intrinsic("fma", type_text(dtype, e.width), a, b, c)
     f = "f" if dtype.kind == "f" else ""
-    return e.binary(f"{f}add", e.known(c, dtype, e.width), e.binary(f"{f}mul", a, b))
+    return e.binary(f"{f}add", c, e.binary(f"{f}mul", a, b))
 
 
-def element(e: TextEmitter, dtype: DType, base: str, *offsets: str) -> Value:
+def element(e: TextEmitter, dtype: DType, base: Value, *offsets: Value | Number) -> Value:
     """The address `base` moved by element offsets."""
-    place = address(base)
+    pointer = base
     for offset in offsets:
-        if offset != "0":
-            place = e.offset(place, offset, SCALAR_TYPES[dtype])
-    return place
+        if not isinstance(offset, Value) or offset.number != 0:
+            pointer = e.offset(pointer, offset, SCALAR_TYPES[dtype])
+    return pointer
 
 
 def sum_tile(
     e: TextEmitter,
     dtype: DType,
-    rows: Sequence[str],
-    b: str,
+    rows: Sequence[Value],
+    b: Value,
     vectors: int,
     loops: Sequence[Sum],
     *,
     fused: bool,
-    mask: str = "",
+    mask: Value | None = None,
     start: Tile | None = None,
     ahead: Sequence[Fetch] = (),
     soon: int = 0,
@@ -107,16 +113,15 @@ def sum_tile(
     """
     lanes = e.width
     ty = type_text(dtype, lanes)
-    zeros = [["zeroinitializer"] * vectors for _ in rows]
-    tile = start or zeros
+    tile = start or [[zeros(ty)] * vectors for _ in rows]
     loads = len(rows) + vectors + len(_lines(dtype, vectors * lanes)) + len(ahead)
     soon = soon if 4 * loads <= 3 * len(rows) * vectors else 0  # of two in each cycle
 
-    def walk(level: int, a_at: str, b_at: str, tile: Tile) -> Tile:
+    def walk(level: int, a_at: Value | Number, b_at: Value | Number, tile: Tile) -> Tile:
         if level == len(loops):
             return _products(e, dtype, rows, a_at, b, b_at, vectors, mask, tile, fused, soon)
-        trips, a_step, b_step = loops[level]
-        if trips == "1":
+        extent, a_step, b_step = loops[level]
+        if not isinstance(extent, Value) and extent == 1:
             return walk(level + 1, a_at, b_at, tile)
         top, leave = e.later("sum"), e.later("summed")
         first = [value for row in tile for value in row]
@@ -131,23 +136,17 @@ def sum_tile(
             following = e.stepped(i, 1, "nuw nsw")
             moved = [e.stepped(at_a, a_step), e.stepped(at_b, b_step)]
             ends = [value for row in new for value in row]
-            e.fork(following < trips, top, (following, *moved, *ends), leave)
+            e.fork(following < extent, top, (following, *moved, *ends), leave)
         e.at(leave)
         return new
 
-    return walk(0, "0", "0", tile)
+    return walk(0, 0, 0, tile)
 
 
 def _fetch(e: TextEmitter, ahead: Sequence[Fetch], i: Value) -> None:
-    """Ask for the lines that trip `i` is to bring nearer."""
+    """Ask for the lines that iteration `i` is to bring nearer."""
     for pointer, step, level in ahead:
-        offset = i * step
-        prefetch(e, e.offset(address(pointer), offset), level)
-
-
-def prefetch(e: TextEmitter, pointer: str, level: int, *, write: bool = False) -> None:
-    """Ask for one line of memory, to be in the cache of that level (1 is the nearest)."""
-    e.prefetch(address(pointer), level, write=write)
+        e.prefetch(e.offset(pointer, i * step), level)
 
 
 def _lines(dtype: DType, count: int) -> range:
@@ -158,12 +157,12 @@ def _lines(dtype: DType, count: int) -> range:
 def _products(
     e: TextEmitter,
     dtype: DType,
-    rows: Sequence[str],
-    a_at: str,
-    b: str,
-    b_at: str,
+    rows: Sequence[Value],
+    a_at: Value | Number,
+    b: Value,
+    b_at: Value | Number,
     vectors: int,
-    mask: str,
+    mask: Value | None,
     tile: Tile,
     fused: bool,
     soon: int,
@@ -173,13 +172,13 @@ def _products(
     b_row = element(e, dtype, b, b_at)
     if soon:
         for first in _lines(dtype, vectors * lanes):
-            prefetch(e, element(e, dtype, b_row, str(soon + first)), 1)
+            e.prefetch(element(e, dtype, b_row, soon + first), 1)
     right = [
         e.load_elements(
             dtype,
-            element(e, dtype, b_row, str(v * lanes)),
+            element(e, dtype, b_row, v * lanes),
             lanes,
-            mask=mask if v == vectors - 1 else "",
+            mask=mask if v == vectors - 1 else None,
         )
         for v in range(vectors)
     ]
@@ -197,9 +196,9 @@ def store_tile(
     e: TextEmitter,
     dtype: DType,
     tile: Tile,
-    rows: Sequence[str],
+    rows: Sequence[Value],
     *,
-    mask: str = "",
+    mask: Value | None = None,
     add: bool = False,
 ) -> None:
     """Write a tile to `rows` of C (pointers), or `add` it to what is there."""
@@ -207,15 +206,15 @@ def store_tile(
     plus = "fadd" if dtype.kind == "f" else "add"
     for row, values in zip(rows, tile, strict=True):
         for v, value in enumerate(values):
-            at = element(e, dtype, row, str(v * lanes))
-            on = mask if v == len(values) - 1 else ""
+            at = element(e, dtype, row, v * lanes)
+            on = mask if v == len(values) - 1 else None
             if add:
                 old = e.load_elements(dtype, at, lanes, mask=on)
                 value = e.binary(plus, old, value)
-            e.store_elements(dtype, value, at, lanes, mask=on)
+            e.store_elements(dtype, value, at, mask=on)
 
 
-def lane_mask(e: TextEmitter, count: str) -> Value:
+def lane_mask(e: TextEmitter, count: Value) -> Value:
     """The lanes below `count` (an i32)."""
     spread = e.spread(Operand(count, True), I32)
     return e.compare("slt", vector_constant("i32", range(e.width)), spread)
@@ -231,7 +230,7 @@ def tile_function(
     masked: bool = False,
     panel: int = 0,
     a_step: int = 0,
-) -> Function:
+) -> TileFunction:
     """A micro-kernel for matrices, as an LLVM function:
 
         void @name(ptr a, i64 a_step, ptr b, i64 b_step, ptr c, i64 c_step, i64 depth, i1 add,
@@ -242,7 +241,7 @@ def tile_function(
     elements side by side, or, if `adjacent`, a column's elements are side by side and columns
     `a_step` apart. If `masked`, only `last` lanes of the last vector exist, in B and in C. If B lies
     in panels of `panel` columns (0: it does not) that are farther than the nearest cache, its rows
-    are fetched some trips ahead, C at the start, and `next_step` bytes from `next` on at each k. An
+    are fetched some iterations ahead, C at the start, and `next_step` bytes from `next` on at each k. An
     `a_step` known here, a constant for all calls, needs no arithmetic on addresses.
     """
     lanes = target.lanes(dtype.itemsize)
@@ -251,24 +250,37 @@ def tile_function(
     element_name = f"{dtype.kind}{dtype.itemsize * 8}"
     name = f"tile_{element_name}_{rows}x{vectors}{'_' + kind if kind else ''}"
     e = TextEmitter(target, lanes)
-    mask = lane_mask(e, "%last") if masked else ""
-    across = str(a_step) if a_step else "%a_step"
-    step = "1" if adjacent else across
-    a_rows = _rows(e, dtype, "%a", step, rows)
-    loop = Sum("%depth", across if adjacent else "1", str(panel) if panel else "%b_step")
+    a, own_step, b, b_step, c, c_step, depth, adds, last, following, following_step = e.takes(
+        a="ptr",
+        a_step="i64",
+        b="ptr",
+        b_step="i64",
+        c="ptr",
+        c_step="i64",
+        depth="i64",
+        add="i1",
+        last="i32",
+        next="ptr",
+        next_step="i64",
+    )
+    mask = lane_mask(e, last) if masked else None
+    across = a_step or own_step
+    step = 1 if adjacent else across
+    a_rows = _rows(e, dtype, a, step, rows)
+    loop = Sum(depth, across if adjacent else 1, panel or b_step)
     fused = has_fma(target)
-    c_rows = _rows(e, dtype, "%c", "%c_step", rows)
+    c_rows = _rows(e, dtype, c, c_step, rows)
     ahead: list[Fetch] = []
     if panel:
         for row in c_rows:
             for first in _lines(dtype, vectors * lanes):
-                prefetch(e, element(e, dtype, row, str(first)), 1, write=True)
-        ahead.append(Fetch("%next", "%next_step", 2))
+                e.prefetch(element(e, dtype, row, first), 1, write=True)
+        ahead.append(Fetch(following, following_step, 2))
     tile = sum_tile(
         e,
         dtype,
         a_rows,
-        "%b",
+        b,
         vectors,
         [loop],
         fused=fused,
@@ -277,27 +289,22 @@ def tile_function(
         soon=ROWS_AHEAD * panel,
     )
     more, new = e.later("more"), e.later("new")
-    e.branch("%add", more, new)
+    e.branch(adds, more, new)
     for block, add in ((more, True), (new, False)):
         e.at(block)
         with e.scope():
             store_tile(e, dtype, tile, c_rows, mask=mask, add=add)
         e.ret()
-    head = (
-        f"define internal void @{name}(ptr %a, i64 %a_step, ptr %b, i64 %b_step, ptr %c, "
-        f"i64 %c_step, i64 %depth, i1 %add, i32 %last, ptr %next, i64 %next_step) "
-        "noinline nounwind"
-    )
-    text = f"{head} {{\n{e.code.text()}\n}}\n"
-    return Function(name, text, frozenset(e.declarations))
+    text = f"define internal void @{name}{e.unnamed(attributes='noinline nounwind')}"
+    return TileFunction(name, text, e.types, frozenset(e.declarations))
 
 
-def _rows(e: TextEmitter, dtype: DType, base: str, step: str, count: int) -> list[str]:
+def _rows(
+    e: TextEmitter, dtype: DType, base: Value, step: Value | Number, count: int
+) -> list[Value]:
     """Pointers to `count` rows that are `step` elements apart."""
     rows = [base]
     for i in range(1, count):
-        offset = (
-            str(i * int(step)) if step.isdigit() else e.binary("mul nsw", e.literal("i64", step), i)
-        )
+        offset = e.binary("mul nsw", step, i) if isinstance(step, Value) else i * step
         rows.append(element(e, dtype, base, offset))
     return rows

@@ -1,7 +1,7 @@
 """Operands of products that the copy engine of sm_90 brings: boxes of 128 bytes by so many lines.
 
 An operand lies in shared memory as it lies in memory: in lines of 128 bytes along k, one for each of
-its rows, or else along its rows, 64 of them in a line, one line for each place of the sum. The engine
+its rows, or else along its rows, 64 of them in a line, one line for each position of the sum. The engine
 exchanges chunks of 16 bytes from line to line, as the descriptors of `wgmma` say it, and writes zeros
 beyond the ends.
 """
@@ -23,9 +23,10 @@ _MANY = 1 << 31  # elements along a dim
 
 @record
 class Boxed:
-    """An operand: a's rows, or b's columns. `size` of them are in a tile of the result, `depth` places
-    of the sum in a step. `strides` are those of matrix, row and place, in elements; matrices of the
-    batch are all the same if the first one is 0. `whole`: rows, places and matrices that there are."""
+    """An operand: a's rows, or b's columns. `size` of them are in a tile of the result, `depth`
+    positions of the sum in a step. `strides` are those of matrix, row and position, in elements;
+    matrices of the batch are all the same if the first one is 0. `whole`: rows, positions and matrices
+    that there are."""
 
     array: Array
     offset: int
@@ -66,13 +67,14 @@ class Boxed:
         return self.nbytes // len(self.boxes)
 
     def map(self, ref: Callable[[Array, int], Ref]) -> TensorMap:
-        rows, places, matrices = self.whole
-        batch, row, place = (s * self.item for s in self.strides)
-        sizes: tuple[int, ...] = (places, rows)
+        """What the copy engine must know of the operand and of a box; `ref` gives addresses."""
+        rows, depths, matrices = self.whole
+        batch, row, k = (s * self.item for s in self.strides)
+        sizes: tuple[int, ...] = (depths, rows)
         strides: tuple[int, ...] = (row,)
         box: tuple[int, ...] = (self.depth, self.size)
         if self.turned:
-            sizes, strides, box = (rows, places), (place,), (self.depth, self.depth)
+            sizes, strides, box = (rows, depths), (k,), (self.depth, self.depth)
         if self.batched:
             sizes, strides, box = (*sizes, matrices), (*strides, batch), (*box, 1)
         base = ref(self.array, self.offset * self.item)
@@ -81,8 +83,8 @@ class Boxed:
     @property
     def fits(self) -> bool:
         """Whether the engine can bring it: apart from where it begins, which is known to the caller."""
-        batch, row, place = self.strides
-        along, far = (row, place) if self.turned else (place, row)
+        batch, row, k = self.strides
+        along, far = (row, k) if self.turned else (k, row)
         steps = [far, *([batch] if self.batched else [])]
         return (
             along == 1
@@ -98,11 +100,11 @@ class Boxed:
         """But for the address."""
         return descriptor(ATOM, self.box_bytes) if self.turned else descriptor(ATOM)
 
-    def ahead(self, rows: int, places: int) -> int:
-        """How far it is to other rows (a multiple of 64) and places of a tile."""
+    def ahead(self, rows: int, ks: int) -> int:
+        """How far it is to other rows (a multiple of 64) and positions of a tile."""
         if self.turned:
-            return (rows // self.depth * self.box_bytes + places * LINE) >> 4
-        return (rows * LINE + places * self.item) >> 4
+            return (rows // self.depth * self.box_bytes + ks * LINE) >> 4
+        return (rows * LINE + ks * self.item) >> 4
 
 
 def boxed(
@@ -115,17 +117,17 @@ def boxed(
     step = product.matmul
     if product.computed:
         return None
-    depth, places, matrices = step.k, product.total or step.k, step.batch
+    depth, depths, matrices = step.k, product.total or step.k, step.batch
     a, b = step.a_strides, (step.b_strides[0], step.b_strides[2], step.b_strides[1])
-    if product.total:  # the parts of one sum are places of one matrix
+    if product.total:  # the parts of one sum are positions of one matrix
         if product.parts != step.batch or depth * step.a.dtype.itemsize % LINE:
             return None
         if a[0] != depth * a[2] or b[0] != depth * b[2]:
             return None
         a, b, matrices = (0, *a[1:]), (0, *b[1:]), 1
     sides = (
-        Boxed(step.a, step.a_offset, a, (step.m, places, matrices), m, element),
-        Boxed(step.b, step.b_offset, b, (step.n, places, matrices), n, element),
+        Boxed(step.a, step.a_offset, a, (step.m, depths, matrices), m, element),
+        Boxed(step.b, step.b_offset, b, (step.n, depths, matrices), n, element),
     )
     for side in sides:
         if not side.fits or alignment(side.array, side.offset * side.item) % ALIGNED:

@@ -7,10 +7,10 @@
         each warp: its rows and columns from the oldest stage, multiplied into registers
 
 Copies are asynchronous where the GPU and the operands' alignment allow; other operands, and those that
-are computed on the way (`sources`), pass through registers: they are read before the multiplication and
-written after it, or read after it if there are many. Any strides will do. Rows and columns beyond the
-ends are zeros, and are not stored. An element is one chain of multiply-adds in the order of k. Steps
-that do something with each element of the result (`epilogues`) are done before it is stored.
+are computed on the way (`cuda_sources`), pass through registers: they are read before the multiplication
+and written after it, or read after it if there are many. Any strides will do. Rows and columns beyond
+the ends are zeros, and are not stored. An element is one chain of multiply-adds in the order of k. Steps
+that do something with each element of the result (`cuda_epilogues`) are done before it is stored.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from typing import Protocol
 
 from ...cuda.emitter import Word
 from ...cuda.target import CudaTarget
-from ...llvm.builder import Value
-from ...llvm.loops import Carried, Values
+from ...llvm.builder import Value, constant
+from ...llvm.loops import Values
+from ...llvm.text import Operand
 from ...loop_ir.kernel import Array
 from .cuda_operands import OperandTile
 from .cuda_plain import PlainMultiplier
@@ -104,6 +105,7 @@ class ProductEmitter(ResultEmitter):
     # The body.
 
     def body(self) -> None:
+        """The kernel: find the block's tile and the warp's piece, multiply, store."""
         tile = self.tile
         self.stand_at_tile(self.b.block_number())
         thread = self.b.thread()
@@ -134,13 +136,13 @@ class ProductEmitter(ResultEmitter):
                 self._put(self._fetch(s * depth), s * self.stage_bytes)
             self._commit()
         values = self.zeros()
-        values += [Carried(s * self.stage_bytes, True, "i32") for s in (0, ahead)]
+        values += [Operand(constant("i32", s * self.stage_bytes), True) for s in (0, ahead)]
         early = sum(len(side.parts) for side in self.fetched) <= IN_REGISTERS
 
         def turn(k0: Value, carried: Values) -> Values:
-            *sums, now, free = (c.text for c in carried)
+            *sums, now, free = (c.value for c in carried)
             after = k0 + ahead * depth
-            found = self._fetch(self._least_k(after)) if early else None
+            fetched = self._fetch(self._least_k(after)) if early else None
             if self.asynchronous:
                 self.b.nvvm("llvm.nvvm.cp.async.wait.group", ahead - 1)
             self.b.barrier()
@@ -149,11 +151,11 @@ class ProductEmitter(ResultEmitter):
                     self._copy(after, free)
             self._commit()
             sums = self.multiplier.multiply(now, sums)
-            self._put(found or self._fetch(self._least_k(after)), free)
+            self._put(fetched or self._fetch(self._least_k(after)), free)
             new = [*sums, self._next(now), self._next(free)]
-            return [c._replace(text=t) for c, t in zip(carried, new, strict=True)]
+            return [c._replace(value=t) for c, t in zip(carried, new, strict=True)]
 
-        return [c.text for c in self.loops.loop(0, self.end, depth, values, turn)[:count]]
+        return [c.value for c in self.loops.loop(0, self.end, depth, values, turn)[:count]]
 
     def _commit(self) -> None:
         if self.asynchronous:
@@ -168,8 +170,8 @@ class ProductEmitter(ResultEmitter):
         """What else goes into a stage, on its way in registers."""
         return [side.fetch(k0) for side in self.fetched]
 
-    def _put(self, found: list[list[Value]], stage: Word) -> None:
-        for side, values in zip(self.fetched, found, strict=True):
+    def _put(self, fetched: list[list[Value]], stage: Word) -> None:
+        for side, values in zip(self.fetched, fetched, strict=True):
             side.put(values, stage)
 
     def _next(self, stage: Value) -> Value:

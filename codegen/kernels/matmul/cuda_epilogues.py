@@ -29,9 +29,9 @@ def with_epilogues(steps: Sequence[Any], keep: Collection[Array]) -> list[Any]:
             product = Product(product, loc=product.loc)
         if not isinstance(product, Product) or product.epilogue or product.total:
             continue
-        found = taker(done, i, keep)
-        if found is not None:
-            j, stored = found
+        taken = taker(done, i, keep)
+        if taken is not None:
+            j, stored = taken
             done[j] = replace(product, epilogue=done[j], stored=stored)
             del done[i]
     return done
@@ -66,8 +66,8 @@ def fits(kernel: Kernel, product: Matmul) -> bool:
     walk = dims_of(kernel, product)
     if walk is None or rows_and_columns(walk[1], product.batch * product.m) is None:
         return False
-    found = [survey(s) for s in kernel.stages]
-    if any(v.loops for v in found) or sum(v.size for v in found) > LONG:
+    surveys = [survey(s) for s in kernel.stages]
+    if any(v.loops for v in surveys) or sum(v.size for v in surveys) > LONG:
         return False
     return all(_stands(stage, product) for stage in kernel.stages)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ....ir.record import record
 from ...cuda import program as device
-from ...cuda.program import Gemm, Matrix
+from ...cuda.program import BlasMatrix, Gemm
 from ...cuda.target import CudaTarget
 from ...loop_ir.kernel import Array
 from ...loop_ir.steps import Matmul, Tiled
@@ -74,6 +74,7 @@ def _lying(rows: int, columns: int, down: int, across: int) -> tuple[bool, int] 
 
 
 def operand_dtype(product: Matmul, array: Array) -> str:
+    """The dtype, by name, in which the library reads an operand: as it is stored, or narrowed."""
     return {"f16": "float16", "bf16": "bfloat16"}.get(product.element, array.dtype.name)
 
 
@@ -99,6 +100,7 @@ def is_for_library(product: Matmul, target: CudaTarget) -> bool:
 
 
 def library_steps(builder: ProgramBuilder, step: LibraryProduct) -> list[device.Step]:
+    """The call of the library: C = A B, with a bias for each row of C where the step has one."""
     dot = step.matmul
     lying = sides(dot)
     assert lying is not None, "the library can read the operands"
@@ -124,10 +126,12 @@ def library_steps(builder: ProgramBuilder, step: LibraryProduct) -> list[device.
 
 def _matrix(
     builder: ProgramBuilder, array: Array, dtype: str, offset: int, side: tuple[bool, int, int]
-) -> Matrix:
+) -> BlasMatrix:
     turned, ld, stride = side
     at = offset * array.dtype.itemsize
-    return Matrix(builder.ref(array, at), dtype, turned, ld, stride, builder.alignment(array, at))
+    return BlasMatrix(
+        builder.ref(array, at), dtype, turned, ld, stride, builder.alignment(array, at)
+    )
 
 
 def _report(step: LibraryProduct, shape: tuple[int, int, int, int]) -> KernelReport:

@@ -1,7 +1,7 @@
 """Lowering of products of matrices for a GPU: operands as they lie, or computed on the way, or packed.
 
 before: c = tanh(a[:, ::-1] + 1) @ b
-after:  one product, whose left operand is that expression of row and place in the sum (`sources`),
+after:  one product, whose left operand is that expression of row and position (`cuda_sources`),
         if it is not computed too often: each tile of the result computes its own rows of it
 """
 
@@ -24,7 +24,7 @@ from ...lowering.lower_chunks import sum_partials
 from .cuda_library import WAY, is_for_library
 from .cuda_products import Product
 from .cuda_tiles import other_parts, parts_of, takes
-from .lower_contraction import Operand, View, dot_as_reduction, packed_rows, view_of
+from .lower_contraction import MatrixView, Side, dot_as_reduction, packed_rows, view_of
 
 if TYPE_CHECKING:
     from ...device.lowering import DeviceContext
@@ -47,7 +47,7 @@ def product_of_matrices(low: Lowering, op: Op) -> None:
     am = tuple(d for d in range(len(a.shape)) if d not in ac and d not in ab)
     bn = tuple(d for d in range(len(b.shape)) if d not in bc and d not in bb)
     a, b, element = small_floats(low, op)
-    left, right = Operand(a, ab, am, ac), Operand(b, bb, bn, bc)
+    left, right = Side(a, ab, am, ac), Side(b, bb, bn, bc)
     batch, m, n, k = left.size(ab), left.size(am), right.size(bn), left.size(ac)
     if (
         min(m, n) == 1
@@ -124,7 +124,7 @@ def _narrowed(low: Lowering, value: Value) -> bool:
     )
 
 
-def _packed_or_none(low: Lowering, side: Operand, others: int) -> View | None:
+def _packed_or_none(low: Lowering, side: Side, others: int) -> MatrixView | None:
     """A copy of an operand that does not lie as a matrix; None: it is computed on the way.
 
     Products of the library are of matrices that lie in memory.
@@ -138,9 +138,9 @@ _NOWHERE = Array((0,), BOOL)  # of operands that are computed
 
 
 def _matmul(
-    op: Op, x: View | None, y: View | None, c: Array, shape: tuple[int, int, int, int]
+    op: Op, x: MatrixView | None, y: MatrixView | None, c: Array, shape: tuple[int, int, int, int]
 ) -> Matmul:
-    a, b = x or View(_NOWHERE, 0, 0, 0), y or View(_NOWHERE, 0, 0, 0)
+    a, b = x or MatrixView(_NOWHERE, 0, 0, 0), y or MatrixView(_NOWHERE, 0, 0, 0)
     return Matmul(
         a.array,
         b.array,
@@ -154,8 +154,8 @@ def _matmul(
     )
 
 
-def _on_the_way(low: Lowering, side: Operand, cut: tuple[int, int, int]) -> Stage:
-    """An operand as what is computed at each row and place of the sum.
+def _on_the_way(low: Lowering, side: Side, cut: tuple[int, int, int]) -> Stage:
+    """An operand as what is computed at each row and position in the sum.
 
     `cut`: matrices, or else parts of the one sum that there is, and the length of a part.
     """
@@ -168,8 +168,8 @@ def _on_the_way(low: Lowering, side: Operand, cut: tuple[int, int, int]) -> Stag
     where: dict[int, Index] = {}
     shape = side.value.shape
     for group, flat in ((side.batch, matrix), (side.outer, of_var(row)), (side.inner, whole)):
-        found = delinearise(flat, tuple(shape[d] for d in group))
-        where.update(zip(group, found, strict=True))
+        along = delinearise(flat, tuple(shape[d] for d in group))
+        where.update(zip(group, along, strict=True))
     p = low.point()
     value = p.at(side.value, tuple(where[d] for d in range(len(shape))))
     array = Array((b.extent, row.extent, length), value.dtype, name="operand")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ...cuda.emitter import Word
 from ...llvm.builder import Value
 from ...llvm.instructions import suffix
 from .cuda_operands import OperandTile
@@ -43,7 +44,7 @@ class PlainMultiplier:
         start = thread * self._width(side, count)
         return warp + start, count, threads
 
-    def _take(self, side: OperandTile, stage: Value, k: int) -> Iterator[list[Value]]:
+    def _take(self, side: OperandTile, stage: Word, k: int) -> Iterator[list[Value]]:
         """This thread's rows of an operand, column by column of the chunk that begins at k.
 
         What lies along k is read all at once, the rest when it is wanted: registers are few.
@@ -53,7 +54,7 @@ class PlainMultiplier:
             at = [
                 side.chunk_at(stage, first, i * threads, 0, k // side.chunk) for i in range(count)
             ]
-            rows = [side.load(place, side.chunk) for place in at]
+            rows = [side.load(address, side.chunk) for address in at]
             yield from (list(column) for column in zip(*rows, strict=True))
             return
         width = self._width(side, count)
@@ -61,9 +62,9 @@ class PlainMultiplier:
             at = [
                 side.element_at(stage, first, i * threads, 0, k + j) for i in range(0, count, width)
             ]
-            yield [x for place in at for x in side.load(place, width)]
+            yield [x for address in at for x in side.load(address, width)]
 
-    def multiply(self, stage: Value, sums: list[Value]) -> list[Value]:
+    def multiply(self, stage: Word, sums: list[Value]) -> list[Value]:
         sums, chunk = list(sums), self.e.left.chunk
         for k in range(0, self.e.tile.depth, chunk):
             columns = zip(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ....ir.record import field, record
-from ...loop_ir.index import Index, contiguous_strides, linear, of_var, variables
+from ...loop_ir.index import Index, contiguous_strides, linear, of_var, same
 from ...loop_ir.kernel import Array, Kernel, Stage
 from ...loop_ir.steps import Matmul, Tiled
 
@@ -17,7 +17,7 @@ class Product(Tiled):
 
     With a `total`, the matrices of the batch are parts of sums of so many products, the first parts of
     all sums first; the last parts may be shorter than the others. Operands in `computed` are not in
-    memory: a stage over batch, row (or column) and place in the sum says what their elements are.
+    memory: a stage over batch, row (or column) and position in the sum says what their elements are.
     """
 
     matmul: Matmul
@@ -30,14 +30,14 @@ class Product(Tiled):
     @property
     def reads(self) -> list[Array]:
         own = [*self.computed.values(), *(self.epilogue.stages if self.epilogue else [])]
-        found = [self.matmul.a, self.matmul.b, *(a.array for s in own for a in s.reads)]
-        return [a for a in found if a is not self.matmul.c and a not in self.hidden]
+        arrays = [self.matmul.a, self.matmul.b, *(a.array for s in own for a in s.reads)]
+        return [a for a in arrays if a is not self.matmul.c and a not in self.hidden]
 
     @property
     def writes(self) -> list[Array]:
         own = [s.array for s in self.epilogue.stages] if self.epilogue else []
-        found = [*own, *([self.matmul.c] if self.stored else [])]
-        return [a for a in found if a not in self.hidden]
+        arrays = [*own, *([self.matmul.c] if self.stored else [])]
+        return [a for a in arrays if a not in self.hidden]
 
     @property
     def ops(self) -> tuple[str, ...]:
@@ -58,8 +58,8 @@ class Product(Tiled):
         there = sum(
             a.dtype.itemsize * dot.batch * n * dot.k for a, n in lie if a not in self.computed
         )
-        found = {a.array for s in self.computed.values() for a in s.reads}
-        return there + sum(a.nbytes for a in found)
+        arrays = {a.array for s in self.computed.values() for a in s.reads}
+        return there + sum(a.nbytes for a in arrays)
 
     @property
     def parts(self) -> int:
@@ -73,7 +73,7 @@ class Product(Tiled):
 
 
 def dims_of(kernel: Kernel, product: Matmul) -> tuple[list[int], tuple[int, ...]] | None:
-    """The kernel's loops in an order in which they walk the whole result as it lies, and their trips.
+    """A kernel's loops in an order in which they walk the whole result as it lies, and trip counts.
 
     None: some stage does not read the result in this way, or reads other elements than its own.
     """
@@ -90,15 +90,9 @@ def dims_of(kernel: Kernel, product: Matmul) -> tuple[list[int], tuple[int, ...]
             want = zip(order, contiguous_strides(shape), strict=True)
             walked = [of_var(stage.dims[d]) * step for d, step in want if stage.dims[d].extent > 1]
             rest = sum(walked, Index()) if math.prod(shape) == product.c.size else None
-            if rest is None or not equal(flat, rest):
+            if rest is None or not same(flat, rest):
                 return None
     return None if order is None else (order, tuple(kernel.extents[d] for d in order))
-
-
-def equal(flat: Index, other: Index) -> bool:
-    """Whether two positions are the same, loops of one trip aside."""
-    ones = {v: Index() for v in variables(flat) if v.extent == 1}
-    return flat.substitute(ones) == other
 
 
 def rows_and_columns(shape: tuple[int, ...], rows: int) -> int | None:

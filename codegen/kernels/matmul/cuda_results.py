@@ -1,12 +1,13 @@
 """What comes of a product of matrices: where its tiles are, and what is done with their elements.
 
 Emitters say how a tile is multiplied (`cuda_emitter`, `cuda_warpgroups`); sums in registers are stored
-here, or what the steps that follow element by element make of them (`epilogues`).
+here, or what the steps that follow element by element make of them (`cuda_epilogues`).
 """
 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from typing import NamedTuple, Protocol
 
@@ -15,8 +16,8 @@ from ...cuda.lanes import LaneEmitter
 from ...cuda.schedule import Schedule
 from ...cuda.target import CudaTarget
 from ...llvm.builder import Value
-from ...llvm.instructions import SCALAR_TYPES, constant
-from ...llvm.loops import Carried, Values
+from ...llvm.instructions import constant
+from ...llvm.loops import Values
 from ...llvm.text import Operand
 from ...loop_ir.index import Index, Var, delinearise, of_var
 from ...loop_ir.kernel import Array, Kernel
@@ -45,8 +46,8 @@ class AnyTile(Protocol):
 class Result(NamedTuple):
     """Neighbours in a row of the tile: the row and the first column in it, numbers of accumulators."""
 
-    row: Value
-    column: Value
+    row: Word
+    column: Word
     numbers: list[int]
 
 
@@ -55,9 +56,9 @@ class ResultEmitter(LaneEmitter):
 
     step: Matmul
     accumulators: int  # of a thread
-    batch: Value  # the matrix of the batch at hand, and the tile's first row and column in it
-    m0: Value
-    n0: Value
+    batch: Word  # the matrix of the batch at hand, and the tile's first row and column in it
+    m0: Word
+    n0: Word
 
     def __init__(
         self,
@@ -118,33 +119,33 @@ class ResultEmitter(LaneEmitter):
     def zeros(self) -> Values:
         """The accumulators at the start."""
         zero = constant(0, self.step.c.dtype, 1)
-        ty = SCALAR_TYPES[self.step.c.dtype]
-        return [Carried(zero, True, ty) for _ in range(self.accumulators)]
+        return [Operand(zero, True) for _ in range(self.accumulators)]
 
-    def stand_at_tile(self, q: Value) -> None:
+    def stand_at_tile(self, q: Word) -> None:
         """Find tile number `q`: neighbours in this order read what is still in the cache."""
         tile = self.shape
         block_m, block_n, self.batch = self._tile(q)
         self.m0 = block_m * tile.m
         self.n0 = block_n * tile.n
 
-    def _tile(self, q: Value) -> tuple[Word, Word, Word]:
+    def _tile(self, q: Word) -> tuple[Word, Word, Word]:
         """A tile's row and its column of tiles, its matrix of the batch."""
         step, tile = self.step, self.shape
         tm, tn = -(-step.m // tile.m), -(-step.n // tile.n)
-        batch = q // (tm * tn) if step.batch > 1 else 0
+        batch: Word = q // (tm * tn) if step.batch > 1 else 0
         q = q % (tm * tn) if step.batch > 1 else q
         if tm <= GROUP or tn == 1:
             return q % tm, q // tm, batch
         first = q // (GROUP * tn) * GROUP
         q = q % (GROUP * tn)
         height = self.indices.least(tm - first, GROUP)
+        q = self.indices.as_index(q)
         block_m = first + q % height
         return block_m, q // height, batch
 
+    @abstractmethod
     def results(self) -> Iterator[Result]:
         """Where the accumulators stand in the tile."""
-        raise NotImplementedError
 
     # The result.
 
@@ -171,7 +172,7 @@ class ResultEmitter(LaneEmitter):
                 with self.b.when(both):
                     self._finish(at, texts)
 
-    def _finish(self, column: Value, sums: list[Value]) -> None:
+    def _finish(self, column: Word, sums: list[Value]) -> None:
         """Store neighbours of the result, or what the epilogue makes of them."""
         c = self.step.c
         self.memory.lanes, self.memory.first = len(sums), column

@@ -1,4 +1,4 @@
-"""What an operand of a product is: its element in a row and at a place of the sum, as an index says it.
+"""What an operand of a product is: its element in a row and at a position of the sum, by its index.
 
     a matrix that lies in memory        a[batch, row, k] = array[offset + batch * s + row * r + k * t]
     the pixels under a kernel           array[...] where the pixel exists, else 0
@@ -18,7 +18,7 @@ from typing import NamedTuple
 from ....ir.record import record
 from ...cuda.lanes import same_for_all
 from ...cuda.schedule import is_wide
-from ...loop_ir.index import Data, Index, Var, linear, of_var, variables
+from ...loop_ir.index import Index, Var, data_of, depends_on, follows, linear, of_var, variables
 from ...loop_ir.kernel import Access, Array, Stage
 from ...scalar import DType, Expr
 from ...schedule.survey import loads
@@ -27,7 +27,7 @@ from .cuda_tiles import CHUNK
 
 @record(frozen=False, eq=False)
 class Source:
-    """An operand: element `value` in row `row` of matrix `batch`, at place `k` of the sum.
+    """An operand: element `value` in row `row` of matrix `batch`, at position `k` of the sum.
 
     If elements are copies, `array[flat]`, there is no `value`; zero where `guard` does not hold.
     """
@@ -62,7 +62,7 @@ def computed(stage: Stage) -> Source:
         access: Access = value.attr
         guards = guards or list(value.args)  # a load's own guard holds where those around it do
         flat = linear(access.index, access.array.strides)
-        if not any(isinstance(a, Data) for a in flat.terms):
+        if not data_of(flat):
             guard = functools.reduce(operator.and_, guards) if guards else None
             return Source(batch, row, k, value.dtype, access.array, flat, guard)
     return Source(batch, row, k, stage.array.dtype, value=stage.value)
@@ -116,7 +116,7 @@ def _together(
     _, lane, env = split(along, width)
 
     def wide(array: Array, flat: Index) -> bool:
-        if any(isinstance(a, Data) and along in a.vars for a in flat.terms):
+        if follows(flat, lane, env):
             return False
         return is_wide(flat.substitute(env), lane, width, array, alignments[array])
 
@@ -125,9 +125,9 @@ def _together(
         if source.guard is not None and not same_for_all(source.guard, lane, env):
             return False
         return wide(source.array, source.flat)
-    found = [(a.array, f) for a, f in _flats(source) if along in variables(f)]
-    size = max((a.size for a, _ in found), default=0)
-    largest = [(a, f) for a, f in found if 2 * a.size > size]
+    moving = [(a.array, f) for a, f in _flats(source) if along in variables(f)]
+    size = max((a.size for a, _ in moving), default=0)
+    largest = [(a, f) for a, f in moving if 2 * a.size > size]
     return bool(largest) and all(
         width * a.dtype.itemsize <= CHUNK and wide(a, f) for a, f in largest
     )
@@ -154,9 +154,5 @@ def _nearness(source: Source, along: Var) -> int:
 
 def _step(flat: Index, along: Var) -> int:
     """The least distance between elements that are read along a loop."""
-    found = [
-        abs(coeff)
-        for atom, coeff in flat.terms.items()
-        if atom is along or along in variables(Index(0, {atom: 1}))
-    ]
-    return min(found, default=0)
+    strides = [abs(coeff) for atom, coeff in flat.terms.items() if depends_on(atom, along)]
+    return min(strides, default=0)

@@ -38,7 +38,7 @@ class TensorMultiplier:
         """Whether `ldmatrix` reads an operand."""
         return side.item == 2 or (side.item == 4 and side.along_k)
 
-    def multiply(self, stage: Value, sums: list[Value]) -> list[Value]:
+    def multiply(self, stage: Word, sums: list[Value]) -> list[Value]:
         sums, atom = list(sums), self.atom
         name = f"llvm.nvvm.{atom.name}"
         for step in range(self.e.tile.depth // atom.k):
@@ -58,7 +58,7 @@ class TensorMultiplier:
         bits = bits & mask if mask < 31 >> shift else bits
         return bits * scale if scale > 1 else bits
 
-    def _sum(self, *texts: Word) -> Value:
+    def _sum(self, *texts: Word) -> Word:
         total = texts[0]
         for text in texts[1:]:
             total = total + text
@@ -66,25 +66,26 @@ class TensorMultiplier:
 
     # Operands.
 
-    def _rows(self, stage: Value, i: int, step: int) -> list[Word]:
+    def _rows(self, stage: Word, i: int, step: int) -> list[Value]:
         """This thread's part of a's rows of small matrix i."""
         side, atom = self.e.left, self.atom
         if not self._by_matrices(side):
-            places = [(8 * r, k) for k in range(0, atom.k, 4) for r in range(atom.m // 8)]
+            offsets = [(8 * r, k) for k in range(0, atom.k, 4) for r in range(atom.m // 8)]
             return [
                 self._element(side, stage, self.e.warp_m, atom.m * i + r, atom.k * step + k)
-                for r, k in places
+                for r, k in offsets
             ]
         if side.along_k:
-            line, chunk = self._sum(self.e.warp_m, self._lane(0, 15)), self._lane(4, 1)
-            place = side.chunk_at(stage, line, 16 * i, chunk, 2 * step)
+            line: Word = self._sum(self.e.warp_m, self._lane(0, 15))
+            chunk: Word = self._lane(4, 1)
+            address = side.chunk_at(stage, line, 16 * i, chunk, 2 * step)
         else:
             line = self._sum(self._lane(0, 7), self._lane(4, 1, 8))
             chunk = self._sum(self._chunks(self.e.warp_m), self._lane(3, 1))
-            place = side.chunk_at(stage, line, 16 * step, chunk, 2 * i)
-        return [self._converted(x) for x in self._matrices(place, not side.along_k)]
+            address = side.chunk_at(stage, line, 16 * step, chunk, 2 * i)
+        return [self._converted(x) for x in self._matrices(address, not side.along_k)]
 
-    def _columns(self, stage: Value, step: int) -> list[list[Word]]:
+    def _columns(self, stage: Word, step: int) -> list[list[Value]]:
         """This thread's part of b's columns, of each small matrix."""
         side, atom = self.e.right, self.atom
         if not self._by_matrices(side):
@@ -95,24 +96,24 @@ class TensorMultiplier:
                 ]
                 for j in range(self.across)
             ]
-        found = []
+        operands = []
         for pair in range(self.across // 2):
             if side.along_k:
                 line = self._sum(self.e.warp_n, self._lane(0, 7), self._lane(4, 1, 8))
-                place = side.chunk_at(stage, line, 16 * pair, self._lane(3, 1), 2 * step)
+                address = side.chunk_at(stage, line, 16 * pair, self._lane(3, 1), 2 * step)
             else:
                 chunk = self._sum(self._chunks(self.e.warp_n), self._lane(4, 1))
-                place = side.chunk_at(stage, self._lane(0, 15), 16 * step, chunk, 2 * pair)
-            four = [self._converted(x) for x in self._matrices(place, not side.along_k)]
-            found += [four[:2], four[2:]]
-        return found
+                address = side.chunk_at(stage, self._lane(0, 15), 16 * step, chunk, 2 * pair)
+            four = [self._converted(x) for x in self._matrices(address, not side.along_k)]
+            operands += [four[:2], four[2:]]
+        return operands
 
     def _chunks(self, elements: Value) -> Value:
         return elements >> 3
 
-    def _matrices(self, place: Value, turned: bool) -> list[Value]:
+    def _matrices(self, address: Value, turned: bool) -> list[Value]:
         name = f"llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4{'.trans' if turned else ''}.b16.p3"
-        four = self.e.b.nvvm(name, place, fresh=True)
+        four = self.e.b.nvvm(name, address, fresh=True)
         return [self.e.b.field(four, k) for k in range(4)]
 
     def _converted(self, word: Value) -> Value:
@@ -127,10 +128,10 @@ class TensorMultiplier:
     def _rounded(self, number: Value) -> Value:
         return self.e.b.nvvm("llvm.nvvm.f2tf32.rna", number)
 
-    def _element(self, side: OperandTile, stage: Value, warp: Value, row: int, k: int) -> str:
+    def _element(self, side: OperandTile, stage: Word, warp: Value, row: int, k: int) -> Value:
         first = self._sum(warp, self._lane(2, 7))
-        place = side.element_at(stage, first, row, self._lane(0, 3), k)
-        (value,) = side.load(place, 1)
+        address = side.element_at(stage, first, row, self._lane(0, 3), k)
+        (value,) = side.load(address, 1)
         return self._rounded(value) if self.atom.element == "tf32" else value
 
     # The result.

@@ -130,17 +130,17 @@ def tiles_for(
     atom = atom_of(step, target)
     fetch = FETCH if atom is None else FETCH_TENSOR
 
-    def cost(found: tuple[Tile | WarpgroupTile, float]) -> float:
-        tile, efficiency = found
+    def cost(option: tuple[Tile | WarpgroupTile, float]) -> float:
+        tile, efficiency = option
         together = max(256 // tile.threads, 1)  # blocks that a multiprocessor runs side by side
         waves = -(-tile.blocks(step) // (target.sms * together))
         return waves * together * (tile.m * tile.n / efficiency + (tile.m + tile.n) * fetch)
 
-    found: list[tuple[Tile | WarpgroupTile, float]] = [
+    options: list[tuple[Tile | WarpgroupTile, float]] = [
         *candidates(dtype.itemsize, atom, target),
         *others,
     ]
-    return [tile for tile, _ in sorted(found, key=cost)]
+    return [tile for tile, _ in sorted(options, key=cost)]
 
 
 FETCH, FETCH_TENSOR = 8, 32  # multiply-adds in the time in which an element of an operand comes
@@ -219,10 +219,10 @@ def parts_of(m: int, n: int, k: int) -> tuple[int, int]:
 
 def other_parts(m: int, n: int, k: int, sms: int) -> list[tuple[int, int]]:
     """Other numbers of parts that may be faster, and the lengths: for who measures."""
-    found = []
+    cuts = []
     for parts in (1, 2, 4, 8, 16, 32, 64, 128):
         length = -(-k // (16 * parts)) * 16 if parts > 1 else k
         blocks = -(-m // 64) * -(-n // 64) * parts
         if parts == 1 or (length >= PART // 4 and blocks <= 4 * sms):
-            found.append((-(-k // length), length))
-    return found
+            cuts.append((-(-k // length), length))
+    return cuts

@@ -24,8 +24,9 @@ from ....ir.types import F32
 from ...cuda.emitter import Word
 from ...cuda.program import Ref, TensorMap
 from ...cuda.target import CudaTarget
-from ...llvm.builder import Value
-from ...llvm.loops import Carried, Values
+from ...llvm.builder import Value, constant
+from ...llvm.loops import Values
+from ...llvm.text import Operand
 from ...loop_ir.kernel import Array
 from ...loop_ir.steps import Matmul
 from .cuda_boxes import Boxed, boxed
@@ -108,8 +109,9 @@ class WarpgroupEmitter(ResultEmitter):
     # The body.
 
     def body(self) -> None:
+        """The kernel: one warpgroup brings operands to the ring, the others multiply them."""
         thread = self.b.thread()
-        self._place_ring()
+        self._allocate_ring()
         with self.b.when(thread.eq(0)):
             for k in range(self.tile.stages):
                 self._initialise(self.full, k, 1)
@@ -121,7 +123,7 @@ class WarpgroupEmitter(ResultEmitter):
         group = self.b.nvvm("llvm.nvvm.shfl.sync.idx.i32", -1, group, 0, 31, fresh=True)
         self._either(group.eq(0), self._produce, lambda: self._consume(group, thread))
 
-    def _place_ring(self) -> None:
+    def _allocate_ring(self) -> None:
         """The ring's first byte, its address in 32 bits, and the barriers."""
         stages = self.tile.stages
         start = self.buffer.to("ptrtoint", "i32")
@@ -133,8 +135,8 @@ class WarpgroupEmitter(ResultEmitter):
         )
 
     def _initialise(self, barriers: Value, number: int, count: int) -> None:
-        place = self._mbarrier(barriers, self.b.literal("i32", number))
-        self.b.nvvm("llvm.nvvm.mbarrier.init.shared", place, count)
+        address = self._mbarrier(barriers, self.b.literal("i32", number))
+        self.b.nvvm("llvm.nvvm.mbarrier.init.shared", address, count)
 
     def _either(
         self, condition: Value, then: Callable[[], None], other: Callable[[], None]
@@ -167,7 +169,7 @@ class WarpgroupEmitter(ResultEmitter):
     # Rings: the stage's number and the parity of its round.
 
     def _ring(self) -> Values:
-        return [Carried(0, True, "i32"), Carried(0, True, "i32")]
+        return [Operand(constant("i32", 0), True)] * 2
 
     def _next(self, stage: Value, parity: Value) -> tuple[Value, Value]:
         after = stage + 1
@@ -181,11 +183,11 @@ class WarpgroupEmitter(ResultEmitter):
     def _wait_for(self, barriers: Value, stage: Value, parity: Value) -> None:
         """Until the phase of that parity has ended."""
         again, done = self.b.later("wait"), self.b.later("done")
-        place = self._mbarrier(barriers, stage)
+        address = self._mbarrier(barriers, stage)
         self.b.jump(again)
         self.b.at(again)
         name = "llvm.nvvm.mbarrier.try.wait.parity.scope.cta.space.cta"
-        self.b.branch(self.b.nvvm(name, place, parity, fresh=True), done, again)
+        self.b.branch(self.b.nvvm(name, address, parity, fresh=True), done, again)
         self.b.at(done)
 
     # The producer: one thread of one warp.
@@ -201,27 +203,27 @@ class WarpgroupEmitter(ResultEmitter):
         """Begin the copies of one tile's operands."""
 
         def turn(k0: Value, carried: Values) -> Values:
-            stage, parity = (c.text for c in carried)
+            stage, parity = (c.value for c in carried)
             self._wait_for(self.empty, stage, parity ^ 1)
             full = self._mbarrier(self.full, stage)
             announce = "llvm.nvvm.mbarrier.arrive.expect.tx.scope.cta.space.cta"
             self.b.nvvm(announce, full, self.stage_bytes, fresh=True)
-            place = k0
+            k = k0
             if self.product.total:
                 before = self.batch * self.step.k
-                place = before + k0
+                k = before + k0
             base = stage * self.stage_bytes
             for number, first in enumerate((self.m0, self.n0)):
-                self._copy(number, full, base, first, place)
+                self._copy(number, full, base, first, k)
             new = self._next(stage, parity)
-            return [c._replace(text=t) for c, t in zip(carried, new, strict=True)]
+            return [c._replace(value=t) for c, t in zip(carried, new, strict=True)]
 
         return self.loops.loop(0, self.end, self.tile.depth, ring, turn)
 
-    def _copy(self, number: int, full: Word, base: Value, first: Value, place: Value) -> None:
-        """Copy the boxes of one operand: rows from `first` on, the sum's places from `place` on."""
+    def _copy(self, number: int, full: Word, base: Value, first: Word, first_k: Value) -> None:
+        """Copy the boxes of one operand: rows from `first` on, the sum's positions from `first_k` on."""
         side = self.sides[number]
-        row, k = self.b.narrowed(first), self.b.narrowed(place)
+        row, k = self.b.narrowed(first), self.b.narrowed(first_k)
         for box, ahead in enumerate(side.boxes):
             at = base + (self.starts[number] + box * side.box_bytes)
             target = self.b.offset(self.ring, at, "i8")
@@ -232,7 +234,7 @@ class WarpgroupEmitter(ResultEmitter):
                 point.append(self.b.narrowed(self.batch))
             name = f"llvm.nvvm.cp.async.bulk.tensor.g2s.tile.{len(point)}d"
             hints = (0, 0, 0, 0, 0)
-            self.b.nvvm(name, target, full, f"%map{number}", *point, *hints)
+            self.b.nvvm(name, target, full, self.b.tensor_map(number), *point, *hints)
 
     # The consumers.
 
@@ -269,7 +271,7 @@ class WarpgroupEmitter(ResultEmitter):
         return start.zext("i64") | side.descriptor
 
     def zeros(self) -> Values:
-        return [Carried("0x0000000000000000", True, "float")] * self.accumulators
+        return [Operand(self.b.scalar(0, F32), True)] * self.accumulators
 
     def _sum(self, ring: Values) -> tuple[list[Value], Values]:
         """The sums of one tile, and where the ring is then. The products of one step are under way
@@ -277,27 +279,27 @@ class WarpgroupEmitter(ResultEmitter):
         count = self.accumulators
 
         def turn(k0: Value, carried: Values) -> Values:
-            *sums, stage, parity, before = (c.text for c in carried)
+            *sums, stage, parity, before = (c.value for c in carried)
             self._wait_for(self.full, stage, parity)
             sums = self._wait_until(1, self._multiply(stage, sums))
-            known = before >= 0
-            with self.b.when(known & self.first_lane):
+            started = before >= 0
+            with self.b.when(started & self.first_lane):
                 self._release(before)
             new = [*sums, *self._next(stage, parity), stage]
-            return [c._replace(text=t) for c, t in zip(carried, new, strict=True)]
+            return [c._replace(value=t) for c, t in zip(carried, new, strict=True)]
 
-        values = [*self.zeros(), *ring, Carried(-1, True, "i32")]
+        values = [*self.zeros(), *ring, Operand(constant("i32", -1), True)]
         ends = self.loops.loop(0, self.end, self.tile.depth, values, turn)
-        sums = self._wait_until(0, [c.text for c in ends[:count]])
+        sums = self._wait_until(0, [c.value for c in ends[:count]])
         with self.b.when(self.first_lane):
-            self._release(ends[-1].text)
+            self._release(ends[-1].value)
         return sums, ends[count:-1]
 
     def _release(self, stage: Value) -> None:
         """One warp is done with a stage."""
-        place = self._mbarrier(self.empty, stage)
+        address = self._mbarrier(self.empty, stage)
         name = "llvm.nvvm.mbarrier.arrive.scope.cta.space.cta"
-        self.b.nvvm(name, place, 1, fresh=True)
+        self.b.nvvm(name, address, 1, fresh=True)
 
     def _multiply(self, stage: Value, sums: list[Value]) -> list[Value]:
         """Begin the products of a stage."""
@@ -308,12 +310,12 @@ class WarpgroupEmitter(ResultEmitter):
         product, each = multiply(form), form.accumulators
         for k in range(0, tile.depth, form.k):
             for i in range(tile.rows):
-                places = [
+                operands = [
                     self._ahead(here[number], self.sides[number].ahead(rows, k))
                     for number, rows in ((0, i * ROWS), (1, 0))
                 ]
                 old = sums[i * each : (i + 1) * each]
-                sums[i * each : (i + 1) * each] = self._given(product, *places, *old)
+                sums[i * each : (i + 1) * each] = self._assembly(product, *operands, *old)
         self.b.nvvm("llvm.nvvm.wgmma.commit_group.sync.aligned")
         return sums
 
@@ -321,9 +323,9 @@ class WarpgroupEmitter(ResultEmitter):
         return descriptor + units if units else descriptor
 
     def _wait_until(self, groups: int, sums: list[Value]) -> list[Value]:
-        return self._given(wait(groups, len(sums)), *sums)
+        return self._assembly(wait(groups, len(sums)), *sums)
 
-    def _given(self, assembly: Assembly, *operands: Value) -> list[Value]:
+    def _assembly(self, assembly: Assembly, *operands: Value) -> list[Value]:
         """What assembly gives for operands."""
         text, constraints = assembly.text, assembly.constraints
         struct = self.b.assembly(assembly.result, text, constraints, *operands)
@@ -363,16 +365,16 @@ class WarpgroupEmitter(ResultEmitter):
         return sums
 
     def _turned(self, numbers: list[int], sums: list[Value]) -> list[Value]:
-        """Word t of thread s in the place of word s of thread t, of four threads."""
+        """Word t of thread s instead of word s of thread t, of four threads."""
         words = [sums[k] for k in numbers]
         for bit in (1, 2):
             mine = self.quarter & bit
             upper = mine.ne(0)
             for low in (k for k in range(4) if not k & bit):
                 x, y = words[low], words[low | bit]
-                given = self.b.select(upper, x, y)
+                sent = self.b.select(upper, x, y)
                 name = "llvm.nvvm.shfl.sync.bfly.f32"
-                taken = self.b.nvvm(name, -1, given, bit, 31, fresh=True)
+                taken = self.b.nvvm(name, -1, sent, bit, 31, fresh=True)
                 words[low] = self.b.select(upper, taken, x)
                 words[low | bit] = self.b.select(upper, y, taken)
         return words
@@ -392,8 +394,10 @@ def warpgroup_tiles(
     element = _element(product.matmul, target)
     if not element:
         return []
-    found = [(tile_of(*shape, element), speed) for shape, speed in SHAPES.items()]
-    return [(t, v) for t, v in found if boxed(product, t.m, t.n, element, alignment) is not None]
+    candidates = [(tile_of(*shape, element), speed) for shape, speed in SHAPES.items()]
+    return [
+        (t, v) for t, v in candidates if boxed(product, t.m, t.n, element, alignment) is not None
+    ]
 
 
 def _element(step: Matmul, target: CudaTarget) -> str:

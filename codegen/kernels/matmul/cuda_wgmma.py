@@ -97,12 +97,12 @@ def wait(groups: int, accumulators: int) -> Assembly:
 
 def parse(text: str) -> Form | int | None:
     """What a text of assembly is: a product, a wait for all groups but so many, or nothing known."""
-    if found := _WAIT.fullmatch(text):
-        return int(found[1])
-    if found := _MULTIPLY.fullmatch(text):
-        turns = (found[4] == "1", found[5] == "1")
+    if match := _WAIT.fullmatch(text):
+        return int(match[1])
+    if match := _MULTIPLY.fullmatch(text):
+        turns = (match[4] == "1", match[5] == "1")
         try:
-            form = Form(int(found[1]), found[3], *turns)
+            form = Form(int(match[1]), match[3], *turns)
         except ValueError:
             return None
         return form if multiply(form).text == text else None

@@ -32,7 +32,7 @@ MOST_CHUNKS = 4096
 
 
 @record
-class Operand:
+class Side:
     """One side of a contraction: a batch of matrices. `inner` are the dims that are summed over."""
 
     value: Value
@@ -45,7 +45,7 @@ class Operand:
 
 
 @record
-class View:
+class MatrixView:
     """Where a batch of matrices lies: an array, strides of batch, outer and inner, and an offset."""
 
     array: Array
@@ -61,7 +61,7 @@ def _dot(low: Lowering, op: Op) -> None:
     (ac, bc), (ab, bb) = op.attrs["contract"], op.attrs["batch"]
     am = tuple(d for d in range(len(a.shape)) if d not in ac and d not in ab)
     bn = tuple(d for d in range(len(b.shape)) if d not in bc and d not in bb)
-    left, right = Operand(a, ab, am, ac), Operand(b, bb, bn, bc)
+    left, right = Side(a, ab, am, ac), Side(b, bb, bn, bc)
     batch, m, n, k = left.size(ab), left.size(am), right.size(bn), left.size(ac)
     if min(m, n) == 1 or k < 2 or batch * m * n * k <= limits().small_product:
         dot_as_reduction(low, op)
@@ -87,10 +87,10 @@ def _matmul(
     low: Lowering,
     op: Op,
     array: Array,
-    left: Operand,
-    right: Operand,
-    a: View | None,
-    b: View | None,
+    left: Side,
+    right: Side,
+    a: MatrixView | None,
+    b: MatrixView | None,
 ) -> None:
     """Emit the product of two batches of matrices into `array`."""
     batch, k = left.size(left.batch), left.size(left.inner)
@@ -130,21 +130,21 @@ def _matmul(
 def _near(rows: int, pitch: int, width: int) -> bool:
     """Whether `rows` pieces of `width` bytes, `pitch` bytes apart, stay in the nearest cache together.
 
-    Pieces that are a multiple of a way apart compete for the same places in it.
+    Pieces that are a multiple of a way apart compete for the same lines of it.
     """
-    places = min(CACHE_BYTES // math.gcd(pitch, CACHE_BYTES) * width, CACHE_BYTES)
-    return rows * pitch <= limits().near_bytes and rows * width <= WAYS * places
+    room = min(CACHE_BYTES // math.gcd(pitch, CACHE_BYTES) * width, CACHE_BYTES)
+    return rows * pitch <= limits().near_bytes and rows * width <= WAYS * room
 
 
-def _scattered(a: View, nbytes: int, n: int) -> bool:
-    """Whether a row of A, of so many bytes, lies in many places, and is read often enough to matter."""
+def _scattered(a: MatrixView, nbytes: int, n: int) -> bool:
+    """Whether a row of A, of so many bytes, is scattered in memory, and read often enough to matter."""
     return (
         a.inner != 1 and nbytes * abs(a.inner) >= limits().far_bytes and n >= limits().many_columns
     )
 
 
-def packed_rows(low: Lowering, side: Operand) -> View:
-    """A copy of an operand in C order."""
+def packed_rows(low: Lowering, side: Side) -> MatrixView:
+    """A copy of an operand as matrices [*batch, *outer, *inner] in C order."""
     value = side.value
     order = [*side.batch, *side.outer, *side.inner]
     shape = tuple(value.shape[d] for d in order)
@@ -155,18 +155,18 @@ def packed_rows(low: Lowering, side: Operand) -> View:
     expr = p.at(value, tuple(where[d] for d in range(len(order))))
     low.emit(p, Stage(array, dims, expr, ops=["pack"], loc=value.op.loc if value.op else None))
     k = side.size(side.inner)
-    return View(array, side.size(side.outer) * k, k, 1)
+    return MatrixView(array, side.size(side.outer) * k, k, 1)
 
 
-def _packed_panels(low: Lowering, side: Operand, panel: int) -> View:
+def _packed_panels(low: Lowering, side: Side, panel: int) -> MatrixView:
     """A copy of an operand in panels of `panel` columns, the last one filled up with zeros."""
     value = side.value
     n, k = side.size(side.outer), side.size(side.inner)
     count = panels(n, panel)
     key = value, side.batch, side.inner, side.outer, panel
-    known = low.packed.get(key)
-    if known is not None:
-        return known
+    packed = low.packed.get(key)
+    if packed is not None:
+        return packed
     shape = (side.size(side.batch), count, k, panel)
     array = Array(shape, value.dtype, name="panels")
     b, q, p_, j = variables((shape[0], k, count, panel))
@@ -174,8 +174,8 @@ def _packed_panels(low: Lowering, side: Operand, panel: int) -> View:
     where: dict[int, Index] = {}
     groups = (side.batch, of_var(b)), (side.inner, of_var(q)), (side.outer, column)
     for group, flat in groups:
-        found = delinearise(flat, tuple(value.shape[d] for d in group))
-        where.update(zip(group, found, strict=True))
+        along = delinearise(flat, tuple(value.shape[d] for d in group))
+        where.update(zip(group, along, strict=True))
     p = low.point()
     position = tuple(where[d] for d in range(len(value.shape)))
     if n % panel:
@@ -187,20 +187,20 @@ def _packed_panels(low: Lowering, side: Operand, panel: int) -> View:
     at = (of_var(b), of_var(p_), of_var(q), of_var(j))
     loc = value.op.loc if value.op else None
     low.emit(p, Stage(array, (b, q, p_, j), expr, index=at, ops=["pack"], loc=loc))
-    low.packed[key] = View(array, count * k * panel, 1, panel)
+    low.packed[key] = MatrixView(array, count * k * panel, 1, panel)
     return low.packed[key]
 
 
-def _lies_transposed(view: View | None) -> bool:
+def _lies_transposed(view: MatrixView | None) -> bool:
     return view is not None and view.inner == 1 and view.outer != 1
 
 
-def view_of(low: Lowering, side: Operand) -> View | None:
+def view_of(low: Lowering, side: Side) -> MatrixView | None:
     """Where an operand lies, if each group of its dims can be walked as one."""
-    found = strided_view(low, side.value)
-    if found is None:
+    strided = strided_view(low, side.value)
+    if strided is None:
         return None
-    array, strides, offset = found
+    array, strides, offset = strided
     sizes = side.value.shape
     merged = [
         _merge([sizes[d] for d in group], [strides[d] for d in group])
@@ -209,7 +209,7 @@ def view_of(low: Lowering, side: Operand) -> View | None:
     if None in merged:
         return None
     batch, outer, inner = (s or 0 for s in merged)
-    return View(array, batch, outer, inner, offset)
+    return MatrixView(array, batch, outer, inner, offset)
 
 
 def dot_as_reduction(low: Lowering, op: Op) -> None:
@@ -228,12 +228,12 @@ def _reduce_products(low: Lowering, op: Op, array: Array) -> None:
         dims = variables(array.shape)
         low.emit(low.point(), Stage(array, dims, const(0, array.dtype), ops=["dot"], loc=op.loc))
         return
-    kept = variables(array.shape)
+    outer = variables(array.shape)
     inner = tuple(Var(f"k{d}", a.shape[d]) for d in ac)
     nb, nm = len(ab), len(am)
-    at_a: dict[int, Var] = dict(zip([*ab, *am, *ac], [*kept[: nb + nm], *inner], strict=True))
+    at_a: dict[int, Var] = dict(zip([*ab, *am, *ac], [*outer[: nb + nm], *inner], strict=True))
     at_b: dict[int, Var] = dict(
-        zip([*bb, *bc, *bn], [*kept[:nb], *inner, *kept[nb + nm :]], strict=True)
+        zip([*bb, *bc, *bn], [*outer[:nb], *inner, *outer[nb + nm :]], strict=True)
     )
     for operand, repeated in ((a, bool(bn)), (b, bool(am))):
         if repeated and operand not in low.arrays and low.cost.get(operand, 0) > 0:
@@ -243,21 +243,21 @@ def _reduce_products(low: Lowering, op: Op, array: Array) -> None:
         p = low.point()
         x = p.at(a, tuple(of_var(at_a[d]) for d in range(len(a.shape))))
         y = p.at(b, tuple(of_var(at_b[d]) for d in range(len(b.shape))))
-        dims = (*kept, *inner)
-        low.emit(p, Stage(array, dims, x * y, "reduce", "sum", len(kept), loc=op.loc, ops=["dot"]))
+        dims = (*outer, *inner)
+        low.emit(p, Stage(array, dims, x * y, "reduce", "sum", len(outer), loc=op.loc, ops=["dot"]))
         return
     # By chunks of the first dim: all cores work, and chunks are blocks of rows (see `rowblocks`).
     total = inner[0].extent
     c, r = Var("c", -(-total // length)), Var("r", length)
     whole = of_var(c) * length + of_var(r)
-    at = {v: of_var(v) for v in (*kept, *inner)} | {inner[0]: whole}
+    at = {v: of_var(v) for v in (*outer, *inner)} | {inner[0]: whole}
     p = low.point()
     x = p.at(a, tuple(at[at_a[d]] for d in range(len(a.shape))))
     y = p.at(b, tuple(at[at_b[d]] for d in range(len(b.shape))))
     partial = Array((c.extent, *array.shape), array.dtype, name="partial")
-    dims = (c, *kept, r, *inner[1:])
+    dims = (c, *outer, r, *inner[1:])
     stage = Stage(
-        partial, dims, x * y, "reduce", "sum", len(kept) + 1, loc=op.loc, ops=["dot"], partial=1
+        partial, dims, x * y, "reduce", "sum", len(outer) + 1, loc=op.loc, ops=["dot"], partial=1
     )
     if total % length:
         stage.chunks = Chunks(0, length, total)
@@ -266,7 +266,7 @@ def _reduce_products(low: Lowering, op: Op, array: Array) -> None:
 
 
 def _chunk_length(op: Op, results: int, inner: tuple[Var, ...]) -> int:
-    """Trips of the first loop that one chunk takes, if the sum goes by chunks; else 0."""
+    """Iterations of the first loop that one chunk takes, if the sum goes by chunks; else 0."""
     count = math.prod(v.extent for v in inner)
     largest = max(v.tensor.size for v in op.operands)
     if results * 8 >= count or largest < limits().many_elements or inner[0].extent < 64:

@@ -24,6 +24,7 @@ from ...scalar import Expr, binary, compare, select
 
 
 def scan(low: Lowering, op: Op) -> None:
+    """Running folds along an axis, in the operand's shape; few long rows are cut into chunks."""
     source, axis = op.operands[0], op.attrs["axis"]
     shape = source.shape
     rows = math.prod(n for d, n in enumerate(shape) if d != axis)
@@ -52,13 +53,13 @@ def _stage(op: Op, array: Array, dims: tuple[Var, ...], value: Expr, index: Inde
 def _by_chunks(low: Lowering, op: Op, array: Array, length: int, along: bool) -> None:
     source, axis, reverse = op.operands[0], op.attrs["axis"], op.attrs["reverse"]
     total, dtype, fold = source.shape[axis], op.result.dtype, SCANS[op.name]
-    kept = [d for d in range(len(source.shape)) if d != axis]
-    head = len(kept) if along else 0  # where the loop over chunks stands
+    others = [d for d in range(len(source.shape)) if d != axis]
+    head = len(others) if along else 0  # where the loop over chunks stands
     count = -(-total // length)
 
     def loops() -> tuple[tuple[Var, ...], IndexTuple]:
         """The loops over rows, chunks and a chunk, and where they are in the source."""
-        rows = {d: Var(f"i{d}", source.shape[d]) for d in kept}
+        rows = {d: Var(f"i{d}", source.shape[d]) for d in others}
         c, r = Var("c", count), Var("r", length)
         at = {d: of_var(v) for d, v in rows.items()} | {axis: of_var(c) * length + of_var(r)}
         order = list(rows.values())

@@ -11,13 +11,15 @@ beyond the end repeat the last one: they come after all that is stored.
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 from ...cuda.emitter import Word
 from ...cuda.lanes import LaneEmitter
-from ...cuda.scan_plan import ScanPlan
+from ...cuda.scan_plan import ScanTile
 from ...cuda.teams import Team
 from ...cuda.warps import WARP
-from ...llvm.builder import Value
-from ...llvm.loops import Carried, Values
+from ...llvm.builder import Condition, Value
+from ...llvm.loops import Values
 from ...llvm.reductions import Fold, apply
 from ...llvm.text import Operand
 from ...loop_ir.index import Var
@@ -29,9 +31,10 @@ class ScanEmitter(LaneEmitter):
 
     stage: Stage
     nest: Nest
-    scan: ScanPlan
+    scan: ScanTile
 
     def body(self) -> None:
+        """The kernel: a team finds its row or column, and walks it tile by tile."""
         plan = self.layout
         assert plan.scan is not None, "the schedule of a scan"
         self.scan, self.memory.holds_back = plan.scan, True
@@ -51,48 +54,48 @@ class ScanEmitter(LaneEmitter):
         self.stages.hoist(self.nest)
         self._tiles()
 
+    @abstractmethod
     def stand(self) -> None:
         """Find this thread's row or column."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def count(self) -> int:
         """Steps of the inner loop: what `tile` counts."""
-        raise NotImplementedError
 
     @property
     def carried(self) -> int:
         """How many values go from tile to tile."""
         return 1
 
-    def tile(self, number: Word, carry: list[Value], limit: Word) -> list[Value]:
+    @abstractmethod
+    def tile(self, number: Word, carry: list[Value], limit: Word | None) -> list[Value]:
         """Scan one tile, after `carry`; steps from `limit` on do not exist ("": all do).
 
         Steps are counted in the order of the scan.
         """
-        raise NotImplementedError
 
     def _tiles(self) -> None:
         scan = self.scan
         each, ragged = scan.team * scan.items, self.stage.chunks is not None
-        if scan.trips == 1:
-            limit = self._limit() if ragged or self.count % each else ""
+        if scan.tiles == 1:
+            limit = self._limit() if ragged or self.count % each else None
             self.tile(0, [], limit)
             return
         whole = 0 if ragged else self.count // each
         carry: Values = [self.neutral] * self.carried
 
-        def step(number: Word, values: Values, limit: Word = "") -> Values:
-            ends = self.tile(self.b.narrowed(number), [v.text for v in values], limit)
-            return [Carried(text, True, self.neutral.type) for text in ends]
+        def step(number: Word, values: Values, limit: Word | None = None) -> Values:
+            ends = self.tile(self.b.narrowed(number), [v.value for v in values], limit)
+            return [Operand(value, True) for value in ends]
 
         if whole:
             carry = self.loops.loop(0, whole, 1, carry, step)
-        if whole == scan.trips - 1:
+        if whole == scan.tiles - 1:
             step(whole, carry, self._limit())
         elif not whole:
             limit = self._limit()
-            self.loops.loop(0, scan.trips, 1, carry, lambda n, v: step(n, v, limit))
+            self.loops.loop(0, scan.tiles, 1, carry, lambda n, v: step(n, v, limit))
 
     def _limit(self) -> Word:
         """How many steps there are: fewer in the last chunk of a row that was cut."""
@@ -107,68 +110,54 @@ class ScanEmitter(LaneEmitter):
             left = left // each
         return self.b.narrowed(left)
 
-    def clamped(self, step: Value, limit: Value) -> tuple[Word, Word]:
-        """Whether there is such a step, and the step or the last one."""
-        if not limit:
-            return "", step
+    def clamped(self, step: Word, limit: Word | None) -> tuple[Condition | None, Word]:
+        """Whether there is such a step, where that is in doubt, and the step or the last one."""
+        if limit is None:
+            return None, step
         last = limit - 1
         valid = step < limit
         return valid, self.b.select(valid, step, last)
 
-    def position(self, step: Value, limit: Value) -> Value:
+    def position(self, step: Word, limit: Word | None) -> Word:
         """Where a step is in the order of memory."""
         if self.stage.reverse:
-            count = limit or self.count
-            last = count - 1
+            last = (self.count if limit is None else limit) - 1
             step = last - step
         return self.b.widened(step)
 
-    def both(self, a: Word | None, b: Value) -> Value:
+    def both(self, a: Value | None, b: Value) -> Value:
         """The monoid's operation; nothing is before the first value."""
         if a is None:
             return b
         operands = [Operand(a, True), Operand(b, True)]
-        return apply(self.exprs, self.fold.merge, operands, [self.dtype, self.dtype])[0].text
+        return apply(self.exprs, self.fold.merge, operands, [self.dtype, self.dtype])[0].value
 
-    def chosen(self, condition: Value, a: Value, b: Value) -> Value:
-        return self.b.select(condition, a, b)
-
-    def turns(self, number: Value, count: int) -> Word:
-        """Where in shared memory the tile's values begin: tiles use two places in turns, so that
+    def turns(self, number: Word, count: int) -> Word:
+        """Where in shared memory the tile's values begin: tiles use two slots in turns, so that
         nobody overwrites what others still read."""
-        if self.scan.trips == 1:
+        if self.scan.tiles == 1:
             return 0
         odd = number & 1
         return odd * count
 
     @property
-    def places(self) -> int:
-        return min(self.scan.trips, 2)
+    def slots(self) -> int:
+        return min(self.scan.tiles, 2)
 
     # The elements at one step.
 
-    def values_here(self) -> list[Word]:
-        found = [""] * self.memory.lanes
-        for _ in self.memory.each():
-            found[self.memory.number] = self.exprs.operand(self.stage.value).text
-        return found
+    def values_here(self) -> list[Value]:
+        return [self.exprs.operand(self.stage.value).value for _ in self.memory.each()]
 
-    def store_here(self, values: list[Value], valid: Value) -> None:
+    def store_here(self, values: list[Value], valid: Condition | None) -> None:
         for _ in self.memory.each():
             self.stages.store(self.stage, Operand(values[self.memory.number], True))
-        conditions = [c for c in (valid, self.team.here) if c]
-        if not conditions:
-            self.memory.flush()
-            return
-        on = conditions[0]
-        for other in conditions[1:]:
-            on = on & other
-        with self.b.when(on):
+        with self.b.where(self.b.both(valid, self.team.here)):
             self.memory.flush()
 
 
 class RowScanEmitter(ScanEmitter):
-    """A team of threads along each row."""
+    """Scans along rows: a team of threads walks each row, tile by tile."""
 
     def stand(self) -> None:
         self.team.stand_at_own_row(self.layout.outer.vars, self.layout.threads)
@@ -179,7 +168,7 @@ class RowScanEmitter(ScanEmitter):
         piece = self.warp_number * (width * self.scan.items)
         self.start = piece + self.lane_number
         if self.warps > 1:
-            self.buffer = self.b.shared(self.dtype, self.places * self.warps)
+            self.buffer = self.b.shared(self.dtype, self.slots * self.warps)
 
     @property
     def width_of_group(self) -> int:
@@ -193,7 +182,8 @@ class RowScanEmitter(ScanEmitter):
     def count(self) -> int:
         return self.inner.extent // self.layout.lanes
 
-    def tile(self, number: Word, carry: list[Value], limit: Word) -> list[Value]:
+    def tile(self, number: Word, carry: list[Value], limit: Word | None) -> list[Value]:
+        """One tile: lanes scan a warp's piece, then warps each other's totals; what is carried on."""
         scan = self.scan
         before = number * (self.team.size * scan.items)
         start = before + self.start
@@ -225,7 +215,7 @@ class RowScanEmitter(ScanEmitter):
             self.store_here([self.both(start_from, v) for v in values], valid)
         return ends
 
-    def _stand_at_step(self, step: Value, limit: Value) -> None:
+    def _stand_at_step(self, step: Word, limit: Word | None) -> None:
         lanes = self.memory.lanes
         first = self.position(step, limit) * lanes
         self.memory.first = self.indices.positions[self.inner] = first
@@ -236,10 +226,10 @@ class RowScanEmitter(ScanEmitter):
         order = list(range(len(values)))
         if self.stage.reverse:
             order.reverse()
-        found, total = list(values), None
+        prefixes, total = list(values), None
         for k in order:
-            found[k] = total = self.both(total, values[k])
-        return found
+            prefixes[k] = total = self.both(total, values[k])
+        return prefixes
 
     def _lane_sums(self, total: Value) -> tuple[Value, Value | None]:
         """From each lane's total: that of all lanes, and of those before this one (None: of no lane)."""
@@ -249,37 +239,36 @@ class RowScanEmitter(ScanEmitter):
         own = self._scan_lanes(total, width)
         before, some = self.team.warp.from_before(own, self.dtype, 1, width)
         whole = self.team.warp.from_lane(own, self.dtype, width - 1, width)
-        return whole, self.chosen(some, before, self.neutral.text)
+        return whole, self.b.select(some, before, self.neutral.value)
 
     def _scan_lanes(self, own: Value, width: int) -> Value:
         distance = 1
         while distance < width:
             other, some = self.team.warp.from_before(own, self.dtype, distance, width)
-            own = self.chosen(some, self.both(other, own), own)
+            own = self.b.select(some, self.both(other, own), own)
             distance *= 2
         return own
 
     def _after_warps(
-        self, number: Value, total: Value, base: Value | None
+        self, number: Word, total: Value, base: Value | None
     ) -> tuple[Value, list[Value]]:
         """What is before this warp's piece, and before the next tile."""
         warps, lane = self.warps, self.lane_number
         turn = self.turns(number, warps)
         with self.b.when(lane.eq(0)):
-            place = turn + self.warp_number
-            self.b.store_elements(
-                self.dtype, total, self.b.in_shared(self.dtype, self.buffer, place), 1
-            )
+            slot = turn + self.warp_number
+            there = self.b.in_shared(self.dtype, self.buffer, slot)
+            self.b.store_elements(self.dtype, total, there)
         self.b.barrier()
         one = lane & warps - 1
-        place = turn + one
-        found = self.b.load_elements(
-            self.dtype, self.b.in_shared(self.dtype, self.buffer, place), 1
+        slot = turn + one
+        partial = self.b.load_elements(
+            self.dtype, self.b.in_shared(self.dtype, self.buffer, slot), 1
         )
-        sums = self._scan_lanes(found, warps)
+        sums = self._scan_lanes(partial, warps)
         before = self.team.warp.from_lane(sums, self.dtype, self.warp_number - 1)
         none = self.warp_number.eq(0)
-        before = self.chosen(none, self.neutral.text, before)
+        before = self.b.select(none, self.neutral.value, before)
         whole = self.team.warp.from_lane(sums, self.dtype, warps - 1)
         return self.both(base, before), [] if base is None else [self.both(base, whole)]
 
@@ -310,7 +299,7 @@ class ColumnScanEmitter(ScanEmitter):
         self.memory.points = [{} for _ in range(lanes)]
         self.start = self.team.member * self.scan.items
         if depth > 1:
-            self.buffer = self.b.shared(self.dtype, self.places * lanes * threads)
+            self.buffer = self.b.shared(self.dtype, self.slots * lanes * threads)
             self.top = group * (depth * WARP) + column
 
     @property
@@ -321,7 +310,8 @@ class ColumnScanEmitter(ScanEmitter):
     def carried(self) -> int:
         return self.layout.lanes
 
-    def tile(self, number: Word, carry: list[Value], limit: Word) -> list[Value]:
+    def tile(self, number: Word, carry: list[Value], limit: Word | None) -> list[Value]:
+        """One tile: threads scan their rows, members each other's totals; what is carried on."""
         scan, lanes = self.scan, self.memory.lanes
         before = number * (self.team.size * scan.items)
         start = before + self.start
@@ -339,38 +329,37 @@ class ColumnScanEmitter(ScanEmitter):
             bases, ends = self._after_members(number, items[-1], bases)
         for (valid, step), values in zip(steps, items, strict=True):
             self.indices.positions[self.inner] = self.position(step, limit)
-            found = [self.both(base, v) for base, v in zip(bases, values, strict=True)]
-            self.store_here(found, valid)
+            sums = [self.both(base, v) for base, v in zip(bases, values, strict=True)]
+            self.store_here(sums, valid)
         return ends if carry else []
 
     def _after_members(
-        self, number: Value, totals: list[Value], bases: list[Value | None]
+        self, number: Word, totals: list[Value], bases: list[Value | None]
     ) -> tuple[list[Value | None], list[Value]]:
         """What is before this thread's rows in each column, and before the next tile."""
         threads, lanes = self.layout.threads, self.memory.lanes
         turn = self.turns(number, lanes * threads)
         mine = turn + self.b.thread()
         for k, total in enumerate(totals):
-            place = mine + k * threads
-            self.b.store_elements(
-                self.dtype, total, self.b.in_shared(self.dtype, self.buffer, place), 1
-            )
+            slot = mine + k * threads
+            there = self.b.in_shared(self.dtype, self.buffer, slot)
+            self.b.store_elements(self.dtype, total, there)
         self.b.barrier()
         top = turn + self.top
         here: list[Value | None] = []
         ends: list[Value] = []
         for k, base in enumerate(bases):
-            sums = self.neutral.text if base is None else base
+            sums = self.neutral.value if base is None else base
             mine = sums
             for m in range(self.team.size):
-                place = top + (k * threads + m * WARP)
-                found = self.b.load_elements(
-                    self.dtype, self.b.in_shared(self.dtype, self.buffer, place), 1
+                slot = top + (k * threads + m * WARP)
+                partial = self.b.load_elements(
+                    self.dtype, self.b.in_shared(self.dtype, self.buffer, slot), 1
                 )
-                sums = self.both(sums, found)
+                sums = self.both(sums, partial)
                 if m + 1 < self.team.size:
                     later = self.team.member > m
-                    mine = self.chosen(later, sums, mine)
+                    mine = self.b.select(later, sums, mine)
             here.append(mine)
             ends.append(sums)
         return here, ends

@@ -1,34 +1,33 @@
-"""What the lowerings of scatters share: places as numbers, and stages that write where they are told."""
+"""What the lowerings of scatters share: slots as numbers, and stages that write where they are told."""
 
 from __future__ import annotations
 
 from ....ir.graph import Op
-from ...cuda.emitter import Word
 from ...loop_ir.index import Index, Var, delinearise
 from ...loop_ir.kernel import Access, Array, Stage
 from ...lowering.pointwise import IndexTuple, Pointwise, checked
 from ...scalar import Expr
 
 
-def place_of(p: Pointwise, op: Op, at: IndexTuple) -> Index:
-    """The number of the place that the update at a position of the index arrays goes to."""
+def slot_of(p: Pointwise, op: Op, at: IndexTuple) -> Index:
+    """The number of the slot that the update at a position of the index arrays goes to."""
     base, _, *where = op.operands
-    place = Index()
+    slot = Index()
     for k, (index, axis) in enumerate(zip(where, op.attrs["axes"], strict=True)):
-        place = place * base.shape[axis] + checked(p, op, k, p.at(index, at), None)
-    return place
+        slot = slot * base.shape[axis] + checked(p, op, k, p.at(index, at), None)
+    return slot
 
 
-def element(op: Op, place: Index, rest: IndexTuple) -> IndexTuple:
-    """The position in the base of a place, and of an element of the row that is there."""
+def element(op: Op, slot: Index, rest: IndexTuple) -> IndexTuple:
+    """The position in the base of a slot, and of an element of the row that is there."""
     base, axes = op.operands[0], op.attrs["axes"]
-    along = dict(zip(axes, delinearise(place, tuple(base.shape[a] for a in axes)), strict=True))
+    along = dict(zip(axes, delinearise(slot, tuple(base.shape[a] for a in axes)), strict=True))
     others = iter(rest)
     return tuple(along[d] if d in along else next(others) for d in range(len(base.shape)))
 
 
 def rest_of(op: Op) -> tuple[int, ...]:
-    """The shape of the row that is at a place."""
+    """The shape of the row that is at a slot."""
     base, axes = op.operands[0], op.attrs["axes"]
     return tuple(n for d, n in enumerate(base.shape) if d not in axes)
 
@@ -48,7 +47,7 @@ def writes(
     dims: tuple[Var, ...],
     value: Expr,
     at: IndexTuple,
-    combine: Word = "set",
+    combine: str = "set",
     where: Expr | None = None,
 ) -> Stage:
     """A stage that updates the array at positions that it computes, all of them at once."""

@@ -1,13 +1,14 @@
 """Lowering of scatters for a GPU: straight where the order of updates does not show, else in an order.
 
-    each place once, integers, min and max, one constant added     every update at once, by atomics
-    set                     the last update of a place is found first:  last[i[k]] max= k
-    floats, few updates     the first update of a place takes those that follow
-    floats, few places      every place takes its own from all:  x[p] += sum of u[k] where i[k] == p
-    floats                  updates are sorted by place (`sorted_scatter`)
+    each slot once, integers, min and max, one constant added     every update at once, by atomics
+    set                     the last update of a slot is found first:  last[i[k]] max= k
+    floats, few updates     the first update of a slot takes those that follow
+    floats, few slots       every slot takes its own from all:  x[p] += sum of u[k] where i[k] == p
+    floats                  updates are sorted by slot (`cuda_sorted`)
 
-So results are the same from run to run. Where `CudaTarget.deterministic` is off, sums of floats go by
-atomics too. What is not updated is not looked at, if the base need not be copied.
+A slot is what the scattered axes of the base have at one index. Results are the same from run to run.
+Where `CudaTarget.deterministic` is off, sums of floats go by atomics too. What is not updated is not
+looked at, if the base need not be copied.
 """
 
 from __future__ import annotations
@@ -20,45 +21,50 @@ from ...loop_ir.index import Index, Var, contiguous_strides, delinearise, linear
 from ...loop_ir.kernel import Access, Array, Chunks, Stage
 from ...lowering.lower import Lowering, indices, variables
 from ...lowering.lower_chunks import sum_partials
-from ...lowering.one_hot import hits_each_place_once, one_hot_axis
+from ...lowering.one_hot import has_unique_indices, one_hot_axis
 from ...lowering.pointwise import as_index, gathered, index_value
 from ...math import EXPANSIONS
 from ...math.combiners import COMBINE
 from ...scalar import Expr, binary, compare, const, convert, eq, loop, ne, select
-from .cuda_indices import element, load_inside, place_of, rest_of, writes
+from .cuda_indices import element, load_inside, rest_of, slot_of, writes
 from .cuda_sorted import scatter_sorted
 from .lower_updates import lower_scatter, prepare_update
 
 FEW = 64  # updates, each of which may look at all others
-FEW_PLACES = 16  # each of which may look at all updates
-CHUNK = 1 << 10  # updates that are summed up by themselves, where places are few
-CLEARED = 8  # places for each update, up to which all of them are cleared rather than those updated
+FEW_SLOTS = 16  # each of which may look at all updates
+CHUNK = 1 << 10  # updates that are summed up by themselves, where slots are few
+CLEARED = 8  # slots for each update, up to which all of them are cleared rather than those updated
 
 
 def scatter(low: Lowering, op: Op) -> None:
+    """`base` with `update` set at, or combined into, the elements that the index arrays name.
+
+    Which of the module's forms is taken follows from the op, its shapes, and whether sums must be the
+    same from run to run.
+    """
     base, update, *where = op.operands
     inlined = base not in low.arrays and low.cost.get(base, 1) == 0 and one_hot_axis(op) is not None
     if inlined or 0 in (base.tensor.size, update.tensor.size):
         lower_scatter(low, op)
         return
-    count, places = math.prod(where[0].shape), math.prod(base.shape[a] for a in op.attrs["axes"])
+    count, slots = math.prod(where[0].shape), math.prod(base.shape[a] for a in op.attrs["axes"])
     combine = op.attrs["combine"]
-    if hits_each_place_once(op):
+    if has_unique_indices(op):
         _straight(low, op, once=True)
     elif _in_any_order(low, op):
         _straight(low, op)
     elif combine == "set":
-        _last_wins(low, op, count, places)
+        _last_wins(low, op, count, slots)
     elif count <= FEW:
-        _first_takes_all(low, op, count, places)
-    elif combine == "add" and places <= FEW_PLACES:
-        _by_place(low, op, count, places)
+        _first_takes_all(low, op, count, slots)
+    elif combine == "add" and slots <= FEW_SLOTS:
+        _by_slot(low, op, count, slots)
     else:
-        scatter_sorted(low, op, count, places)
+        scatter_sorted(low, op, count, slots)
 
 
 def _in_any_order(low: Lowering, op: Op) -> bool:
-    """Whether updates of one place give the same in any order, or are asked for so."""
+    """Whether updates of one slot give the same in any order, or are asked for so."""
     update, combine = op.operands[1], op.attrs["combine"]
     if combine == "set":
         return False
@@ -71,7 +77,7 @@ def _in_any_order(low: Lowering, op: Op) -> bool:
 
 
 def _straight(low: Lowering, op: Op, once: bool = False) -> None:
-    """All updates at once. Where places get one each, a plain store does."""
+    """All updates at once. Where slots get one each, a plain store does."""
     base, update, *where = op.operands
     array = prepare_update(low, op)
     dims = variables(update.shape)
@@ -86,27 +92,27 @@ def _straight(low: Lowering, op: Op, once: bool = False) -> None:
     low.arrays[op.result] = array
 
 
-def _last_wins(low: Lowering, op: Op, count: int, places: int) -> None:
-    """Each place notes the number of its last update, and takes that one."""
+def _last_wins(low: Lowering, op: Op, count: int, slots: int) -> None:
+    """Each slot notes the number of its last update, and takes that one."""
     base, update, *where = op.operands
     array = prepare_update(low, op)
     batch = variables(where[0].shape)
     dtype = I32 if count < 1 << 31 else I64
-    last = Array((places,), dtype, name="last")
+    last = Array((slots,), dtype, name="last")
     number = linear(indices(batch), contiguous_strides(where[0].shape))
     none = const(-1, dtype)
     p = low.point()
-    if places <= CLEARED * count:
-        low.emit(p, Stage(last, variables((places,)), none, ops=["scatter"], loc=op.loc))
+    if slots <= CLEARED * count:
+        low.emit(p, Stage(last, variables((slots,)), none, ops=["scatter"], loc=op.loc))
     else:
-        low.emit(p, writes(op, last, batch, none, (place_of(p, op, indices(batch)),)))
+        low.emit(p, writes(op, last, batch, none, (slot_of(p, op, indices(batch)),)))
     p = low.point()
-    here = (place_of(p, op, indices(batch)),)
+    here = (slot_of(p, op, indices(batch)),)
     own = convert(index_value(number), dtype)
     low.emit(p, writes(op, last, batch, own, here, "max"))
     dims = (*batch, *variables(rest_of(op)))
     p = low.point()
-    here = (place_of(p, op, indices(batch)),)
+    here = (slot_of(p, op, indices(batch)),)
     wins = eq(p.load(last, here, None), own)
     at = gathered(p, op, base, where, indices(dims), None)
     value = p.at(update, indices(dims))
@@ -114,18 +120,18 @@ def _last_wins(low: Lowering, op: Op, count: int, places: int) -> None:
     low.arrays[op.result] = array
 
 
-def _first_takes_all(low: Lowering, op: Op, count: int, places: int) -> None:
-    """The first update of each place looks for those that go there too, in order."""
+def _first_takes_all(low: Lowering, op: Op, count: int, slots: int) -> None:
+    """The first update of each slot looks for those that go there too, in order."""
     _, update, *where = op.operands
     source = low.materialise(update)
     array = prepare_update(low, op)
     batch = where[0].shape
-    goes = Array((count,), I64, name="places")
+    goes = Array((count,), I64, name="slots")
     dims = variables(batch)
     p = low.point()
-    place = index_value(place_of(p, op, indices(dims)))
+    slot = index_value(slot_of(p, op, indices(dims)))
     number = linear(indices(dims), contiguous_strides(batch))
-    low.emit(p, Stage(goes, dims, place, index=(number,), ops=["scatter"], loc=op.loc))
+    low.emit(p, Stage(goes, dims, slot, index=(number,), ops=["scatter"], loc=op.loc))
 
     k, rest = Var("k", count), variables(rest_of(op))
     p = low.point()
@@ -141,40 +147,40 @@ def _first_takes_all(low: Lowering, op: Op, count: int, places: int) -> None:
         new = load_inside(source, (*at, *indices(rest)), j)
         return [j + 1, select(eq(to(j), mine), combine(total, new), total)]
 
-    (found,) = loop(
+    (first,) = loop(
         [const(0, I64)], lambda j: compare("lt", j, own) & ne(to(j), mine), lambda j: [j + 1]
     )
-    at = element(op, as_index(mine, 0, places - 1), indices(rest))
+    at = element(op, as_index(mine, 0, slots - 1), indices(rest))
     old = p.load(array, at, None)
     value = loop([own, old], lambda j, _: compare("lt", j, count), take)[1]
-    low.emit(p, writes(op, array, (k, *rest), value, at, where=eq(found, own)))
+    low.emit(p, writes(op, array, (k, *rest), value, at, where=eq(first, own)))
     low.arrays[op.result] = array
 
 
-def _by_place(low: Lowering, op: Op, count: int, places: int) -> None:
-    """Every place takes its own from among all updates: by chunks of these, then from chunk to chunk."""
+def _by_slot(low: Lowering, op: Op, count: int, slots: int) -> None:
+    """Every slot takes its own from among all updates: by chunks of these, then from chunk to chunk."""
     base, update, *where = op.operands
     batch, shape, dtype = where[0].shape, rest_of(op), base.dtype
     length = min(CHUNK, count)
     chunks = -(-count // length)
-    c, place, r, rest = Var("c", chunks), Var("p", places), Var("r", length), variables(shape)
-    partial = Array((chunks, places, *shape), dtype, name="partial")
+    c, slot, r, rest = Var("c", chunks), Var("p", slots), Var("r", length), variables(shape)
+    partial = Array((chunks, slots, *shape), dtype, name="partial")
     p = low.point()
     at = delinearise(of_var(c) * length + of_var(r), batch)
-    hit = eq(index_value(place_of(p, op, at)), index_value(of_var(place)))
+    hit = eq(index_value(slot_of(p, op, at)), index_value(of_var(slot)))
     value = select(hit, p.at(update, (*at, *indices(rest))), const(0, dtype))
-    dims = (c, place, *rest, r)
+    dims = (c, slot, *rest, r)
     stage = Stage(partial, dims, value, "reduce", "sum", len(dims) - 1, loc=op.loc, ops=["scatter"])
     if count % length:
         stage.chunks = Chunks(0, length, count)
     low.emit(p, stage)
-    total = Array((places, *shape), dtype, name="total")
+    total = Array((slots, *shape), dtype, name="total")
     sum_partials(low, op, partial, total)
     array = prepare_update(low, op)
-    place = Var("p", places)
+    slot = Var("p", slots)
     rest = variables(shape)
     p = low.point()
-    to = element(op, of_var(place), indices(rest))
-    value = p.load(array, to, None) + p.load(total, (of_var(place), *indices(rest)), None)
-    low.emit(p, writes(op, array, (place, *rest), value, to))
+    to = element(op, of_var(slot), indices(rest))
+    value = p.load(array, to, None) + p.load(total, (of_var(slot), *indices(rest)), None)
+    low.emit(p, writes(op, array, (slot, *rest), value, to))
     low.arrays[op.result] = array

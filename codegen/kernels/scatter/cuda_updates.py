@@ -1,6 +1,6 @@
-"""Kernels that scatter: every point by a thread of its own, what meets at one place by atomics.
+"""Kernels that scatter: every point by a thread of its own, what meets at one slot by atomics.
 
-Where many updates go to few places, blocks update tables of their own in shared memory, one for some of
+Where many updates go to few slots, blocks update tables of their own in shared memory, one for some of
 the warps each, and add these to the result in the end. LLVM makes atomics of 8 and 16 bits loops around
 a swap of the word that they are in.
 """
@@ -39,11 +39,11 @@ class UpdateEmitter(PointEmitter):
         if stage.where is None:
             self._combine(stage)
             return
-        with self.b.when(self.exprs.operand(stage.where).text):
+        with self.b.when(self.exprs.operand(stage.where).value):
             self._combine(stage)
 
     def _combine(self, stage: Stage) -> None:
-        base, flat = self.memory.place(stage.array, stage.index)
+        base, flat = self.memory.locate(stage.array, stage.index)
         dtype = stage.array.dtype
         offset = self.indices.value(flat.substitute(self.indices.env))
         if self.layout.tables:
@@ -51,14 +51,14 @@ class UpdateEmitter(PointEmitter):
             if self.b.index_type == "i64":
                 offset = offset.trunc("i32")
             at = self.own_table + offset
-            place = self.b.in_shared(self.entry, self.buffer, at)
-            combine(self.b, stage.op, self.entry, place, value)
+            address = self.b.in_shared(self.entry, self.buffer, at)
+            combine(self.b, stage.op, self.entry, address, value)
             return
         value = self._value_of(stage)
         combine(self.b, stage.op, dtype, self.b.element_at(dtype, base, offset), value)
 
     def _value_of(self, stage: Stage) -> Value:
-        return self.b.known(self.exprs.operand(stage.value).text, stage.value.dtype, 1)
+        return self.exprs.operand(stage.value).value
 
     # Tables in shared memory.
 
@@ -73,12 +73,11 @@ class UpdateEmitter(PointEmitter):
         self.buffer = self.b.shared(self.entry, size * plan.tables)
         tid = self.b.thread()
         neutral = 0 if self.counting else identity(FOLDS[stage.op], self.entry)
-        empty = self.exprs.operand(const(neutral, self.entry)).text
+        empty = self.exprs.operand(const(neutral, self.entry)).value
 
         def clear(at: Value, values: Values) -> Values:
-            self.b.store_elements(
-                self.entry, empty, self.b.in_shared(self.entry, self.buffer, at), 1
-            )
+            address = self.b.in_shared(self.entry, self.buffer, at)
+            self.b.store_elements(self.entry, empty, address)
             return values
 
         def update(q: Value, values: Values) -> Values:
@@ -116,7 +115,7 @@ class UpdateEmitter(PointEmitter):
     def _loop32(
         self, first: Value, end: int, step: int, body: Callable[[Value, Values], Values]
     ) -> None:
-        """A loop over places in shared memory, which are i32."""
+        """A loop over slots in shared memory, which are i32."""
         index_type, self.b.index_type = self.b.index_type, "i32"
 
         def inside(at: Value, values: Values) -> Values:
@@ -129,14 +128,12 @@ class UpdateEmitter(PointEmitter):
         self.b.index_type = index_type
 
     def _total(self, stage: Stage, at: Value, size: int) -> Value:
-        """What all tables have at a place."""
+        """What all tables have at a slot."""
         dtype = self.entry
         parts = []
         for k in range(self.layout.tables):
-            place = at + k * size if k else at
-            parts.append(
-                self.b.load_elements(dtype, self.b.in_shared(dtype, self.buffer, place), 1)
-            )
+            slot = at + k * size if k else at
+            parts.append(self.b.load_elements(dtype, self.b.in_shared(dtype, self.buffer, slot), 1))
         function = "add" if self.counting else COMBINE[stage.op]
         total: Value = parts[0]
         for part in parts[1:]:
@@ -145,7 +142,7 @@ class UpdateEmitter(PointEmitter):
 
     def _apply(self, name: str, dtype: DType, x: Value, y: Value) -> Value:
         function, operands = EXPANSIONS[name], [Operand(x, True), Operand(y, True)]
-        return apply(self.exprs, lambda a, b: [function(a, b)], operands, [dtype, dtype])[0].text
+        return apply(self.exprs, lambda a, b: [function(a, b)], operands, [dtype, dtype])[0].value
 
     def _differs(self, text: Value, other: Value) -> Value:
         if self.entry.kind == "f":

@@ -52,7 +52,7 @@ def _update_slice(low: Lowering, op: Op) -> None:
         low.overwrite(base)
     elif before is not None and _has_the_rest(low, op, before, array):
         low.context.filled.add(array)
-        low.borrowed.add(before)  # it will be asked for what the next trip leaves alone
+        low.borrowed.add(before)  # it will be asked for what the next iteration leaves alone
     else:
         report_copy(low, op, base, update.tensor.nbytes)
         if all(s == 1 for s in step):
@@ -72,7 +72,7 @@ def _update_slice(low: Lowering, op: Op) -> None:
 
 def _has_the_rest(low: Lowering, op: Op, before: Array, array: Array) -> bool:
     """Whether `array` holds what the update leaves alone: it is the other buffer of a carry of which
-    every trip writes the same part and nothing else, if both buffers start with the initial value.
+    every iteration writes the same part and nothing else, if both buffers start with the initial value.
     Arguments that may be overwritten also could stay, but nobody fills the outputs beside them."""
     return op.operands[0].op is None and any(
         value is op.result and target is array and stays is before
@@ -115,6 +115,7 @@ def _dynamic_update_slice(low: Lowering, op: Op) -> None:
 
 @lowering("scatter")
 def lower_scatter(low: Lowering, op: Op) -> None:
+    """A scatter as a loop over updates, in order; or by tables of its own for each thread."""
     base, update, *where = op.operands
     if 0 in (base.tensor.size, update.tensor.size):
         low.check_indices(op, base, where)
@@ -147,12 +148,12 @@ def _update(
     p = low.point()
     expr = p.at(update, where)
     at = gathered(p, op, base, index, where, None)
-    kept = len(index[0].shape)
-    stage = Stage(array, dims, expr, "update", op.attrs["combine"], kept, at, ops=["scatter"])
+    rank = len(index[0].shape)
+    stage = Stage(array, dims, expr, "update", op.attrs["combine"], rank, at, ops=["scatter"])
     stage.loc, stage.whole, stage.ordered = op.loc, False, True
     if table is not None:
         stage.index = (of_var(table), *at)
-        stage.kept, stage.shared = kept + 1, 1
+        stage.outer, stage.shared = rank + 1, 1
     low.emit(p, stage)
 
 
@@ -160,7 +161,7 @@ def _tables(op: Op) -> int:
     """How many tables of their own threads should update; 0: one after the other, in place.
 
     The shapes alone decide, so results do not depend on the threads. The tables are worth it where
-    there are many more updates than places, and their order does not matter but for rounding.
+    there are many more updates than elements, and their order does not matter but for rounding.
     """
     base, update, *index = op.operands
     if (

@@ -2,11 +2,13 @@
 
 Register r, lane l holds key number l * registers + r: the low bits of numbers, in which keys differ that
 are compared most often, tell registers apart, and comparing those takes no shuffle.
+
+K. Batcher, Sorting networks and their applications (1968).
 """
 
 from __future__ import annotations
 
-from ...llvm.builder import Value, lanes_of, vector_constant
+from ...llvm.builder import Value, lanes_of, poison, vector_constant
 from ...llvm.modules import Function
 
 MOST_REGISTERS = 8
@@ -18,7 +20,7 @@ class _Network:
     def __init__(self, f: Function, keys: list[Value]) -> None:
         self.f, self.keys = f, keys
         self.count, self.lanes = len(keys), lanes_of(keys[0].type)
-        self.poison = Value(keys[0].type, "poison")
+        self.poison = poison(keys[0].type)
 
     def extremes(self, x: Value, y: Value) -> tuple[Value, Value]:
         low = self.f.intrinsic("umin", x.type, x, y)
@@ -95,9 +97,9 @@ def block_function(name: str, bits: int, registers: int) -> Function:
     for first in range(0, registers * lanes, lanes):
         numbers = vector_constant(element, range(first, first + lanes))
         inside.append(f.compare("ult", numbers, counts))
-        place = f.offset(f.source, first, element)
+        address = f.offset(f.source, first, element)
         targets.append(f.offset(f.to, first, element))
-        keys.append(f.load_masked(place, inside[-1], ones, align))
+        keys.append(f.load_masked(address, inside[-1], ones, align))
     net = _Network(f, keys)
     net.sort()
     net.transpose()

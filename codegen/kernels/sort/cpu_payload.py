@@ -1,8 +1,8 @@
-"""The places of sorted elements of 64 bits, by sorting numbers that hold part of the key and the place.
+"""Argsort of elements of 64 bits, by sorting numbers that hold part of the key and the index.
 
-Of the bits in which keys of a row differ, the upper ones that fit beside a place are its prefix. The
-numbers (prefix << bits of a place) | place are all different, so sorting them is stable. Where more bits
-differ, runs of equal prefixes are sorted in the same way by what their keys differ in.
+Of the bits in which keys of a row differ, the upper ones that fit beside an index are its prefix. The
+numbers (prefix << bits of an index) | index are all different, so sorting them is stable. Where more
+bits differ, runs of equal prefixes are sorted in the same way by what their keys differ in.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ...llvm.builder import Value
 from ...llvm.modules import Function
-from ...schedule.sort_blocks import MOST_BLOCKS, place_bits
+from ...schedule.sort_blocks import MOST_BLOCKS, index_bits
 from .cpu_quicksort import DEPTH, Quicksort
 from .cpu_row_parts import (
     Fields,
@@ -24,13 +24,13 @@ from .cpu_row_parts import (
     sort_row,
 )
 
-_ROW = Fields(keys="ptr", to="ptr", n="i64", length="i64", kept="i64", shift="i64")
+_ROW = Fields(keys="ptr", to="ptr", n="i64", length="i64", prefix_mask="i64", shift="i64")
 
 
-def places_functions(name: str, sort: Quicksort, n: int) -> tuple[Function, ...]:
+def argsort_functions(name: str, sort: Quicksort, n: int) -> tuple[Function, ...]:
     """`void @name_row(ptr keys, ptr target, ptr scratch, ptr counts, i64 n)`, last: the lower
-    bits of the target are places. `keys` stay."""
-    bits = place_bits(n)
+    bits of the target are indices. `keys` stay."""
+    bits = index_bits(n)
     memory = dict.fromkeys(("keys", "target", "scratch"), "ptr")
     scan, refine = (
         Function("void", f"{name}_{part}", internal=True, **memory, lo="i64", hi="i64")
@@ -45,7 +45,7 @@ def places_functions(name: str, sort: Quicksort, n: int) -> tuple[Function, ...]
 class _Prefix(NamedTuple):
     """Bits that count, how far they are moved down, and whether none is lost by that."""
 
-    kept: Value
+    mask: Value
     shift: Value
     exact: Value
 
@@ -55,14 +55,14 @@ def _prefix(f: Function, varying: Value, bits: int) -> _Prefix:
     zeros = f.intrinsic("ctlz", "i64", varying, False)
     same = varying.eq(0)
     ones = f.literal("i64", -1) >> f.select(same, 0, zeros)
-    kept = f.select(same, 0, ones)
+    prefix_mask = f.select(same, 0, ones)
     over = 64 - zeros - (64 - bits)
     exact = over <= 0
-    return _Prefix(kept, f.select(exact, 0, over), exact)
+    return _Prefix(prefix_mask, f.select(exact, 0, over), exact)
 
 
-def _number(key: Value, place: Value, kept: Value, shift: Value, bits: int) -> Value:
-    return (key & kept) >> shift << bits | place
+def _number(key: Value, index: Value, prefix_mask: Value, shift: Value, bits: int) -> Value:
+    return (key & prefix_mask) >> shift << bits | index
 
 
 def _vary(name: str) -> Function:
@@ -83,9 +83,9 @@ def _vary(name: str) -> Function:
 def _pack(name: str, bits: int) -> Function:
     f = part(name)
     row = _ROW.load(f)
-    with each_block(f, row.n, row.length) as (_, start, stop), f.each(stop, start) as place:
-        key = f.load("i64", row.keys, place, "i64")
-        f.store(_number(key, place, row.kept, row.shift, bits), row.to, place, "i64")
+    with each_block(f, row.n, row.length) as (_, start, stop), f.each(stop, start) as index:
+        key = f.load("i64", row.keys, index, "i64")
+        f.store(_number(key, index, row.prefix_mask, row.shift, bits), row.to, index, "i64")
     f.ret()
     return f
 
@@ -107,12 +107,12 @@ def _scan(f: Function, refine: Function, bits: int) -> None:
 
 
 def _refine(f: Function, scan: Function, quick: Function, bits: int) -> None:
-    """Sort lo..hi of the target, whose places ascend, by what their keys differ in."""
+    """Sort lo..hi of the target, whose indices ascend, by what their keys differ in."""
     mask = (1 << bits) - 1
     out, again = f.later("out"), f.later("again")
     with f.loop(i=f.lo, any=0, all=-1) as look:
-        place = f.load("i64", f.target, look.i, "i64") & mask
-        key = f.load("i64", f.keys, place, "i64")
+        index = f.load("i64", f.target, look.i, "i64") & mask
+        key = f.load("i64", f.keys, index, "i64")
         any, all = look.any | key, look.all & key
         after = look.i + 1
         look.repeat(after < f.hi, after, any, all)
@@ -120,12 +120,12 @@ def _refine(f: Function, scan: Function, quick: Function, bits: int) -> None:
     prepare = f.later("prepare")
     f.branch(varying.eq(0), out, prepare)
     f.at(prepare)
-    kept, shift, exact = _prefix(f, varying, bits)
+    prefix_mask, shift, exact = _prefix(f, varying, bits)
     with f.loop(j=f.lo) as each:
         at = f.offset(f.target, each.j, "i64")
-        place = f.load("i64", at) & mask
-        key = f.load("i64", f.keys, place, "i64")
-        f.store(_number(key, place, kept, shift, bits), at)
+        index = f.load("i64", at) & mask
+        key = f.load("i64", f.keys, index, "i64")
+        f.store(_number(key, index, prefix_mask, shift, bits), at)
         after = each.j + 1
         each.repeat(after < f.hi, after)
     here, spare = f.offset(f.target, f.lo, "i64"), f.offset(f.scratch, f.lo, "i64")
@@ -142,13 +142,13 @@ def _row(
     name: str, sort: Function, vary: Function, pack: Function, scan: Function, bits: int
 ) -> Function:
     f = sort_row(name)
-    found = f.alloca(f"[{2 * MOST_BLOCKS} x i64]", align=8)
+    pairs = f.alloca(f"[{2 * MOST_BLOCKS} x i64]", align=8)
     context = _ROW.allocate(f)
     blocks, length = cut_row(f, f.n)
-    context.store(keys=f.keys, to=found, n=f.n, length=length, kept=0, shift=0)
+    context.store(keys=f.keys, to=pairs, n=f.n, length=length, prefix_mask=0, shift=0)
     run_parts(f, vary, context, blocks)
-    kept, shift, exact = _prefix(f, gather_bits(f, found, blocks), bits)
-    context.store(to=f.scratch, kept=kept, shift=shift)
+    prefix_mask, shift, exact = _prefix(f, gather_bits(f, pairs, blocks), bits)
+    context.store(to=f.scratch, prefix_mask=prefix_mask, shift=shift)
     run_parts(f, pack, context, blocks)
     f.run(sort, f.scratch, f.target, f.scratch, f.counts, f.n)
     out, rest = f.later("out"), f.later("scan")

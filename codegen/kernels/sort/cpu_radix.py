@@ -47,8 +47,8 @@ def radix_functions(
         return key if key.type == "i64" else key.zext("i64")
 
     vary, count = _vary(f"{name}_vary", word), _count(f"{name}_count", word)
-    place, move = _place(f"{name}_place"), _move(f"{name}_move", word, element)
-    return vary, count, place, move, _row(name, element, key_bits, (vary, count, place, move))
+    offsets, move = _offsets(f"{name}_place"), _move(f"{name}_move", word, element)
+    return vary, count, offsets, move, _row(name, element, key_bits, (vary, count, offsets, move))
 
 
 def _vary(name: str, word: LoadKey) -> Function:
@@ -69,9 +69,9 @@ def _digit(word: Value, shift: Value) -> Value:
     return word >> shift & DIGITS - 1
 
 
-def _add_one(f: Function, place: Value) -> Value:
-    before = f.load("i32", place)
-    f.store(before + 1, place)
+def _add_one(f: Function, address: Value) -> Value:
+    before = f.load("i32", address)
+    f.store(before + 1, address)
     return before
 
 
@@ -92,8 +92,8 @@ def _count(name: str, word: LoadKey) -> Function:
     return f
 
 
-def _place(name: str) -> Function:
-    """From counts to places: the first of digit 0 in block 0, in block 1, ... of digit 1 in block 0."""
+def _offsets(name: str) -> Function:
+    """From counts to offsets: the first of digit 0 in block 0, in block 1, ... of digit 1 in block 0."""
     f = Function("void", name, internal=True, counts="ptr", blocks="i64")
     with f.loop(d=0, sum=f.literal("i32", 0)) as digits:
         digits.going(digits.d < DIGITS)
@@ -111,15 +111,15 @@ def _place(name: str) -> Function:
 
 
 def _move(name: str, word: LoadKey, element: str) -> Function:
-    """Each element to the next place of its digit."""
+    """Each element to the next slot of its digit."""
     f = part(name)
     row = _ROW.load(f)
     with each_block(f, row.n, row.length) as (b, start, stop):
-        places = f.offset(row.counts, b * TABLE, "i32")
+        heads = f.offset(row.counts, b * TABLE, "i32")
         with f.each(stop, start) as i:
             digit = _digit(word(f, row.source, i), row.shift)
-            place = _add_one(f, f.offset(places, digit, "i32")).zext("i64")
-            f.store(f.load(element, row.source, i, element), row.to, place, element)
+            slot = _add_one(f, f.offset(heads, digit, "i32")).zext("i64")
+            f.store(f.load(element, row.source, i, element), row.to, slot, element)
     f.ret()
     return f
 
@@ -127,14 +127,14 @@ def _move(name: str, word: LoadKey, element: str) -> Function:
 def _row(
     name: str, element: str, key_bits: int, parts: tuple[Function, Function, Function, Function]
 ) -> Function:
-    vary, count, place, move = parts
+    vary, count, offset, move = parts
     f = sort_row(name)
-    found = f.alloca(f"[{2 * MOST_BLOCKS} x i64]", align=8)
+    pairs = f.alloca(f"[{2 * MOST_BLOCKS} x i64]", align=8)
     context = _ROW.allocate(f)
     blocks, length = cut_row(f, f.n)
-    context.store(source=f.keys, to=found, counts=f.counts, n=f.n, length=length, shift=0)
+    context.store(source=f.keys, to=pairs, counts=f.counts, n=f.n, length=length, shift=0)
     run_parts(f, vary, context, blocks)
-    varying = gather_bits(f, found, blocks)
+    varying = gather_bits(f, pairs, blocks)
     # An odd number of passes goes to the target first.
     with f.loop(q=0, odd=f.literal("i1", 0)) as passes:
         odd = passes.odd ^ _digit(varying, passes.q).ne(0)
@@ -149,7 +149,7 @@ def _row(
         f.at(work)
         context.store(source=loop.start, to=loop.to, shift=loop.shift)
         run_parts(f, count, context, blocks)
-        f.run(place, f.counts, blocks)
+        f.run(offset, f.counts, blocks)
         run_parts(f, move, context, blocks)
         f.jump(passed, loop.to, loop.spare, loop.to)
         start, to, spare = f.at(passed)

@@ -1,4 +1,4 @@
-"""What the functions of `sorting` share: rows cut into parts, which threads take from each other.
+"""What the functions of `cpu_sorting` share: rows cut into parts, which threads take from each other.
 
 ROW = Fields(keys="ptr", n="i64")           what the starter of a parallel loop hands to its parts
 context = ROW.allocate(f)                   in the starter: memory for it
@@ -25,31 +25,33 @@ class Fields:
     def __init__(self, **types: str) -> None:
         self.types = types
 
-    def allocate(self, f: Function) -> Context:
+    def allocate(self, f: Function) -> StoredFields:
         memory = f.alloca(f"[{len(self.types)} x i64]", align=8)
-        places = {name: f.offset(memory, k, "i64") for k, name in enumerate(self.types)}
-        return Context(f, memory, self.types, places)
+        addresses = {name: f.offset(memory, k, "i64") for k, name in enumerate(self.types)}
+        return StoredFields(f, memory, self.types, addresses)
 
     def load(self, f: Function) -> SimpleNamespace:
         """All of them, in a function made by `part`."""
-        places = ((n, t, f.offset(f.ctx, k, "i64")) for k, (n, t) in enumerate(self.types.items()))
-        return SimpleNamespace(**{name: f.load(type, place) for name, type, place in places})
+        addresses = (
+            (n, t, f.offset(f.ctx, k, "i64")) for k, (n, t) in enumerate(self.types.items())
+        )
+        return SimpleNamespace(**{name: f.load(type, address) for name, type, address in addresses})
 
 
-class Context:
-    """The fields in memory."""
+class StoredFields:
+    """Fields in memory on the stack, which the caller of a parallel loop fills in."""
 
     def __init__(
-        self, f: Function, memory: Value, types: dict[str, str], places: dict[str, Value]
+        self, f: Function, memory: Value, types: dict[str, str], addresses: dict[str, Value]
     ) -> None:
-        self.f, self.memory, self.types, self.places = f, memory, types, places
+        self.f, self.memory, self.types, self.addresses = f, memory, types, addresses
 
     def store(self, **values: Value | Number) -> None:
         for name, value in values.items():
-            given = (
+            number = (
                 self.f.literal(self.types[name], value) if not isinstance(value, Value) else value
             )
-            self.f.store(given, self.places[name])
+            self.f.store(number, self.addresses[name])
 
 
 def part(name: str) -> Function:
@@ -58,9 +60,9 @@ def part(name: str) -> Function:
 
 
 def run_parts(
-    f: Function, each: Function, context: Context, n: Value | Number, grain: int = 1
+    f: Function, each: Function, context: StoredFields, n: Value | Number, grain: int = 1
 ) -> None:
-    """Let threads do parts 0..n."""
+    """Let threads do the parts 0 <= i < n of a loop, `grain` at a time, by the function `each`."""
     f.call("void", "jitney_parallel_for", each.address, context.memory, n, grain)
 
 
@@ -91,20 +93,20 @@ def each_block(
         loop.next(loop.b + 1)
 
 
-def gather_bits(f: Function, found: Value, blocks: Value) -> Value:
+def gather_bits(f: Function, pairs: Value, blocks: Value) -> Value:
     """The bits in which any two keys differ, from what is set in any and in all keys of each block."""
     with f.loop(b=0, any=0, all=-1) as loop:
-        place = f.offset(found, loop.b * 2, "i64")
-        any_here = f.load("i64", place)
+        address = f.offset(pairs, loop.b * 2, "i64")
+        any_here = f.load("i64", address)
         any = loop.any | any_here
-        all = loop.all & f.load("i64", place, 1, "i64")
+        all = loop.all & f.load("i64", address, 1, "i64")
         after = loop.b + 1
         loop.repeat(after < blocks, after, any, all)
     return any ^ all
 
 
 def put_pair(f: Function, pairs: Value, number: Value, first: Value, second: Value) -> None:
-    """Two words of a block."""
-    place = f.offset(pairs, number * 2, "i64")
-    f.store(first, place)
-    f.store(second, place, 1, "i64")
+    """Store two words (i64) of block `number`, which are side by side in `pairs`."""
+    address = f.offset(pairs, number * 2, "i64")
+    f.store(first, address)
+    f.store(second, address, 1, "i64")

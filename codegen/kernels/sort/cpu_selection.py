@@ -3,6 +3,7 @@
 A sample of the row, sorted, gives bounds between which the part lies in all likelihood. One pass counts
 the elements below the lower bound and collects those between the two; only these are sorted. Where
 the part turns out to reach beyond the bounds the whole row is sorted after all: the result is exact.
+(Bounds from a sample are R. Floyd's and R. Rivest's, Expected time bounds for selection, 1975.)
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def _scan(name: str, fields: Fields, element: str, lanes: int) -> Function:
     row = fields.load(f)
     lows, highs = f.splat(row.low, lanes), f.splat(row.high, lanes)
     with each_block(f, row.n, row.length) as (b, start, stop):
-        with f.loop(i=start, below=0, place=start) as loop:
+        with f.loop(i=start, below=0, slot=start) as loop:
             after = loop.i + lanes
             whole = after <= stop
             loop.going(loop.i < stop)
@@ -69,15 +70,15 @@ def _scan(name: str, fields: Fields, element: str, lanes: int) -> Function:
             count = f.intrinsic("ctpop", word, less.to("bitcast", word))
             below = loop.below + count.zext("i64")
             here = ((less | greater).to("bitcast", word) ^ -1) & inside
-            with f.loop(word=here, place=loop.place) as bits:
+            with f.loop(word=here, slot=loop.slot) as bits:
                 bits.going(bits.word.ne(0))
                 lane = f.intrinsic("cttz", word, bits.word, True)
                 y = f.load(element, row.keys, loop.i + lane.zext("i64"), element)
-                f.store(y, row.to, bits.place, element)
-                place = bits.place + 1
-                bits.next(bits.word & bits.word - 1, place)
-            loop.next(after, below, bits.place)
-        put_pair(f, row.counts, b, loop.below, loop.place - start)
+                f.store(y, row.to, bits.slot, element)
+                slot = bits.slot + 1
+                bits.next(bits.word & bits.word - 1, slot)
+            loop.next(after, below, bits.slot)
+        put_pair(f, row.counts, b, loop.below, loop.slot - start)
     f.ret()
     return f
 
@@ -95,12 +96,12 @@ def _window(
 ) -> Function:
     f = sort_row(name)
     size = bits_of(element) // 8
-    found = f.alloca(f"[{2 * MOST_BLOCKS} x i64]", align=8)
+    counts = f.alloca(f"[{2 * MOST_BLOCKS} x i64]", align=8)
     context = fields.allocate(f)
     stride = n // SAMPLE
     with f.loop(s=0) as sample:
-        place = sample.s * stride + sample.s * 7919 % stride
-        x = f.load(element, f.keys, place, element)
+        at = sample.s * stride + sample.s * 7919 % stride
+        x = f.load(element, f.keys, at, element)
         f.store(x, f.target, sample.s, element)
         after = sample.s + 1
         sample.repeat(after < SAMPLE, after)
@@ -120,10 +121,10 @@ def _window(
         low = f.select(low.eq(middle), middle - 1, low)
         high = f.select(high.eq(middle - 1), middle, high)
     blocks, length = cut_row(f, f.n)
-    context.store(keys=f.keys, to=f.target, n=f.n, length=length, low=low, high=high, counts=found)
+    context.store(keys=f.keys, to=f.target, n=f.n, length=length, low=low, high=high, counts=counts)
     run_parts(f, scan, context, blocks)
     with f.loop(b=0, below=0, got=0) as gather:
-        pair = f.offset(found, gather.b * 2, "i64")
+        pair = f.offset(counts, gather.b * 2, "i64")
         below = gather.below + f.load("i64", pair)
         got_here = f.load("i64", pair, 1, "i64")
         block = f.offset(f.target, gather.b * length, element)
@@ -136,8 +137,8 @@ def _window(
     f.branch(above_start & (below + got >= stop), part_only, all)
     f.at(part_only)
     f.run(sort, f.target, f.scratch, f.keys, f.counts, got)
-    found_part = f.offset(f.scratch, start - below, element)
-    f.copy(f.offset(f.target, start, element), found_part, (stop - start) * size)
+    sorted_part = f.offset(f.scratch, start - below, element)
+    f.copy(f.offset(f.target, start, element), sorted_part, (stop - start) * size)
     f.ret()
     f.at(all)
     f.run(sort, *f.args)

@@ -15,7 +15,7 @@ from ...loop_ir.steps import Sort
 from ...schedule.sort_blocks import count_words
 from ...target import Target
 from .cpu_network import registers_for
-from .cpu_payload import places_functions
+from .cpu_payload import argsort_functions
 from .cpu_quicksort import quicksort
 from .cpu_radix import LoadKey, radix_functions
 from .cpu_row_parts import Fields, part, run_parts, sort_row
@@ -32,9 +32,9 @@ def sort_functions(step: Sort, target: Target) -> tuple[Function, ...]:
     size = {"packed": 8, "pairs": 16}.get(step.kind, step.keys.dtype.itemsize)
     element = f"i{8 * size}"
     long = n > limits().short_row
-    quick = n > 1 and size >= 4 and step.kind in ("value", "float", "places") and target.compresses
+    quick = n > 1 and size >= 4 and step.kind in ("value", "float", "indices") and target.compresses
     if step.kind == "packed" and target.compresses and n > 1 and (key_bits == 32 or not long):
-        quick, key_bits = True, 64  # places differ: no element equals another
+        quick, key_bits = True, 64  # indices differ: no element equals another
     name = f"sort_{step.kind}{key_bits}_{'quick' if quick else 'long' if long else 'short'}"
     zeros = step.kind == "float"
     functions: tuple[Function, ...]
@@ -44,9 +44,9 @@ def sort_functions(step: Sort, target: Target) -> tuple[Function, ...]:
         merge = _merge_functions(f"{name}_merge", element, zeros)
         sort = quicksort(name, merge[-1], key_bits, registers, zeros)
         functions = (*merge, *sort.functions)
-        if step.kind == "places":
-            name = f"{name}_{n}_places"
-            functions += places_functions(name, sort, n)
+        if step.kind == "indices":
+            name = f"{name}_{n}_indices"
+            functions += argsort_functions(name, sort, n)
     elif long:
         functions = radix_functions(name, element, key_bits, _key_loader(step.kind, size, key_bits))
     else:
@@ -163,8 +163,8 @@ def _rows(name: str, row: Function, size: int, n: int) -> tuple[Function, Functi
     memory = _ROWS.load(some)
     with some.each(some.hi, some.lo) as r:
         at = r * (n * size)
-        places = [some.offset(p, at) for p in (memory.keys, memory.target, memory.scratch)]
-        some.run(row, *places, some.offset(memory.counts, r * count_words(n), "i32"), n)
+        pointers = [some.offset(p, at) for p in (memory.keys, memory.target, memory.scratch)]
+        some.run(row, *pointers, some.offset(memory.counts, r * count_words(n), "i32"), n)
     some.ret()
     every = Function("void", name, internal=True, **_ROWS.types, rows="i64")
     context = _ROWS.allocate(every)

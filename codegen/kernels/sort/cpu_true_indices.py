@@ -1,7 +1,7 @@
 """Where rows of truths are true, or rows of bytes are 1, then 2, and so on, as LLVM functions.
 
 A long row is cut into blocks, which threads take from each other: they count what is true in each block,
-and when it is known where the places of a block begin, write them. Blocks are cut by the length of the
+and when it is known where the indices of a block begin, write them. Blocks are cut by the length of the
 row alone. 64 truths are one word, whose bits are taken one after the other. Classes follow each other.
 """
 
@@ -12,19 +12,19 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 
 from ...limits import limits
-from ...llvm.builder import Loop, Value, vector_constant
+from ...llvm.builder import OpenLoop, Value, vector_constant
 from ...llvm.modules import Function
-from ...loop_ir.steps import TruePlaces
+from ...loop_ir.steps import TrueIndices
 from ...schedule.sort_blocks import MOST_BLOCKS
 from .cpu_row_parts import Fields, cut_row, each_block, part, run_parts
 
 _TRUTHS = "<64 x i8>"
 
 
-def places_functions(step: TruePlaces) -> tuple[Function, ...]:
+def true_index_functions(step: TrueIndices) -> tuple[Function, ...]:
     """`void @name(ptr mask, ptr target, i64 rows)`, last, and what it calls."""
     n, size = step.mask.shape[-1], step.target.shape[-1]
-    name = f"true_places_{n}_{size}_{step.classes}"
+    name = f"true_indices_{n}_{size}_{step.classes}"
     count, write = _count(f"{name}_count", n), _write(f"{name}_write", n, size)
     row = _row(f"{name}_row", n, size, step.classes, count, write)
     return (count, write, row, *_rows(name, row, n, size))
@@ -36,7 +36,7 @@ _ROW = Fields(mask="ptr", target="ptr", starts="ptr", length="i64", **{"class": 
 @contextmanager
 def _words(
     f: Function, row: SimpleNamespace, start: Value, stop: Value, **carried: Value | int
-) -> Iterator[tuple[Loop, Value]]:
+) -> Iterator[tuple[OpenLoop, Value]]:
     """Walk the words of a block: each has a bit for each of the 64 truths from `loop.i` on, or for those
     left. What is carried follows `loop.i`."""
     wanted = getattr(row, "class").trunc("i8")
@@ -44,14 +44,14 @@ def _words(
     with f.loop(i=start, **carried) as loop:
         loop.going(loop.i < stop)
         whole, rest, ready = f.later("vector"), f.later("single"), f.later("ready", word="i64")
-        place = f.offset(row.mask, loop.i)
+        address = f.offset(row.mask, loop.i)
         f.branch(loop.i + 64 <= stop, whole, rest)
         f.at(whole)
-        truths = f.load(_TRUTHS, place, align=1)
+        truths = f.load(_TRUTHS, address, align=1)
         f.jump(ready, truths.eq(wanted_bytes).to("bitcast", "i64"))
         f.at(rest)
         with f.loop(j=0, bits=0) as single:
-            bit = f.load("i8", place, single.j).eq(wanted).zext("i64") << single.j
+            bit = f.load("i8", address, single.j).eq(wanted).zext("i64") << single.j
             bits = single.bits | bit
             after = single.j + 1
             single.repeat(loop.i + after < stop, after, bits)
@@ -97,9 +97,9 @@ def _row(name: str, n: int, size: int, classes: int, count: Function, write: Fun
         context.store(**{"class": loop.number})
         run_parts(f, count, context, blocks)
         with f.loop(b=0, sum=loop.before) as add:
-            place = f.offset(starts, add.b, "i64")
-            here = f.load("i64", place)
-            f.store(add.sum, place)
+            address = f.offset(starts, add.b, "i64")
+            here = f.load("i64", address)
+            f.store(add.sum, address)
             total = add.sum + here
             after = add.b + 1
             add.repeat(after < blocks, after, total)

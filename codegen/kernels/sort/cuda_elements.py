@@ -7,7 +7,7 @@ from collections.abc import MutableMapping
 from ....ir.types import I64
 from ...cuda.emitter import ThreadBuilder, Word
 from ...cuda.target import CudaTarget
-from ...llvm.builder import Value
+from ...llvm.builder import Condition, Value
 from ...llvm.indices import IndexEmitter
 from ...llvm.instructions import SCALAR_TYPES
 from ...llvm.loops import LoopEmitter
@@ -16,7 +16,7 @@ from ...loop_ir.kernel import Array
 from ...loop_ir.steps import Sort
 from .cuda_select_plan import Select
 
-Element = tuple[Value, ...]  # the parts of one: a number, or a key and a place
+Element = tuple[Value, ...]  # the parts of one: a number, or a key and an index
 
 
 class ElementEmitter:
@@ -45,14 +45,14 @@ class ElementEmitter:
         self.parts = 2 if self.pairs else 1
         self.tid = self.b.thread()
 
-    def key(self, x: Element) -> Word:
+    def key(self, x: Element) -> Value:
         if self.kind != "float":
             return x[-1]
         middle = 1 << (8 * self.dtype.itemsize - 1)  # the codes of both zeros meet here
         below = x[-1].eq(middle - 1)
         return self.b.select(below, middle, x[-1])
 
-    def chosen(self, condition: Value, x: Element, y: tuple[Word, ...]) -> Element:
+    def chosen(self, condition: Condition, x: Element, y: tuple[Word, ...]) -> Element:
         return tuple(self.b.select(condition, a, b) for a, b in zip(x, y, strict=True))
 
     # Memory.
@@ -65,45 +65,45 @@ class ElementEmitter:
 
     def put(self, local: Value, item: Element) -> None:
         for memory, text in zip(self.memory, item, strict=True):
-            self.b.store_elements(self.dtype, text, self.b.in_shared(self.dtype, memory, local), 1)
+            self.b.store_elements(self.dtype, text, self.b.in_shared(self.dtype, memory, local))
 
-    def element_at(self, place: Value) -> Element:
+    def element_at(self, position: Value) -> Element:
         pointer = self.b.pointers[self.source]
         return tuple(
             self.b.load_elements(self.dtype, self.b.element_at(self.dtype, pointer, at), 1)
-            for at in self.parts_of(place)
+            for at in self.parts_of(position)
         )
 
-    def parts_of(self, place: Value) -> list[Value]:
+    def parts_of(self, position: Word) -> list[Word]:
         if not self.pairs:
-            return [place]
-        twice = self.times(place, 2)
+            return [position]
+        twice = self.times(position, 2)
         return [twice, twice + 1]
 
-    def fetch(self, inside: Value, place: Value) -> Element:
+    def fetch(self, inside: Condition, position: Word) -> Element:
         """An element of the source, or what sorts after all of them."""
-        safe = self.b.select(inside, place, 0)
+        safe = self.b.select(inside, position, 0)
         return self.chosen(inside, self.element_at(safe), (-1,) * self.parts)
 
     def several(
-        self, base: Value, at: Value, n: int, count: int, step: int
+        self, base: Word, at: Value, n: int, count: int, step: int
     ) -> list[tuple[Value, Element]]:
-        """Elements of the row that begins at `base`, from place `at` on, `step` apart, all on their way
-        before the first is used; and whether there is such a place among n."""
-        places = [at + k * step for k in range(count)]
-        inside = [place < n for place in places]
-        pairs = zip(inside, places, strict=True)
-        return [(on, self.fetch(on, base + place)) for on, place in pairs]
+        """Elements of the row that begins at `base`, from position `at` on, `step` apart, all on their
+        way before the first is used; and whether there is such a position among n."""
+        positions = [at + k * step for k in range(count)]
+        inside = [position < n for position in positions]
+        pairs = zip(inside, positions, strict=True)
+        return [(on, self.fetch(on, base + position)) for on, position in pairs]
 
-    def deposit(self, inside: Value, place: Value, item: Element) -> None:
+    def deposit(self, inside: Condition, position: Word, item: Element) -> None:
         with self.b.when(inside):
-            for at, text in zip(self.parts_of(place), item, strict=True):
+            for at, text in zip(self.parts_of(position), item, strict=True):
                 pointer = self.b.element_at(self.dtype, self.b.pointers[self.result], at)
-                self.b.store_elements(self.dtype, text, pointer, 1)
+                self.b.store_elements(self.dtype, text, pointer)
 
     # Numbers.
 
-    def times(self, text: Value, factor: int) -> Value:
+    def times(self, text: Word, factor: int) -> Word:
         return text * factor
 
     def smaller(self, x: Value, y: Word) -> Value:

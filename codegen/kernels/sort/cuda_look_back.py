@@ -3,7 +3,8 @@
 A tile learns from its predecessors by looking back: each shows how many elements it has of each kind as
 soon as it knows, and how many there are up to its end as soon as it knows that. A word has a count and
 what it counts, so that words need no order among each other. Tiles are handed out in order, so that
-whoever is waited for has begun.
+whoever is waited for has begun. (D. Merrill, M. Garland, Single-pass parallel prefix scan with decoupled
+look-back, 2016.)
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from collections.abc import Callable
 
 from ...cuda.emitter import Word
 from ...cuda.warps import EVERYBODY, WARP
-from ...llvm.builder import Value, constant
+from ...llvm.builder import Value
 from ...schedule.sort_blocks import U32
 from .cuda_elements import Element, ElementEmitter
 
 SHOWN = 1 << 30  # added to a tile's own count,
-KNOWN = 1 << 31  # or to the count up to its end
+COMPLETE = 1 << 31  # or to the count up to its end
 COUNT = SHOWN - 1
 
 
@@ -33,25 +34,25 @@ class LookBackEmitter(ElementEmitter):
         self.put_word(mine, 0, self.add(self.ticket, 1, "device"))
 
     def before(
-        self, here: Value, first: Value, start: Word, total: Word, then: Callable[[Value], None]
+        self, here: Word, first: Value, start: Word, total: Word, then: Callable[[Word], None]
     ) -> None:
         """Do something with how many elements come before those that the word `here` of the table
         counts, which are `total`. In the `first` tile of a row there are `start`."""
         with self.b.when(first):
-            self._show(here, KNOWN, start + total)
+            self._show(here, COMPLETE, start + total)
             then(start)
         with self.b.when(~first):
             self._show(here, SHOWN, total)
-            found = self._look_back(here)
-            self._show(here, KNOWN, found + total)
-            then(found)
+            before = self._look_back(here)
+            self._show(here, COMPLETE, before + total)
+            then(before)
 
-    def _show(self, here: Value, state: int, count: Value) -> None:
+    def _show(self, here: Word, state: int, count: Word) -> None:
         """Let the tiles that follow see a count."""
         text = count | state
         self.store_word(text, self.in_table(self.shown, here), atomic=True)
 
-    def _look_back(self, here: Value) -> Value:
+    def _look_back(self, here: Word) -> Value:
         """How many elements of the row come before those that the word `here` of the table counts."""
         ty = self.b.index_type
         look, done = self.b.later("look"), self.b.later("known")
@@ -66,12 +67,12 @@ class LookBackEmitter(ElementEmitter):
             shown = word.ne(0)
             step = self.b.select(shown, self.b.literal(ty, self.kinds), 0)
             before = at - step
-            known = word < 0
-        self.b.fork(known, done, (), look, (before, total))
+            complete = word < 0
+        self.b.fork(complete, done, (), look, (before, total))
         self.b.at(done)
         return total
 
-    def lane_scan(self, own: Word) -> Value:
+    def lane_scan(self, own: Word) -> Word:
         """The running sum over the lanes of a warp."""
         for k in range(WARP.bit_length() - 1):
             name = "llvm.nvvm.shfl.sync.up.i32p"
@@ -111,19 +112,23 @@ class LookBackEmitter(ElementEmitter):
     def put_word(self, memory: Value, at: Value | int, word: Value | int) -> None:
         self.store_word(word, self.b.in_shared(U32, memory, at))
 
-    def load_word(self, place: Value, atomic: bool = False) -> Value:
+    def load_word(self, address: Value, atomic: bool = False) -> Value:
         if atomic:
-            return self.b.load_atomic("i32", place, 'syncscope("device") monotonic')
-        return self.b.load("i32", place, align=4)
+            return self.b.load_atomic("i32", address, 'syncscope("device") monotonic')
+        return self.b.load("i32", address, align=4)
 
-    def store_word(self, word: Word | int, place: Value, atomic: bool = False) -> None:
-        value = word if isinstance(word, Value) else constant("i32", word)
+    def word32(self, word: Word) -> Value:
+        """A word as a value, which may be a number."""
+        return word if isinstance(word, Value) else self.b.literal("i32", word)
+
+    def store_word(self, word: Word | int, address: Value, atomic: bool = False) -> None:
+        value = self.word32(word)
         if atomic:
-            self.b.store_atomic(value, place, 'syncscope("device") monotonic')
+            self.b.store_atomic(value, address, 'syncscope("device") monotonic')
         else:
-            self.b.store(value, place, align=4)
+            self.b.store(value, address, align=4)
 
-    def add(self, place: Value, word: Value | int, scope: str) -> Value:
+    def add(self, address: Value, word: Value | int, scope: str) -> Value:
         """Add atomically; what was there before."""
-        value = word if isinstance(word, Value) else constant("i32", word)
-        return self.b.update_atomic("add", place, value, f'syncscope("{scope}") monotonic')
+        value = self.word32(word)
+        return self.b.update_atomic("add", address, value, f'syncscope("{scope}") monotonic')

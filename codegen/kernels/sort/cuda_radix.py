@@ -4,6 +4,8 @@ count:   how often each digit has each value, in each row
 sweep:   a launch for each digit: a block takes the next tile of a row, ranks its elements among
          those of the tile with the same digit, learns from the tiles before how many of them come
          first, and writes elements with equal digits side by side
+
+A. Adinets, D. Merrill, Onesweep: a faster least significant digit radix sort for GPUs (2022).
 """
 
 from __future__ import annotations
@@ -62,7 +64,7 @@ class RadixEmitter(LookBackEmitter):
         self.counts = self.b.parameter(GLOBAL, "counts", align=4)
         words = len(plan.shifts) * VALUES
         self.table = self.b.shared(U32, words)
-        self._each_word(words, lambda place: self.put_word(self.table, place, 0))
+        self._each_word(words, lambda entry: self.put_word(self.table, entry, 0))
         self.b.barrier()
         block = self.b.block_number()
         row = block // blocks
@@ -83,23 +85,23 @@ class RadixEmitter(LookBackEmitter):
         self.b.barrier()
         start = self.times(row, words)
 
-        def flush(place: Value) -> None:
-            found = self.get_word(self.table, place)
-            with self.b.when(found.ne(0)):
-                at = start + self.b.widened(place)
-                self.add(self.in_table(self.counts, at), found, "device")
+        def flush(entry: Value) -> None:
+            count = self.get_word(self.table, entry)
+            with self.b.when(count.ne(0)):
+                at = start + self.b.widened(entry)
+                self.add(self.in_table(self.counts, at), count, "device")
 
         self._each_word(words, flush)
 
     def _each_word(self, count: int, body: Callable[[Value], None]) -> None:
-        """Do something at each of so many places, each of them in one thread."""
+        """Do something at each of so many entries, each of them in one thread."""
         for k in range(0, count, THREADS):
-            place = self.tid + k
+            entry = self.tid + k
             if k + THREADS <= count:
-                body(place)
+                body(entry)
                 continue
-            with self.b.when(place < count):
-                body(place)
+            with self.b.when(entry < count):
+                body(entry)
 
     # Moving.
 
@@ -147,20 +149,20 @@ class RadixEmitter(LookBackEmitter):
         """Each warp takes a piece of the tile, neighbouring lanes neighbouring elements."""
         items = self.cut.items
         first = self.warp * (WARP * items) + self.lane_number
-        found = []
+        elements = []
         origin = self.base + self.b.widened(start)
         for k in range(items):
             local = first + k * WARP
             inside = local < self.count_here
-            place = origin + self.b.widened(local)
-            found.append(self.fetch(inside, place))
-        return found
+            position = origin + self.b.widened(local)
+            elements.append(self.fetch(inside, position))
+        return elements
 
     def _ranked(self, items: list[Element]) -> list[Value]:
         """For each element, how many of the warp's with its digit come before it."""
         own = self.warp * VALUES
         below = self.b.nvvm("llvm.nvvm.read.ptx.sreg.lanemask.lt")
-        found = []
+        ranks = []
         for item in items:
             digit = self._digit(item, self.shift)
             peers = self._peers(digit)
@@ -172,23 +174,24 @@ class RadixEmitter(LookBackEmitter):
             with self.b.when(before.eq(0)):
                 self.put_word(self.counters, counter, many)
             self.b.nvvm("llvm.nvvm.bar.warp.sync", EVERYBODY)
-            found.append(old + before)
-        return found
+            ranks.append(old + before)
+        return ranks
 
     def _peers(self, digit: Value) -> Word:
         """The lanes that have the same digit."""
-        peers = ""
+        peers: Value | None = None
         for k in range(max(self.cut.bits)):
             on = (digit & 1 << k).ne(0)
             ballot = self.b.nvvm("llvm.nvvm.vote.ballot.sync", EVERYBODY, on, fresh=True)
             flip = self.b.select(on, self.b.literal("i32", 0), -1)
             same = ballot ^ flip
-            peers = peers & same if peers else same
+            peers = same if peers is None else peers & same
+        assert peers is not None, "a digit has bits"
         return peers
 
     def _learn(self, tile: Value, row: Value) -> None:
-        """Set `starts` to where digits begin in the tile, `offsets` to how far from there the places of
-        their elements in the row are, and counters to how many elements the warps before have.
+        """Set `starts` to where digits begin in the tile, `offsets` to how far from there the positions
+        of their elements in the row are, and counters to how many elements the warps before have.
 
         One thread for each value of the digit; the other threads do the same but write nothing.
         """
@@ -196,10 +199,10 @@ class RadixEmitter(LookBackEmitter):
         value = self.tid & VALUES - 1
         owns = self.tid < VALUES
         self.b.barrier()
-        places = [value + w * VALUES for w in range(WARPS)]
+        entries = [value + w * VALUES for w in range(WARPS)]
         total: Word = 0
-        for place in places:
-            total = total + self.get_word(self.counters, place)
+        for entry in entries:
+            total = total + self.get_word(self.counters, entry)
         at = self.times(self.b.widened(row), len(plan.shifts) * VALUES)
         at = at + self.b.widened(value)
         everywhere = self.load_word(self.in_table(self.counts, at))
@@ -207,9 +210,9 @@ class RadixEmitter(LookBackEmitter):
         self.b.barrier()
         with self.b.when(owns):
             before: Word = 0
-            for place in places:
-                own = self.get_word(self.counters, place)
-                self.put_word(self.counters, place, before)
+            for entry in entries:
+                own = self.get_word(self.counters, entry)
+                self.put_word(self.counters, entry, before)
                 before = before + own
         ends = owns & self.lane_number.eq(WARP - 1)
         with self.b.when(ends):
@@ -226,7 +229,7 @@ class RadixEmitter(LookBackEmitter):
             self.store_word(0, self.in_table(self.coming, here))
             first = self.part.eq(0)
 
-            def keep(before: Value) -> None:
+            def keep(before: Word) -> None:
                 self.put_word(self.offsets, value, before - start)
 
             self.before(here, first, base, total, keep)
@@ -238,9 +241,9 @@ class RadixEmitter(LookBackEmitter):
         mine = self.warp & warps - 1
         total: Word = 0
         for w in range(warps - 1):
-            found = self.get_word(self.scratch, k * warps + w)
+            count = self.get_word(self.scratch, k * warps + w)
             counts = mine > w
-            total = total + self.b.select(counts, found, 0)
+            total = total + self.b.select(counts, count, 0)
         return total
 
     def _spread(self, items: list[Element], ranks: list[Value]) -> None:
@@ -264,8 +267,8 @@ class RadixEmitter(LookBackEmitter):
             inside = local < self.count_here
             item = self.get(local)
             offset = self.get_word(self.offsets, self._digit(item, self.shift))
-            place = self.base + self.b.widened(offset + local)
-            self.deposit(inside, place, item)
+            position = self.base + self.b.widened(offset + local)
+            self.deposit(inside, position, item)
 
     # Digits and words.
 

@@ -16,10 +16,10 @@ KINDS = 4  # words of a tile in the table
 
 @record(frozen=False, eq=False)
 class Select(Tiled):
-    """Fill `target` with the elements of each row of `keys` that have the places start..stop - 1 when it
+    """Fill `target` with the elements of each row of `keys` that have the ranks start..stop - 1 when it
     is sorted, in no order but that equal ones stay in theirs. See `Sort` for the kinds.
 
-    The elements with the places start and stop - 1 are found digit by digit, from the first one on; what
+    The elements with the ranks start and stop - 1 are found digit by digit, from the first one on; what
     lies between them is taken in one pass. An end of the part that is an end of the row needs no search.
     """
 
@@ -50,7 +50,7 @@ class Select(Tiled):
 
     @property
     def ends(self) -> tuple[int, ...]:
-        """The places that are searched for."""
+        """The ranks that are searched for."""
         low = (self.start,) if self.start else ()
         return (*low, self.stop - 1) if self.stop < self.n else low
 
@@ -64,7 +64,7 @@ class Select(Tiled):
 
     @property
     def items(self) -> int:
-        """Elements of a thread that takes what it found."""
+        """Elements of a thread that takes what the search left."""
         itemsize = dimensions(self.keys, self.kind)[2]
         return min(HELD_BYTES // itemsize, HELD // 2)
 

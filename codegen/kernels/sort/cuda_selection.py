@@ -16,7 +16,7 @@ from collections.abc import MutableMapping
 from ...cuda.emitter import GLOBAL, Word, fits_32_bits
 from ...cuda.target import CudaTarget
 from ...cuda.warps import EVERYBODY, WARP
-from ...llvm.builder import Value
+from ...llvm.builder import Condition, Value
 from ...llvm.loops import Values
 from ...schedule.sort_blocks import U32
 from .cuda_elements import Element
@@ -32,7 +32,7 @@ OWN = BINS // THREADS  # values of a digit that one thread adds up
 
 
 def tally_blocks(step: Select, target: CudaTarget) -> int:
-    """Blocks that tally one row."""
+    """How many blocks tally a row: as many as it fills, and as the GPU runs of all rows."""
     enough = max(8 * target.sms // step.rows, 1)
     return min(-(-step.n // (THREADS * MANY)), enough)
 
@@ -58,7 +58,7 @@ class SelectEmitter(LookBackEmitter):
         self.counts = self.b.parameter(GLOBAL, "counts", align=4)
         self.lane_number = self.tid & WARP - 1
         self.warp = self.tid >> WARP.bit_length() - 1
-        self.scratch, self.found = self.b.shared(U32, 3 * WARPS), self.b.shared(U32, 4)
+        self.scratch, self.answer = self.b.shared(U32, 3 * WARPS), self.b.shared(U32, 4)
 
     # Searching.
 
@@ -67,7 +67,7 @@ class SelectEmitter(LookBackEmitter):
         step = self.step
         block = self.b.block_number()
         row = block // blocks
-        part = self.b.narrowed(block % blocks)
+        part = self.word32(self.b.narrowed(block % blocks))
         tables = [self.b.shared(U32, BINS) for _ in step.ends]
         for table in tables:
             for k in range(OWN):
@@ -96,18 +96,18 @@ class SelectEmitter(LookBackEmitter):
         self.b.barrier()
         for e, table in enumerate(tables):
             for k in range(OWN):
-                place = self.tid + k * THREADS
-                count = self.get_word(table, place)
+                entry = self.tid + k * THREADS
+                count = self.get_word(table, entry)
                 with self.b.when(count.ne(0)):
-                    self.add(self._bin(digit, row, e, place), count, "device")
+                    self.add(self._bin(digit, row, e, entry), count, "device")
 
     def settle(self) -> None:
         """Note what all digits have come to; a block for each row."""
         for e in range(len(self.step.ends)):
-            self._state(len(self.step.cuts) - 1, self.b.block_number(), e, "true")
+            self._state(len(self.step.cuts) - 1, self.b.block_number(), e, True)
 
-    def _state(self, digit: int, row: Value, e: int, notes: Word) -> tuple[Word, Word, Word]:
-        """What is known before a digit is looked at: the digits before it, the place that is looked for
+    def _state(self, digit: int, row: Word, e: int, notes: Condition) -> tuple[Value, Value, Value]:
+        """What is known before a digit is looked at: the digits before it, the rank that is looked for
         among the elements that have them, and how many these are. Where it `notes`, the block writes
         that down."""
         step = self.step
@@ -125,16 +125,16 @@ class SelectEmitter(LookBackEmitter):
         if digit > 1:
             wide = prefix << bits | wide
         one = self.tid.eq(0)
-        with self.b.when(one & notes if notes != "true" else one):
+        with self.b.when(one & notes if notes is not True else one):
             self._note_down(digit, row, e, (wide, rank, count))
         return wide, rank, count
 
-    def _value_at(self, digit: int, row: Value, e: int, rank: Word) -> tuple[Value, Value, Value]:
-        """The value that a digit has at a place of the sorted elements, the place among those that have
+    def _value_at(self, digit: int, row: Word, e: int, rank: Word) -> tuple[Value, Value, Value]:
+        """The value that a digit has at a rank of the sorted elements, the rank among those that have
         it too, and how many these are."""
         own = self.tid * OWN
-        places = [self._bin(digit, row, e, own + k) for k in range(OWN)]
-        counts = [self.load_word(place) for place in places]
+        entries = [self._bin(digit, row, e, own + k) for k in range(OWN)]
+        counts = [self.load_word(entry) for entry in entries]
         total = counts[0]
         for count in counts[1:]:
             total = total + count
@@ -145,19 +145,20 @@ class SelectEmitter(LookBackEmitter):
         before, _ = self._around(0)
         start = before + (ends - total)
         after = start + total
-        here = rank.uge(start)
-        with self.b.when(here & rank.ult(after)):
-            found = [own, start, counts[0]]
+        wanted = self.word32(rank)
+        here = wanted.uge(start)
+        with self.b.when(here & wanted.ult(after)):
+            words = [own, start, counts[0]]
             for k, count in enumerate(counts[1:], 1):
                 start = start + counts[k - 1]
-                on = rank.uge(start)
+                on = wanted.uge(start)
                 new = (own + k, start, count)
-                found = [self.b.select(on, a, b) for a, b in zip(new, found, strict=True)]
-            found[1] = rank - found[1]
-            for k, text in enumerate(found):
-                self.put_word(self.found, k, text)
+                words = [self.b.select(on, a, b) for a, b in zip(new, words, strict=True)]
+            words[1] = wanted - words[1]
+            for k, text in enumerate(words):
+                self.put_word(self.answer, k, text)
         self.b.barrier()
-        value, rest, count = (self.get_word(self.found, k) for k in range(3))
+        value, rest, count = (self.get_word(self.answer, k) for k in range(3))
         self.b.barrier()
         return value, rest, count
 
@@ -165,8 +166,8 @@ class SelectEmitter(LookBackEmitter):
         """The sum of the words k that the warps before this one left in `scratch`, and that of all."""
         before, total = self.b.literal("i32", 0), self.b.literal("i32", 0)
         for w in range(WARPS):
-            found = self.get_word(self.scratch, k * WARPS + w)
-            total = total + found
+            word = self.get_word(self.scratch, k * WARPS + w)
+            total = total + word
             if w + 1 < WARPS:
                 on = self.warp > w
                 before = self.b.select(on, total, before)
@@ -175,6 +176,7 @@ class SelectEmitter(LookBackEmitter):
     # Taking.
 
     def collect(self) -> None:
+        """The kernel that gathers: tiles in turns, elements sorted by where they are to the ends."""
         step = self.step
         mine = self.b.shared(U32, 1)
         self.b.attributes["nvvm.minctasm"] = str(RESIDENTS)
@@ -204,7 +206,7 @@ class SelectEmitter(LookBackEmitter):
                 rank = self.b.select(on, own, rank)
                 many = self.b.nvvm("llvm.ctpop.i32", votes)
                 counts[k] = counts[k] + many
-            ranks.append(rank)
+            ranks.append(self.word32(rank))
         offsets = self._learn(tile, part, counts)
         width = step.stop - step.start
         start = self.times(self.b.widened(row), width)
@@ -214,10 +216,10 @@ class SelectEmitter(LookBackEmitter):
             for k, other in enumerate(moves[1:], 1):
                 on = kind.eq(k)
                 move = self.b.select(on, other, move)
-            place = (rank & (1 << KIND) - 1) + move
+            slot = (rank & (1 << KIND) - 1) + move
             some = rank.ne(-1)
-            wanted = some & place.ult(width)
-            self.deposit(wanted, start + self.b.widened(place), item)
+            wanted = some & slot.ult(width)
+            self.deposit(wanted, start + self.b.widened(slot), item)
 
     def _fetched(self, row: Value, part: Value) -> list[tuple[Value, Element]]:
         """Each warp takes a piece of the tile, neighbouring lanes neighbouring elements."""
@@ -226,15 +228,15 @@ class SelectEmitter(LookBackEmitter):
         piece = self.warp * (WARP * step.items)
         first = begin + piece + self.lane_number
         base = self.times(self.b.widened(row), step.n)
-        found = []
+        elements = []
         for k in range(step.items):
             local = first + k * WARP
             inside = local < step.n
-            place = base + self.b.widened(local)
-            found.append((inside, self.fetch(inside, place)))
-        return found
+            position = base + self.b.widened(local)
+            elements.append((inside, self.fetch(inside, position)))
+        return elements
 
-    def _kinds(self, states: list[tuple[Value, Value, Value]]) -> tuple[list[Word], list[Word]]:
+    def _kinds(self, states: list[tuple[Value, Value, Value]]) -> tuple[list[str], list[Word]]:
         """What elements may be, and where those of a kind begin in the target: the first of those at
         the lower end, and the last of those at the upper end, may lie outside."""
         step = self.step
@@ -255,25 +257,25 @@ class SelectEmitter(LookBackEmitter):
         return kinds, bases
 
     def _conditions(
-        self, kinds: list[Value], states: list[tuple[Value, Value, Value]], item: Element
+        self, kinds: list[str], states: list[tuple[Value, Value, Value]], item: Element
     ) -> list[Value]:
         """Whether an element is of each of the kinds; of one at the most."""
         key, last = self.wide(item), self.step.cuts[-1]
         if last:
             key = key >> last
-        low = states[0][0] if "low" in kinds else ""
-        high = states[-1][0] if "high" in kinds else ""
-        above = key.ugt(low) if low else "true"
-        under = key.ult(high) if high else self.b.literal("i1", "true")
-        found = []
+        low, high = states[0][0], states[-1][0]
+        always = self.b.literal("i1", True)
+        above = key.ugt(low) if "low" in kinds else always
+        under = key.ult(high) if "high" in kinds else always
+        classes = []
         for kind in kinds:
             if kind == "low":
-                found.append(key.eq(low))
+                classes.append(key.eq(low))
             elif kind == "middle":
-                found.append(above & under)
+                classes.append(above & under)
             else:
-                found.append(above & key.eq(high))
-        return found
+                classes.append(above & key.eq(high))
+        return classes
 
     def _learn(self, tile: Value, part: Value, counts: list[Word]) -> list[Value]:
         """How many elements of each kind come before those of this warp, which has `counts`."""
@@ -290,37 +292,39 @@ class SelectEmitter(LookBackEmitter):
         with self.b.when(self.tid < len(counts)):
             here = self.times(self.b.widened(tile), KINDS)
             here = here + self.b.widened(self.tid)
-            self.before(here, first, 0, total, lambda n: self.put_word(self.found, self.tid, n))
+            self.before(here, first, 0, total, lambda n: self.put_word(self.answer, self.tid, n))
         self.b.barrier()
-        return [self.get_word(self.found, k) + before for k, (before, _) in enumerate(around)]
+        return [self.get_word(self.answer, k) + before for k, (before, _) in enumerate(around)]
 
     # Words.
 
-    def _end(self, row: Value, e: int, each: int) -> Value:
+    def _end(self, row: Word, e: int, each: int) -> Word:
         """The first of a row's words that belong to an end, `each` of them to each."""
         whole = self.times(row, len(self.step.ends) * each)
         return whole + e * each if e else whole
 
-    def _bin(self, digit: int, row: Value, e: int, value: Value) -> Value:
+    def _bin(self, digit: int, row: Word, e: int, value: Value) -> Value:
         at = self._end(row, e, BINS) + self.step.tables(digit)
         return self.in_table(self.counts, at + self.b.widened(value))
 
-    def _places(self, digit: int, row: Value, e: int) -> list[Value]:
+    def _words(self, digit: int, row: Word, e: int) -> list[Value]:
         at = self._end(row, e, STATE) + self.step.states(digit)
         return [self.in_table(self.counts, at + k) for k in range(STATE)]
 
-    def _note_down(self, digit: int, row: Value, e: int, state: tuple[Value, Value, Value]) -> None:
+    def _note_down(self, digit: int, row: Word, e: int, state: tuple[Value, Value, Value]) -> None:
         prefix, rank, count = state
         high: Word = 0
         if self.word_type == "i64":
             high = (prefix >> 32).trunc("i32")
             prefix = prefix.trunc("i32")
         texts = (prefix, high, rank, count)
-        for place, text in zip(self._places(digit, row, e), texts, strict=True):
-            self.store_word(text, place)
+        for address, text in zip(self._words(digit, row, e), texts, strict=True):
+            self.store_word(text, address)
 
-    def _noted(self, digit: int, row: Value, e: int) -> tuple[Value, Value, Value]:
-        prefix, high, rank, count = (self.load_word(place) for place in self._places(digit, row, e))
+    def _noted(self, digit: int, row: Word, e: int) -> tuple[Value, Value, Value]:
+        prefix, high, rank, count = (
+            self.load_word(address) for address in self._words(digit, row, e)
+        )
         if self.word_type == "i64":
             upper = high.zext("i64") << 32
             prefix = upper | prefix.zext("i64")

@@ -6,7 +6,7 @@
 
 Who merges what follows from the *merge path*: the first d elements of the result are the first i of one
 run and the first d - i of the other, and i is found by bisection. So every thread makes the same number
-of elements, however the values are spread.
+of elements, however the values are spread (O. Green, R. McColl, D. Bader, GPU merge path, 2012).
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from typing import NamedTuple
 
 from ...cuda.emitter import Word, fits_32_bits
 from ...cuda.target import CudaTarget
-from ...llvm.builder import Value
-from ...llvm.loops import Carried, Values
+from ...llvm.builder import Condition, Value
+from ...llvm.loops import Values
+from ...llvm.text import Operand
 from ...loop_ir.kernel import Array
 from ...loop_ir.steps import Sort
 from .cuda_elements import Element, ElementEmitter
@@ -29,7 +30,7 @@ Reader = Callable[[Value], Element]
 
 
 class SortPlan(NamedTuple):
-    """`rows` of `n` elements; a block of `threads` sorts segments of `width` places each."""
+    """`rows` of `n` elements; a block of `threads` sorts segments of `width` elements each."""
 
     rows: int
     n: int
@@ -61,6 +62,7 @@ class SortPlan(NamedTuple):
 
 
 def sort_plan(step: Sort) -> SortPlan:
+    """How the rows of a sort are cut into tiles and blocks, by shape alone."""
     n = step.keys.shape[step.axis]
     rows = step.keys.size // (n * (2 if step.kind == "pairs" else 1))
     width = min(max(1 << (n - 1).bit_length(), ITEMS), THREADS * ITEMS)
@@ -91,12 +93,12 @@ class SortEmitter(ElementEmitter):
         plan = self.layout
         if plan.parts == 1:
             first = self.times(self.b.block_number(), plan.tile // plan.width)
-            places = [self._place_in_rows(first, e) for e in self._striped()]
+            positions = [self._position_in_rows(first, e) for e in self._striped()]
         else:
             row, start = self._part()
-            places = [self._place_in_row(row, start, e) for e in self._striped()]
-        for local, (inside, place) in zip(self._striped(), places, strict=True):
-            self.put(local, self.fetch(inside, place))
+            positions = [self._position_in_row(row, start, e) for e in self._striped()]
+        for local, (inside, position) in zip(self._striped(), positions, strict=True):
+            self.put(local, self.fetch(inside, position))
         self.b.barrier()
         items = self._sorted_registers(self._take())
         passes = (plan.width // ITEMS).bit_length() - 1
@@ -119,8 +121,8 @@ class SortEmitter(ElementEmitter):
         self.b.barrier()
         self._give(items)
         self.b.barrier()
-        for local, (inside, place) in zip(self._striped(), places, strict=True):
-            self.deposit(inside, place, self.get(local))
+        for local, (inside, position) in zip(self._striped(), positions, strict=True):
+            self.deposit(inside, position, self.get(local))
 
     def merge(self) -> None:
         """Merge neighbouring runs of %run elements, which is a multiple of a tile's."""
@@ -131,8 +133,8 @@ class SortEmitter(ElementEmitter):
         into = start & mask
         first = start - into
         second = first + self.run_length
-        m = self._clamped(plan.n, first)
-        k = self._clamped(plan.n, second)
+        m: Word = self._clamped(plan.n, first)
+        k: Word = self._clamped(plan.n, second)
         until = self.smaller(into + plan.tile, m + k)
         base = self.times(row, plan.n)
         a, b = (base + x for x in (first, second))
@@ -147,8 +149,8 @@ class SortEmitter(ElementEmitter):
         for local, on in inside.items():
             left = local < m
             origin = self.b.select(left, from_a, from_b)
-            place = origin + self.b.widened(local)
-            self.put(local, self.fetch(on, place))
+            position = origin + self.b.widened(local)
+            self.put(local, self.fetch(on, position))
         self.b.barrier()
         out = self.smaller(self.tid * ITEMS, total)
         length = plan.tile.bit_length()
@@ -164,27 +166,26 @@ class SortEmitter(ElementEmitter):
     # Where this thread's elements are.
 
     def _striped(self) -> list[Value]:
-        """Places in the tile that threads move: neighbouring threads, neighbouring places."""
+        """Positions in the tile that threads move: neighbouring threads, neighbouring positions."""
         threads = self.layout.threads
         return [self.tid + k * threads for k in range(ITEMS)]
 
-    def _part(self) -> tuple[Value, Value]:
-        """The row, and the first place in it, of this block's tile."""
+    def _part(self) -> tuple[Word, Word]:
+        """The row, and the first position in it, of this block's tile."""
         block = self.b.block_number()
         row = block // self.layout.parts
         return row, self.times(block % self.layout.parts, self.layout.tile)
 
-    def _place_in_rows(self, first: Value, local: Value) -> tuple[Value, Value]:
-        """Whether the place of a tile of short rows is an element, and which."""
+    def _position_in_rows(self, first: Word, local: Value) -> tuple[Condition, Word]:
+        """Whether a position in a tile of short rows is an element, and which."""
         plan = self.layout
         at = local & plan.width - 1
-        row = local >> plan.width.bit_length() - 1
-        row = first + self.b.widened(row)
-        short, known = at < plan.n, row < plan.rows
-        place = self.times(row, plan.n) + self.b.widened(at)
-        return short & known, place
+        row = first + self.b.widened(local >> plan.width.bit_length() - 1)
+        short, inside = at < plan.n, row < plan.rows
+        position = self.times(row, plan.n) + self.b.widened(at)
+        return short & inside, position
 
-    def _place_in_row(self, row: Value, start: Value, local: Value) -> tuple[Value, Value]:
+    def _position_in_row(self, row: Word, start: Word, local: Value) -> tuple[Condition, Word]:
         plan = self.layout
         at = start + self.b.widened(local)
         inside = at < plan.n
@@ -195,64 +196,63 @@ class SortEmitter(ElementEmitter):
     def _split(
         self,
         total: Value,
-        m: Value,
-        k: Value,
+        m: Word,
+        k: Word,
         bits: int | Value,
         first: Word,
-        second: Value,
+        second: Word,
         read: Reader,
     ) -> Value:
         """How many of the first `total` merged elements are of the first run.
 
-        The runs begin at the places `first` and `second` of what `read` reads, and have m and k
-        elements. Places are i32, or indices where `bits`, the length of the answer, is a parameter.
+        The runs begin at the positions `first` and `second` of what `read` reads, and have m and k
+        elements. Positions are i32, or indices where `bits`, the length of the answer, is a parameter.
         """
-        ty = self.b.index_type if isinstance(bits, Value) else "i32"
         least = total - k
         low = self.b.select(least > 0, least, 0)
-        ends: Values = [Carried(t, True, ty) for t in (low, self.smaller(total, m))]
+        ends: Values = [Operand(t, True) for t in (low, self.smaller(total, m))]
         last = second + (total - 1)
 
         def halve(_: Value, values: Values) -> Values:
-            low, high = (v.text for v in values)
+            low, high = (v.value for v in values)
             on = low < high
             middle = low + high >> 1
             mine, other = first + middle, last - middle
-            # Where the search has ended, the places may be outside.
+            # Where the search has ended, the positions may be outside.
             x, y = (read(self.b.select(on, at, first)) for at in (mine, other))
             less = self._less(y, x)
             down, up = (on & c for c in (less, ~less))
             low = self.b.select(up, middle + 1, low)
             high = self.b.select(down, middle, high)
-            return [Carried(low, True, ty), Carried(high, True, ty)]
+            return [Operand(low, True), Operand(high, True)]
 
-        return self.loops.loop(0, bits, 1, ends, halve)[0].text
+        return self.loops.loop(0, bits, 1, ends, halve)[0].value
 
     def _merged(
-        self, out: Value, split: Value, first: Word, m: Value, second: Value, k: Value
+        self, out: Value, split: Value, first: Word, m: Word, second: Word, k: Word
     ) -> list[Element]:
-        """ITEMS elements from place `out` on of two runs in shared memory, m and k long."""
+        """ITEMS elements from position `out` on of two runs in shared memory, m and k long."""
         i = first + split
         j = second + (out - split)
         ends = first + m, second + k
         x, y = self.get(self._inside(i)), self.get(self._inside(j))
-        found: list[Element] = []
+        merged: list[Element] = []
         for _ in range(ITEMS):
             more_x, more_y = (at < end for at, end in zip((i, j), ends, strict=True))
             sooner = ~(more_y & self._less(y, x))
             take_x = more_x & sooner
-            found.append(self.chosen(take_x, x, y))
-            if len(found) == ITEMS:
+            merged.append(self.chosen(take_x, x, y))
+            if len(merged) == ITEMS:
                 break
             next_i, next_j = i + 1, j + 1
             new = self.get(self._inside(self.b.select(take_x, next_i, next_j)))
             x, y = self.chosen(take_x, new, x), self.chosen(take_x, y, new)
             i = self.b.select(take_x, next_i, i)
             j = self.b.select(take_x, j, next_j)
-        return found
+        return merged
 
     def _sorted_registers(self, items: list[Element]) -> list[Element]:
-        """Neighbours trade places until they are in order, equal ones never."""
+        """Neighbours are exchanged until they are in order, equal ones never."""
         items = list(items)
         for turn in range(ITEMS):
             for k in range(turn % 2, ITEMS - 1, 2):
@@ -268,14 +268,14 @@ class SortEmitter(ElementEmitter):
         return self.key(x).ult(self.key(y))
 
     def _carried(self, items: Sequence[Element]) -> Values:
-        return [Carried(text, True, self.element) for item in items for text in item]
+        return [Operand(value, True) for item in items for value in item]
 
     def _elements(self, values: Values) -> list[Element]:
-        texts, parts = [v.text for v in values], len(self.memory)
+        texts, parts = [v.value for v in values], len(self.memory)
         return [tuple(texts[k : k + parts]) for k in range(0, len(texts), parts)]
 
     def _own(self) -> list[Value]:
-        """Places of the elements that this thread sorts: side by side."""
+        """Positions of the elements that this thread sorts: side by side."""
         first = self.tid * ITEMS
         return [first + k for k in range(ITEMS)]
 
@@ -294,5 +294,5 @@ class SortEmitter(ElementEmitter):
         return self.smaller(left, self.run_length)
 
     def _inside(self, local: Value) -> Value:
-        """A place of the tile: the last one instead of one beyond it."""
+        """A position in the tile: the last one instead of one beyond it."""
         return self.smaller(local, self.layout.tile - 1)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...cuda.emitter import Word
 from ...cuda.program import Argument, Fill, Launch, Ref, Scalar, Step
-from ...llvm.builder import Value
 from ...loop_ir.kernel import Array
 from ...loop_ir.steps import Sort
 from ...module import KernelReport
@@ -25,6 +23,7 @@ WORD = 4  # bytes of a count
 
 
 def sort_steps(builder: ProgramBuilder, step: Sort) -> list[Step]:
+    """The launches that sort a step's keys into its target: of a merge sort, or of a radix sort."""
     radix = plan_of(step)
     return _merges(builder, step) if radix is None else _passes(builder, step, radix)
 
@@ -35,7 +34,7 @@ def _merges(builder: ProgramBuilder, step: Sort) -> list[Step]:
     turns = [step.target, step.keys]
     homes = [turns[k % 2] for k in range(len(plan.merges), -1, -1)]
 
-    def kernel(source: Array, result: Array, merge: bool) -> tuple[Value, tuple[Argument, ...]]:
+    def kernel(source: Array, result: Array, merge: bool) -> tuple[str, tuple[Argument, ...]]:
         e = SortEmitter(step, plan, source, result, builder.target, builder.definitions)
         e.merge() if merge else e.tiles()
         hint = "merge" if merge else "sort"
@@ -125,7 +124,7 @@ def _kernel(
     threads: int,
     note: str,
     extents: tuple[int, int],
-) -> tuple[Word, tuple[Argument, ...]]:
+) -> tuple[str, tuple[Argument, ...]]:
     """The name of a kernel of a sort, and the pointers that it takes."""
     name = builder.emitted(e.b, hint, threads, [builder.alignment(a) for a in e.b.arrays])
     builder.note(

@@ -6,7 +6,7 @@ Encoding and decoding are stages like any other, so they fuse with what makes an
     value    the number, order-preserving, unsigned           all of it
     float    as value; -0.0 and 0.0 have neighbouring codes   the same for both zeros
     packed   (key << 32) | position, for argsort              its upper half: 8, 16 or 32 bits of it
-    places   the number; sorted are places (`cpu_payload.py`)  all of it, of 8 bytes
+    indices  the number; sorted are indices (`cpu_payload`)   all of it, of 8 bytes
     pairs    position, key: two int64, where there is no such  the second
 """
 
@@ -18,11 +18,11 @@ from ....ir.graph import Op
 from ....ir.types import BOOL, I64
 from ...loop_ir.index import ZERO, Index, Var, of_var
 from ...loop_ir.kernel import Array, Stage
-from ...loop_ir.steps import Sort, TruePlaces
+from ...loop_ir.steps import Sort, TrueIndices
 from ...lowering.lower import Lowering, indices, lowering, variables
 from ...lowering.pointwise import index_value
 from ...scalar import DType, Expr, binary, bitcast, const, convert, ne, select
-from ...schedule.sort_blocks import U32, place_bits
+from ...schedule.sort_blocks import U32, index_bits
 
 LONG = 1 << 14  # elements of a row from which a part of it is selected, not sorted
 U8, U64 = np.dtype(np.uint8), np.dtype(np.uint64)
@@ -39,7 +39,7 @@ def _sort(low: Lowering, op: Op) -> None:
     code = code_dtype(source.dtype)
     kind = "value" if source.dtype.kind != "f" else "float"
     if op.name == "argsort":
-        long_kind = "places" if low.context.packs_places and shape[-1] > 1 else "pairs"
+        long_kind = "indices" if low.context.packs_indices and shape[-1] > 1 else "pairs"
         kind = "packed" if code.itemsize <= 4 else long_kind
     element = U64 if op.name == "argsort" else code
     whole = (*shape, 2) if kind == "pairs" else shape
@@ -50,15 +50,17 @@ def _sort(low: Lowering, op: Op) -> None:
     if op.name == "argsort":
         key = encode(value + 0.0 if value.dtype.kind == "f" else value)
         position = convert(index_value(at[-1]), U64)
-        if kind == "places":
+        if kind == "indices":
             low.emit(p, Stage(keys, dims, key, ops=[op.name], loc=op.loc))
         elif kind == "packed":
             key = (convert(key, U64) << 32) | position
             low.emit(p, Stage(keys, dims, key, ops=[op.name], loc=op.loc))
         else:
             for half, part in enumerate((position, key)):
-                place = (*at, Index(half))
-                stage = Stage(keys, dims, part, index=place, ops=[op.name], loc=op.loc, whole=False)
+                target_at = (*at, Index(half))
+                stage = Stage(
+                    keys, dims, part, index=target_at, ops=[op.name], loc=op.loc, whole=False
+                )
                 low.emit(p, stage)
     else:
         low.emit(p, Stage(keys, dims, encode(value), ops=[op.name], loc=op.loc))
@@ -81,8 +83,8 @@ def _sort(low: Lowering, op: Op) -> None:
         at = (*(where[d] for d in order[:-1]), where[axis] - first)
     if op.name == "sort":
         result = decode(p.load(ordered, at, None), source.dtype)
-    elif kind in ("packed", "places"):
-        mask = 0xFFFFFFFF if kind == "packed" else (1 << place_bits(shape[-1])) - 1
+    elif kind in ("packed", "indices"):
+        mask = 0xFFFFFFFF if kind == "packed" else (1 << index_bits(shape[-1])) - 1
         result = convert(binary("and", p.load(ordered, at, None), mask), I64)
     else:
         result = convert(p.load(ordered, (*at, ZERO), None), I64)
@@ -109,15 +111,15 @@ def _window(low: Lowering, op: Op) -> tuple[int, int] | None:
     return (start, stop) if 0 < 4 * (stop - start) <= n else None
 
 
-@lowering("true_places")
-def _true_places(low: Lowering, op: Op) -> None:
+@lowering("true_indices")
+def _true_indices(low: Lowering, op: Op) -> None:
     (source,) = op.operands
     mask, target = Array(source.shape, source.dtype, name="mask"), low.array_for(op.result)
     if target.size:
         dims = variables(source.shape)
         p = low.point()
         low.emit(p, Stage(mask, dims, p.at(source, indices(dims)), ops=[op.name], loc=op.loc))
-        low.items.append(TruePlaces(mask, target, op.attrs["classes"], op.loc))
+        low.items.append(TrueIndices(mask, target, op.attrs["classes"], op.loc))
     low.arrays[op.result] = target
 
 

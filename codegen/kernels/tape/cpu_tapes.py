@@ -13,7 +13,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from ...llvm.builder import NULL
+from ...llvm.builder import NULL, Value, constant, symbol
 from ...llvm.modules import Function
 from ...loop_ir.kernel import Array
 from ...loop_ir.steps import TapeNew, TapePop, TapePush
@@ -152,61 +152,73 @@ def _free_all() -> Function:
     return f
 
 
-def wrapper(name: str) -> Function:
-    """The entry around the body: it owns the list of tapes."""
+def wrapper(body: Function, name: str) -> Function:
+    """The entry around what was to be it, which takes the list of tapes, too."""
+    body.name, body.address, body.internal = "body", symbol("body"), True
     f = Function("i32", name, args="ptr")
-    (given,) = f.args
     tapes = f.alloca("ptr", align=8)
     f.store(NULL, tapes)
-    code = f.call("i32", "body", given, tapes)
+    code = f.run(body, f.args[0], tapes)
     f.call("void", "tapes_free", tapes)
     f.ret(code)
     return f
 
 
+def _tapes(e: EntryEmitter) -> Value:
+    """The list of tapes, for which the entry gets one more parameter."""
+    if e.tapes is None:
+        *_, e.tapes = e.f.takes(args="ptr", tapes="ptr")
+        e.add(_runtime())
+    return e.tapes
+
+
 def new(e: EntryEmitter, step: TapeNew) -> None:
-    e.uses_tapes = True
-    e.add(_runtime())
-    tape = e.op("call ptr @tape_new(ptr %tapes)")
-    e.fail_if(e.op(f"icmp eq ptr {tape}, null"), str(step.site))
-    e.line(f"store ptr {tape}, ptr {e.pointer(step.handle)}, align 8")
+    """An empty tape; the call fails, at `step.site`, where there is no memory."""
+    tape = e.f.call("ptr", symbol("tape_new"), _tapes(e))
+    e.fail_if(tape.eq(NULL), step.site)
+    e.f.store(tape, e.pointer(step.handle), align=8)
 
 
 def push(e: EntryEmitter, step: TapePush) -> None:
-    tape = e.op(f"call ptr @tape_open(ptr {e.pointer(step.handle)}, ptr %tapes)")
-    e.fail_if(e.op(f"icmp eq ptr {tape}, null"), str(step.site))
-    record = e.op(f"call ptr @tape_push(ptr {tape}, i64 {_record_bytes(step)})")
-    e.fail_if(e.op(f"icmp eq ptr {record}, null"), str(step.site))
-    for at, array, nbytes in _places(e, record, step):
+    """One more record: copies of the step's arrays; the call fails where there is no memory."""
+    tape = e.f.call("ptr", symbol("tape_open"), e.pointer(step.handle), _tapes(e))
+    e.fail_if(tape.eq(NULL), step.site)
+    record = e.f.call("ptr", symbol("tape_push"), tape, _record_bytes(step))
+    e.fail_if(record.eq(NULL), step.site)
+    for at, array, nbytes in _addresses(e, record, step):
         e.copy(at, e.pointer(array), nbytes)
 
 
 def pop(e: EntryEmitter, step: TapePop) -> None:
-    tape = e.op(f"load ptr, ptr {e.pointer(step.handle)}, align 8")
-    record = e.op(f"call ptr @tape_pop(ptr {tape}, i64 {_record_bytes(step)})")
-    full, empty, end = e.label("record"), e.label("zeros"), e.label("popped")
-    e.line(f"br i1 {e.op(f'icmp eq ptr {record}, null')}, label %{empty}, label %{full}")
-    e.start(full)
-    for at, array, nbytes in _places(e, record, step):
+    """The last record, taken off and copied to the step's arrays; zeros where there is none."""
+    f = e.f
+    tape = f.load("ptr", e.pointer(step.handle), align=8)
+    record = f.call("ptr", symbol("tape_pop"), tape, _record_bytes(step))
+    full, empty, end = f.later("record"), f.later("zeros"), f.later("popped")
+    f.branch(record.eq(NULL), empty, full)
+    f.at(full)
+    for at, array, nbytes in _addresses(e, record, step):
         e.copy(e.pointer(array), at, nbytes)
-    e.line(f"br label %{end}")
-    e.start(empty)
+    f.jump(end)
+    f.at(empty)
     for array in step.values:
         if array.nbytes:
-            e.clear(e.pointer(array), array.nbytes)
-    e.line(f"br label %{end}")
-    e.start(end)
+            f.fill(e.pointer(array), 0, array.nbytes, align=1)
+    f.jump(end)
+    f.at(end)
 
 
-def _places(e: EntryEmitter, record: str, step: TapePush | TapePop) -> list[tuple[str, Array, int]]:
+def _addresses(
+    e: EntryEmitter, record: Value, step: TapePush | TapePop
+) -> list[tuple[Value, Array, int]]:
     """Where in a record each value is."""
-    places, offset = [], 0
+    addresses, offset = [], 0
     for array in step.values:
         if array.nbytes:
-            at = e.op(f"getelementptr i8, ptr {record}, i64 {offset}")
-            places.append((at, array, array.nbytes))
+            at = e.f.offset(record, constant("i64", offset))
+            addresses.append((at, array, array.nbytes))
         offset += _rounded(array.nbytes)
-    return places
+    return addresses
 
 
 def _record_bytes(step: TapePush | TapePop) -> int:

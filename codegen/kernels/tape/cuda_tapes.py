@@ -21,7 +21,7 @@ from collections.abc import MutableMapping, Sequence
 from ....ir.types import I64
 from ...cuda.emitter import GLOBAL, ThreadBuilder, Word
 from ...cuda.target import CudaTarget
-from ...llvm.builder import Value, constant
+from ...llvm.builder import Value, zeros
 from ...llvm.indices import IndexEmitter
 from ...llvm.loops import LoopEmitter, Values
 from ...llvm.scalars import ScalarEmitter
@@ -36,7 +36,7 @@ PEAK = 24  # where the state says how much was wanted
 
 
 def record_bytes(values: Sequence[Array]) -> int:
-    """Bytes of a record on the heap."""
+    """Bytes of a record on the heap: its header, and its values, each rounded up to 16."""
     return RECORD_BYTES + sum(_rounded(a.nbytes) for a in values)
 
 
@@ -119,12 +119,12 @@ class TapeEmitter:
         self.b.store(self.b.word(word), self.heap, offset, align=8)
 
     def _word_at(self, address: Value, offset: int) -> Value:
-        return self.b.load("i64", self._place_at(address, offset), align=8)
+        return self.b.load("i64", self._at(address, offset), align=8)
 
     def _set_word_at(self, address: Value, offset: int, word: Word) -> None:
-        self.b.store(self.b.word(word), self._place_at(address, offset), align=8)
+        self.b.store(self.b.word(word), self._at(address, offset), align=8)
 
-    def _place_at(self, address: Value, offset: int) -> Value:
+    def _at(self, address: Value, offset: int) -> Value:
         base = address.to("inttoptr", GLOBAL)
         return self.b.offset(base, offset, "i8") if offset else base
 
@@ -132,7 +132,7 @@ class TapeEmitter:
         return self.b.load_elements(I64, self.b.pointers[self.handle], 1)
 
     def _set_handle(self, word: Value) -> None:
-        self.b.store_elements(I64, word, self.b.pointers[self.handle], 1)
+        self.b.store_elements(I64, word, self.b.pointers[self.handle])
 
     def _heap_start(self) -> Value:
         return self.heap.to("ptrtoint", "i64") + STATE_BYTES
@@ -187,9 +187,9 @@ class TapeEmitter:
         self.b.at(again)
         with self.b.scope():
             last = self._get(8)
-            given, free = self.b.later("given"), self.b.later("free")
-            self.b.branch(self._is_some(last), given, done)
-            self.b.at(given)
+            taken, free = self.b.later("given"), self.b.later("free")
+            self.b.branch(self._is_some(last), taken, done)
+            self.b.at(taken)
             self.b.branch(self._is_some(self._word_at(last, 16)), free, done)
             self.b.at(free)
             self._set(0, last - start)
@@ -218,17 +218,17 @@ class TapeEmitter:
 
             self.loops.loop(first, array.nbytes // self.widths[number], THREADS, [], one)
 
-    def _copy_at(self, number: int, at: Value, store: bool) -> None:
+    def _copy_at(self, number: int, at: Word, store: bool) -> None:
         width = self.widths[number]
         ty = {16: "<4 x i32>"}.get(width, f"i{8 * width}")
         here = self._get(16)
         some = self._is_some(here)
         mine = self.b.offset(self.b.pointers[self.values[number]], at, ty)
         with self.b.when(some):
-            base = self._place_at(here, self._offset(number))
-            kept = self.b.offset(base, at, ty)
-            source, target = (mine, kept) if store else (kept, mine)
+            base = self._at(here, self._offset(number))
+            record = self.b.offset(base, at, ty)
+            source, target = (mine, record) if store else (record, mine)
             self.b.store(self.b.load(ty, source, align=width), target, align=width)
         if not store:
             with self.b.when(~some):
-                self.b.store(constant(ty, "zeroinitializer"), mine, align=width)
+                self.b.store(zeros(ty), mine, align=width)

@@ -19,6 +19,7 @@ from ....ir.record import record
 from ....ir.types import I64
 from ...loop_ir.scalar_code import Let, Repeat, nodes
 from ...scalar import DType, Expr
+from ..builder import Value
 from ..instructions import INSTRUCTIONS, SCALAR_TYPES
 
 if TYPE_CHECKING:
@@ -32,12 +33,12 @@ class Trips:
     Carry `position` counts them by `step`; None: the trip's number does, which is no carry.
     """
 
-    number: str | int
+    number: Value | int
     position: int | None = None
     step: int = 1
 
 
-def trips_of(e: StatementEmitter, s: Repeat, values: Sequence[str]) -> Trips | None:
+def trips_of(e: StatementEmitter, s: Repeat, values: Sequence[Value]) -> Trips | None:
     """The trips that a loop is going to make; None if only its condition tells."""
     if s.counter is not None:
         return Trips(s.length)
@@ -88,42 +89,41 @@ def _is_invariant(e: StatementEmitter, limit: Expr, s: Repeat) -> bool:
     return True
 
 
-def _distance(e: StatementEmitter, start: str, limit: Expr, up: bool) -> str | int:
+def _distance(e: StatementEmitter, start: Value, limit: Expr, up: bool) -> Value | int:
     """Steps from `start` to `limit`; 0 if the limit has been reached."""
-    stop, ty = e.exprs.operand(limit).text, SCALAR_TYPES[limit.dtype]
-    low, high = (start, stop) if up else (stop, start)
-    if low[0] != "%" and high[0] != "%":
-        return max(int(high) - int(low), 0)
+    stop = e.exprs.operand(limit).value
+    first, end = (start, stop) if up else (stop, start)
+    if first.number is not None and end.number is not None:
+        return max(end.number - first.number, 0)
     order = "slt" if limit.dtype.kind == "i" else "ult"
-    first, end = (e.b.known(text, limit.dtype, 1) for text in (low, high))
     some = e.b.compare(order, first, end)
     many = e.b.binary("sub", end, first)
-    if ty != "i64":
+    if many.type != "i64":
         many = many.zext("i64")
     return e.b.select(some, many, 0)
 
 
 def emit_counted(
-    e: StatementEmitter, s: Repeat, values: Sequence[str], trips: Trips, copies: int, every: int
-) -> list[str]:
+    e: StatementEmitter, s: Repeat, values: Sequence[Value], trips: Trips, copies: int, every: int
+) -> list[Value]:
     """Emit the loop: its last values. It looks for signals about each `every` trips."""
     loop = _Counted(e, s, trips)
-    now = [*values] if trips.position is not None else ["0", *values]
-    if isinstance(trips.number, str):
+    now = [*values] if trips.position is not None else [e.b.word(0), *values]
+    if isinstance(trips.number, Value):
         now = loop.chunks(now, trips.number, copies, every)
     else:
         whole = trips.number - trips.number % copies
         if whole > every:
-            now = loop.chunks(now, str(trips.number), copies, every)
+            now = loop.chunks(now, trips.number, copies, every)
         else:
-            now = loop.turns(now, str(whole), copies) if whole else now
+            now = loop.turns(now, whole, copies) if whole else now
             for _ in range(trips.number - whole):
                 now = loop.trip(now)
     return now if trips.position is not None else now[1:]
 
 
 class _Counted:
-    """The loop while it is emitted: `now` are the texts of the carries, and first that of the trip."""
+    """The loop while it is emitted: `now` are the carries, and first the number of the trip."""
 
     def __init__(self, e: StatementEmitter, s: Repeat, trips: Trips) -> None:
         self.e, self.s = e, s
@@ -134,7 +134,7 @@ class _Counted:
         self.types = [SCALAR_TYPES[d] for d in self.dtypes]
         self.type = SCALAR_TYPES[self.dtypes[self.counts]]
 
-    def trip(self, now: Sequence[str]) -> list[str]:
+    def trip(self, now: Sequence[Value]) -> list[Value]:
         """The body once."""
         if not self.own:
             return self.e.trip(self.s, now)
@@ -142,29 +142,31 @@ class _Counted:
         number, *carries = now
         self.e.indices.positions[self.s.counter] = self.e.indices.as_index(number)
         new = self.e.trip(self.s, carries)
-        following = number.isdigit() and str(int(number) + 1)
-        return [following or self.e.b.stepped(self.e.b.word(number), 1), *new]
+        known, b = number.number, self.e.b
+        return [b.stepped(number, 1) if known is None else b.word(known + 1), *new]
 
-    def turns(self, now: Sequence[str], number: str, copies: int) -> list[str]:
+    def turns(self, now: Sequence[Value], number: Value | int, copies: int) -> list[Value]:
         """`number` trips, a multiple of `copies` and not none."""
         e = self.e
-        if number == str(copies):
+        if isinstance(number, int) and number == copies:
             for _ in range(copies):
                 now = self.trip(now)
             return [*now]
         stop = self._after(now[self.counts], number)
         turn, done = e.b.later("turn"), e.b.later("done")
-        new: Sequence[str] = e.b.parameters(turn, *self.types)
+        new: Sequence[Value] = e.b.parameters(turn, *self.types)
         e.b.jump(turn, *now)
         e.b.at(turn)
         for _ in range(copies):
             new = self.trip(new)
-        more = e.b.known(new[self.counts], self.dtypes[self.counts], 1).ne(stop)
+        more = new[self.counts].ne(stop)
         e.b.fork(more, turn, new, done)
         e.b.at(done)
         return [*new]
 
-    def chunks(self, now: Sequence[str], number: str, copies: int, every: int) -> list[str]:
+    def chunks(
+        self, now: Sequence[Value], number: Value | int, copies: int, every: int
+    ) -> list[Value]:
         """`number` trips, any number, with a look for signals after each `every` of them."""
         e = self.e
         chunk, some, look, due, rest = (
@@ -190,7 +192,7 @@ class _Counted:
         e.b.at(rest)
         return [*names] if copies == 1 else self._rest(names, left)
 
-    def _rest(self, now: Sequence[str], number: str) -> list[str]:
+    def _rest(self, now: Sequence[Value], number: Value) -> list[Value]:
         """`number` trips, few or none."""
         e = self.e
         stop = self._after(now[self.counts], number)
@@ -206,12 +208,11 @@ class _Counted:
         e.b.at(done)
         return [*names]
 
-    def _after(self, counter: str, number: str) -> str:
+    def _after(self, counter: Value, number: Value | int) -> Value:
         """What counts the trips, `number` trips later."""
-        e = self.e
-        if number.isdigit() and counter.isdigit():
-            return str(int(counter) + self.step * int(number))
-        if self.type != "i64" and not number.isdigit():
-            number = e.b.word(number).trunc(self.type)
-        first = e.b.known(counter, self.dtypes[self.counts], 1)
-        return e.b.binary("add" if self.step > 0 else "sub", first, number)
+        b, start = self.e.b, counter.number
+        if isinstance(number, int) and start is not None and start >= 0:
+            return b.literal(self.type, start + self.step * number)
+        if self.type != "i64" and isinstance(number, Value):
+            number = number.trunc(self.type)
+        return b.binary("add" if self.step > 0 else "sub", counter, number)

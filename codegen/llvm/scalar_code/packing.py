@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...math.functions import Function
+from ...math.functions import Elementwise
 from ...scalar import Expr
-from ..builder import Value
+from ..builder import poison
 from ..instructions import INSTRUCTIONS, type_text
 from ..text import Operand
 
@@ -54,26 +54,25 @@ def _emit(e: ScalarCodeEmitter, values: list[Expr], lanes: int) -> None:
     ]
     wide = e.exprs.narrower(lanes)
     if first.op == "call":
-        function: Function = first.attr
+        function: Elementwise = first.attr
         if function in e.calls.called:
             result = e.calls.call(function, operands, e.b, wide.b)
         else:
             result = wide.call_function(function, operands)
-        text = wide.b.spread(result, first.dtype)
+        packed = wide.b.spread(result, first.dtype)
     else:
-        texts = [wide.b.spread(x, first.dtype) for x in operands]
-        text = INSTRUCTIONS[first.op](wide.b, first, lanes, *texts)
+        given = [wide.b.spread(x, first.dtype) for x in operands]
+        packed = INSTRUCTIONS[first.op](wide.b, first, lanes, *given)
     for k, value in enumerate(values):
-        e.exprs.bind(value, e.b.extract(text, k), uniform=True)
+        e.exprs.bind(value, e.b.extract(packed, k), uniform=True)
 
 
 def _gathered(e: ScalarCodeEmitter, numbers: Sequence[Expr], lanes: int) -> Operand:
     """Numbers side by side in a vector; the last lanes repeat the first number."""
-    texts = [e.exprs.operand(x).text for x in numbers]
-    if len(set(texts)) == 1:
-        return Operand(texts[0], True)
-    dtype = numbers[0].dtype
-    vector = Value(type_text(dtype, lanes), "poison")
-    for k, text in enumerate([*texts, *texts[:1] * (lanes - len(texts))]):
-        vector = e.b.insert(vector, e.b.known(text, dtype, 1), k)
+    values = [e.exprs.operand(x).value for x in numbers]
+    if len(set(values)) == 1:
+        return Operand(values[0], True)
+    vector = poison(type_text(numbers[0].dtype, lanes))
+    for k, value in enumerate([*values, *values[:1] * (lanes - len(values))]):
+        vector = e.b.insert(vector, value, k)
     return Operand(vector, False)

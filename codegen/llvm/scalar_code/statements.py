@@ -11,9 +11,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from ....ir.types import BOOL
 from ...loop_ir.scalar_code import (
-    Block,
+    Body,
     Choose,
     Let,
     Repeat,
@@ -28,7 +27,7 @@ from ...module import PYTHON_ERROR
 from ...scalar import Expr
 from ...target import Target
 from ..accesses import AccessEmitter
-from ..builder import Value
+from ..builder import Value, symbol
 from ..checks import CheckEmitter, StatusBlock
 from ..functions import Calls, FunctionTable
 from ..indices import IndexEmitter
@@ -52,7 +51,7 @@ class StatementEmitter(ABC):
         self.indices, self.exprs, self.b = memory.indices, memory.exprs, memory.b
 
     @abstractmethod
-    def leave_if(self, bad: Value, words: Sequence[str], site: str) -> None:
+    def leave_if(self, bad: Value, words: Sequence[Value], site: int) -> None:
         """Write to the status block and leave if `bad`."""
 
     @abstractmethod
@@ -65,7 +64,7 @@ class StatementEmitter(ABC):
 
     # Statements.
 
-    def block(self, block: Block) -> None:
+    def block(self, block: Body) -> None:
         for statement in block.statements:
             self._statement(statement)
 
@@ -76,7 +75,7 @@ class StatementEmitter(ABC):
                 self.exprs.emit_many(s.values)
             case Write():
                 value = self.exprs.operand(s.value)
-                self.memory.write(s.array.dtype, *self.memory.place(s.array, s.index), value)
+                self.memory.write(s.array.dtype, *self.memory.locate(s.array, s.index), value)
             case Require():
                 self._require(s)
             case Choose():
@@ -85,19 +84,19 @@ class StatementEmitter(ABC):
                 self._repeat(s)
 
     def _require(self, s: Require) -> None:
-        bad = ~self.b.known(self.exprs.operand(s.flag).text, BOOL, 1)
+        bad = ~self.exprs.operand(s.flag).value
         words = [self._word(v) for v in s.values]
-        self.leave_if(bad, words, str(s.site))
+        self.leave_if(bad, words, s.site)
 
     def _word(self, value: Expr) -> Value:
         """The bytes of a value in an int64."""
-        found = self.b.known(self.exprs.operand(value).text, value.dtype, 1)
+        found = self.exprs.operand(value).value
         if value.dtype.kind == "f":
             found = found.to("bitcast", f"i{8 * value.dtype.itemsize}")
         return found if found.type == "i64" else found.zext("i64")
 
     def _choose(self, s: Choose) -> None:
-        index = self.b.known(self.exprs.operand(s.index).text, s.index.dtype, 1)
+        index = self.exprs.operand(s.index).value
         index = self.b.select(index < 0, 0, index)
         *blocks, last = (self.b.later("branch") for _ in s.blocks)
         end = self.b.later("joined")
@@ -107,7 +106,7 @@ class StatementEmitter(ABC):
             self.b.at(block)
             with self.b.scope():
                 self.block(statements)
-                given = [self.exprs.operand(v).text for v in values]
+                given = [self.exprs.operand(v).value for v in values]
             self.b.jump(end, *given)
         self.b.at(end)
         for result, value in zip(s.results, joined, strict=True):
@@ -117,27 +116,27 @@ class StatementEmitter(ABC):
 
     def _repeat(self, s: Repeat) -> None:
         """Copies of the body one after the other, as long as there are enough trips; then the rest."""
-        values = [self.exprs.operand(e).text for e in s.start]
+        values = [self.exprs.operand(e).value for e in s.start]
         trips = trips_of(self, s, values)
         if trips is None:
             self._while(s, values)
             return
         copies = _copies(_size(s.body))
         every = _interval(self.step.work * copies) * copies
-        for carry, text in zip(
+        for carry, value in zip(
             s.carries, emit_counted(self, s, values, trips, copies, every), strict=True
         ):
-            self.exprs.bind(carry, text, uniform=True)
+            self.exprs.bind(carry, value, uniform=True)
 
-    def trip(self, s: Repeat, values: Sequence[str]) -> list[str]:
+    def trip(self, s: Repeat, values: Sequence[Value]) -> list[Value]:
         """One copy of the body; gives the new values."""
         with self.b.scope():
-            for carry, text in zip(s.carries, values, strict=True):
-                self.exprs.bind(carry, text, uniform=True)
+            for carry, value in zip(s.carries, values, strict=True):
+                self.exprs.bind(carry, value, uniform=True)
             self.block(s.body)
-            return [self.exprs.operand(e).text for e in s.new]
+            return [self.exprs.operand(e).value for e in s.new]
 
-    def _while(self, s: Repeat, values: Sequence[str]) -> None:
+    def _while(self, s: Repeat, values: Sequence[Value]) -> None:
         assert s.test is not None and s.condition is not None
         copies = _copies(_size(s.body) + _size(s.test) + len(s.new) + 1)
         head, leave = self.b.later("while"), self.b.later("done")
@@ -148,22 +147,22 @@ class StatementEmitter(ABC):
         self.b.jump(head, every, *values)
         self.b.at(head)
         fewer = left - 1
-        now: Sequence[str] = names
+        now: Sequence[Value] = names
         for _ in range(copies):
             inside = self.b.later("body")
             with self.b.scope():
-                for carry, text in zip(s.carries, now, strict=True):
-                    self.exprs.bind(carry, text, uniform=True)
+                for carry, value in zip(s.carries, now, strict=True):
+                    self.exprs.bind(carry, value, uniform=True)
                 self.block(s.test)
-                going = self.exprs.operand(s.condition).text
+                going = self.exprs.operand(s.condition).value
                 self.b.fork(going, inside, (), leave, now)
                 self.b.at(inside)
                 self.block(s.body)
-                now = [self.exprs.operand(e).text for e in s.new]
+                now = [self.exprs.operand(e).value for e in s.new]
         due, on = self.b.later("due"), self.b.later("on")
         (again,) = self.b.parameters(on, "i64")
         over = fewer.eq(0)
-        self.b.fork(over, due, (), on, (fewer,), self.b.seldom())
+        self.b.fork(over, due, (), on, (fewer,), self.b.unlikely())
         self.b.at(due)
         self.poll()
         self.b.jump(on, every)
@@ -188,30 +187,35 @@ class ScalarCodeEmitter(StatementEmitter):
         self.calls = Calls(functions, functions.called(calls(step.body)))
         exprs = ScalarEmitter(b, calls=self.calls)
         self.arrays = list(dict.fromkeys([*step.reads, *step.writes]))
-        pointers = {array: f"%p{k}" for k, array in enumerate(self.arrays)}
+        self.ctx, _, _ = b.takes(ctx="ptr", lo="i64", hi="i64")
+        with b.at_start():
+            pointers = {a: b.pointer_at(self.ctx, k, f"p{k}") for k, a in enumerate(self.arrays)}
+            self.status = b.pointer_at(self.ctx, len(self.arrays), "status")
         memory = AccessEmitter(IndexEmitter(exprs), pointers, dict.fromkeys(self.arrays, 0))
-        exprs.leaves = KernelLeaves(memory, CheckEmitter(exprs, StatusBlock(b, leaves=True)))
+        exprs.leaves = KernelLeaves(
+            memory, CheckEmitter(exprs, StatusBlock(b, self.status, leaves=True))
+        )
         super().__init__(step, memory)
-        self.polls = False
-        self.head = b.code.start
+        self.clock: Value | None = None  # tells when a loop looked for signals, if any does
+
+    @property
+    def polls(self) -> bool:
+        """Tells afterwards whether the code looks for signals."""
+        return self.clock is not None
 
     def function(self) -> str:
         """The function's text, from the parameter list on: equal steps have equal texts."""
-        for position, name in enumerate([*(f"%p{k}" for k in range(len(self.arrays))), "%status"]):
-            self.head.append(f"  {name}a = getelementptr ptr, ptr %ctx, i64 {position}")
-            self.head.append(f"  {name} = load ptr, ptr {name}a, align 8")
         self.block(self.step.body)
         self.b.ret()
-        return f"(ptr noalias %ctx, i64 %lo, i64 %hi) nounwind {{\n{self.b.code.text()}\n}}\n"
+        return self.b.unnamed(noalias=("ctx",))
 
-    def leave_if(self, bad: Value, words: Sequence[str], site: str) -> None:
+    def leave_if(self, bad: Value, words: Sequence[Value], site: int) -> None:
         yes, no = self.b.later("bad"), self.b.later("good")
-        self.b.fork(bad, yes, (), no, hint=self.b.seldom())
+        self.b.fork(bad, yes, (), no, hint=self.b.unlikely())
         self.b.at(yes)
         with self.b.scope():
-            for position, word in [*enumerate(words), (7, site)]:
-                place = self.b.offset(Value("ptr", "%status"), position, "i64")
-                self.b.store(self.b.word(word), place)
+            for position, word in [*enumerate(words), (7, self.b.word(site))]:
+                self.b.store(word, self.b.offset(self.status, position, "i64"))
         self.b.ret()
         self.b.at(no)
 
@@ -219,15 +223,10 @@ class ScalarCodeEmitter(StatementEmitter):
         emit_packed(self, values)
 
     def poll(self) -> None:
-        clock = "%poll_clock"
-        if not self.polls:
-            self.polls = True
-            self.head += [
-                f"  {clock} = alloca i64, align 8",
-                f"  store i64 0, ptr {clock}, align 8",
-            ]
-        due = self.b.fresh("i1", f"call i1 @poll(ptr {clock})")
-        self.leave_if(due, (), str(PYTHON_ERROR))
+        if self.clock is None:
+            with self.b.at_start():
+                self.clock = self.b.word_at(0, "poll_clock")
+        self.leave_if(self.b.call("i1", symbol("poll"), self.clock), (), PYTHON_ERROR)
 
 
 def _interval(work: int) -> int:
@@ -243,7 +242,7 @@ def _copies(size: int) -> int:
     return copies
 
 
-def _size(block: Block) -> int:
+def _size(block: Body) -> int:
     """Expressions and statements of a block; a large number if there are loops inside."""
     if any(isinstance(s, (Repeat, Choose)) for s in block.statements):
         return REPEATED

@@ -96,7 +96,7 @@ def _call_in_order(*arrays: Any, function: PythonFunction) -> Any:
     return (*function(*arrays[:-1]), None)
 
 
-def _no_derivative(b: Any, op: Op, *given: Any) -> NoReturn:
+def _no_derivative(b: Any, op: Op, *operands: Any) -> NoReturn:
     raise DerivativeError(
         f"{op.attrs['function'].name} is a Python function, and nobody knows its derivative; a "
         "jt.custom_vjp or jt.custom_jvp around the callback gives it one"

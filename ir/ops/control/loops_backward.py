@@ -41,7 +41,7 @@ def make_plan(op: Op, wanted: Sequence[bool], needed: Sequence[bool]) -> Plan:
 
 
 @record
-class Kept:
+class Residuals:
     """What the forward loop leaves behind. `memory` is as the way of checkpointing has it."""
 
     plan: Plan
@@ -50,7 +50,7 @@ class Kept:
 
 
 Test = Callable[[Builder, list[Value], list[Value]], Value]
-Trip = Callable[[Builder, list[Value], list[Value]], list[Value]]
+Iteration = Callable[[Builder, list[Value], list[Value]], list[Value]]
 
 
 def run_loop(
@@ -58,7 +58,7 @@ def run_loop(
     fixed: Sequence[Value],
     state: Sequence[Value],
     test: Test,
-    iteration: Trip,
+    iteration: Iteration,
     name: str,
 ) -> list[Value]:
     """Append a `while`: `test` and `iteration` build its regions from the fixed values and the state."""

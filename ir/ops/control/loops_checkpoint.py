@@ -28,7 +28,7 @@ from ...graph import Op, Value
 from ...record import record
 from ...types import I64, TOKEN, TensorType
 from .loops import invariant_carries
-from .loops_backward import Kept, Plan, run_loop, step_back, unwind
+from .loops_backward import Plan, Residuals, run_loop, step_back, unwind
 
 
 @record
@@ -44,14 +44,16 @@ class _Slots:
     slots: list[Value]
 
 
-def forward(b: Builder, op: Op, plan: Plan, checkpoint: str | int) -> tuple[Sequence[Value], Kept]:
+def forward(
+    b: Builder, op: Op, plan: Plan, checkpoint: str | int
+) -> tuple[Sequence[Value], Residuals]:
     """The loop's results, and what its backward part starts from."""
     run = _forward_sqrt if checkpoint == "sqrt" else _forward_slots
     return run(b, _Loop(op, plan), checkpoint)
 
 
 def backward(
-    b: Builder, op: Op, stored: Kept, cts: Sequence[Value], sums: Sequence[Value]
+    b: Builder, op: Op, stored: Residuals, cts: Sequence[Value], sums: Sequence[Value]
 ) -> tuple[list[Value], list[Value]]:
     """The cotangents of the carries at the start, and the sums of those of constants."""
     run = _backward_sqrt if isinstance(stored.memory, _Tape) else _backward_slots
@@ -133,7 +135,7 @@ def _until(
 # "sqrt"
 
 
-def _forward_sqrt(b: Builder, loop: _Loop, _: str | int) -> tuple[Sequence[Value], Kept]:
+def _forward_sqrt(b: Builder, loop: _Loop, _: str | int) -> tuple[Sequence[Value], Residuals]:
     def test(inner: Builder, consts: list[Value], state: list[Value]) -> Value:
         return loop.goes_on(inner, consts, state[:-3])
 
@@ -147,11 +149,11 @@ def _forward_sqrt(b: Builder, loop: _Loop, _: str | int) -> tuple[Sequence[Value
     zero = b.const(0, I64)
     state = [*loop.carry, zero, zero, b.op("tape_new")]
     *carry, done, number, tape = run_loop(b, loop.consts, state, test, segment, "segment")
-    return carry, Kept(loop.plan, done, _Tape(number, tape))
+    return carry, Residuals(loop.plan, done, _Tape(number, tape))
 
 
 def _backward_sqrt(
-    b: Builder, loop: _Loop, forward: Kept, cts: Sequence[Value], sums: Sequence[Value]
+    b: Builder, loop: _Loop, forward: Residuals, cts: Sequence[Value], sums: Sequence[Value]
 ) -> tuple[list[Value], list[Value]]:
     types = tuple(v.type for v in loop.initial)
 
@@ -203,7 +205,9 @@ def _listed(values: Value | Sequence[Value]) -> list[Value]:
 # K slots
 
 
-def _forward_slots(b: Builder, loop: _Loop, checkpoint: str | int) -> tuple[Sequence[Value], Kept]:
+def _forward_slots(
+    b: Builder, loop: _Loop, checkpoint: str | int
+) -> tuple[Sequence[Value], Residuals]:
     """Slot m holds the carry after (m + 1) * spacing iterations."""
     count = int(checkpoint)
     n = len(loop.carry)
@@ -245,11 +249,11 @@ def _forward_slots(b: Builder, loop: _Loop, checkpoint: str | int) -> tuple[Sequ
     state = [*loop.carry, zero, zero, b.const(1, I64), *slots]
     out = run_loop(b, loop.consts, state, test, epoch, "epoch")
     done, used, spacing, *slots = out[n:]
-    return out[:n], Kept(loop.plan, done, _Slots(used, spacing, slots))
+    return out[:n], Residuals(loop.plan, done, _Slots(used, spacing, slots))
 
 
 def _backward_slots(
-    b: Builder, loop: _Loop, stored: Kept, cts: Sequence[Value], sums: Sequence[Value]
+    b: Builder, loop: _Loop, stored: Residuals, cts: Sequence[Value], sums: Sequence[Value]
 ) -> tuple[list[Value], list[Value]]:
     """Slot m holds the carry after counts[m] iterations, for m <= top; with top = -1 there is none."""
     memory = stored.memory
@@ -284,7 +288,7 @@ def _backward_slots(
         return inner.op("lt", state[m], fixed[-1])
 
     def advance(inner: Builder, fixed: list[Value], state: list[Value]) -> list[Value]:
-        """Forward to a place for one more copy; to the end, if there is no free slot."""
+        """Forward to where one more copy belongs; to the end, if there is no free slot."""
         (*free, at), now, (done, top, counts, *slots) = fixed, state[:m], state[m:]
         vacant = inner.op("sub", inner.const(count - 1, I64), top)
         end = inner.op("add", done, _stride(inner, inner.op("sub", at, done), vacant))
@@ -303,7 +307,9 @@ def _backward_slots(
     last = b.op("bitwise_and", last, b.op("gt", memory.used, b.const(0, I64)))
     top = b.op("sub", _add(b, memory.used, -1), b.op("convert", last, dtype=I64))
     state = [_add(b, stored.count, -1), top, counts, *memory.slots, *cts, *sums]
-    out = run_loop(b, [*loop.fixed, *loop.initial], state, more, iteration, "trip_vjp")[3 + m :]
+    out = run_loop(b, [*loop.fixed, *loop.initial], state, more, iteration, "iteration_vjp")[
+        3 + m :
+    ]
     return out[: len(cts)], out[len(cts) :]
 
 

@@ -24,7 +24,7 @@ from ...opdef import OPS, GraphError, OpDef, register
 from ...record import record
 from ...types import TensorType, Type
 from ..families import Arg, Array, Example, check_same
-from .loops_backward import Kept
+from .loops_backward import Residuals
 from .loops_while import countdown, jvp_loop
 from .structured import check_checkpoint, check_params, listed
 
@@ -94,7 +94,7 @@ def evaluate_lanes(graph: Graph, arrays: list[Array]) -> list[Array]:
 @record
 class _Masked:
     loop: Op
-    kept: Kept
+    residuals: Residuals
 
 
 def _forward_lanes(
@@ -132,7 +132,7 @@ def _vjp_lanes(
     consts = op.attrs["consts"]
     where = [*wanted[:consts], False, *wanted[consts:]]
     rule: Any = saved.loop.definition.vjp
-    grads = rule(b, saved.loop, [None, *cotangents], where, saved.kept)
+    grads = rule(b, saved.loop, [None, *cotangents], where, saved.residuals)
     return [*grads[:consts], *grads[consts + 1 :]]
 
 

@@ -25,7 +25,7 @@ from ..composed import instantiated
 from ..families import Arg, Example
 from . import loops_checkpoint
 from .loops import varied_carries
-from .loops_backward import Kept, make_plan, run_loop, unwind
+from .loops_backward import Residuals, make_plan, run_loop, unwind
 from .structured import check_checkpoint, check_params, listed, region
 
 
@@ -108,7 +108,7 @@ def jvp_loop(
 
 def _forward_while(
     b: Builder, op: Op, wanted: Sequence[bool], needed: Sequence[bool]
-) -> tuple[Sequence[Value], Kept]:
+) -> tuple[Sequence[Value], Residuals]:
     plan = make_plan(op, wanted, needed)
     checkpoint = op.attrs.get("checkpoint", "all")
     if checkpoint != "all" and plan.parts.saved and can_replay(op):
@@ -130,7 +130,7 @@ def _forward_while(
     state = [*op.operands[consts:], b.const(0, I64), *tape]
     results = run_loop(b, op.operands[:consts], state, goes_on, iteration, body.name)
     done, *tape = results[count:]
-    return results[:count], Kept(plan, done, tape[0] if tape else None)
+    return results[:count], Residuals(plan, done, tape[0] if tape else None)
 
 
 def can_replay(op: Op) -> bool:
@@ -141,7 +141,11 @@ def can_replay(op: Op) -> bool:
 
 
 def _vjp_while(
-    b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Sequence[bool], stored: Kept
+    b: Builder,
+    op: Op,
+    cotangents: Sequence[Value | None],
+    wanted: Sequence[bool],
+    stored: Residuals,
 ) -> list[Value | None]:
     consts = op.attrs["consts"]
     active = stored.plan.flow

@@ -142,7 +142,7 @@ def _jvp_scan(
 
 
 @record
-class _Kept:
+class _Residuals:
     """What the forward scan leaves behind: a stack for each saved tensor, a tape of saved tapes."""
 
     flow: Flow
@@ -154,7 +154,7 @@ class _Kept:
 
 def _forward_scan(
     b: Builder, op: Op, wanted: Sequence[bool], needed: Sequence[bool]
-) -> tuple[Sequence[Value], _Kept]:
+) -> tuple[Sequence[Value], _Residuals]:
     consts, carries = op.attrs["consts"], op.attrs["carries"]
     (body,) = op.regions
     active = flow(body, consts, carries, wanted, needed)
@@ -198,11 +198,15 @@ def _forward_scan(
     results = all_results[: len(body.outputs)]
     stacks = dict(zip(ys, results[carries:], strict=True))
     stacks.update(zip(fresh, all_results[len(body.outputs) :], strict=True))
-    return results, _Kept(active, free, parts, stacks, tape)
+    return results, _Residuals(active, free, parts, stacks, tape)
 
 
 def _vjp_scan(
-    b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Sequence[bool], stored: _Kept
+    b: Builder,
+    op: Op,
+    cotangents: Sequence[Value | None],
+    wanted: Sequence[bool],
+    stored: _Residuals,
 ) -> list[Value | None]:
     """A scan the other way, over (consts; tape, cotangents, sums; xs, stacks, cotangents of ys)."""
     consts, carries = op.attrs["consts"], op.attrs["carries"]

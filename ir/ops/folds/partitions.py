@@ -1,9 +1,9 @@
-"""Partitions: the element of one rank in its place, lesser ones before it and greater ones behind.
+"""Partitions: the element of one rank where a sort puts it, lesser ones before, greater ones behind.
 
-NumPy leaves open how the others follow each other. Here the side of the place that is short (a 16th of
-the row at most) is sorted; all others come in classes, each in the order it had: what is less than the
-sorted part, what equals its first element, what is between, what equals its last, what is greater. So
-the sorted part is that of the sorted row, and a program that reads nothing else selects it.
+NumPy leaves open how the others follow each other. Here the side of that position that is short (a 16th
+of the row at most) is sorted; all others come in classes, each in the order it had: what is less than
+the sorted part, what equals its first element, what is between, what equals its last, what is greater.
+So the sorted part is that of the sorted row, and a program that reads nothing else selects it.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _order(b: Builder, x: Value, part: Value) -> Value:
         precedes(b, high, x),
     ):
         codes = b.add(codes, b.convert(follows, dtype=U8))
-    order: Value = b.op("true_places", codes, size=x.shape[-1], classes=CLASSES)
+    order: Value = b.op("true_indices", codes, size=x.shape[-1], classes=CLASSES)
     return order
 
 
@@ -111,7 +111,7 @@ composition(
     _jvp,
     kinds=REAL,
     attrs=("axis", "kth"),
-    doc="along `axis`, a negative number, the element of rank `kth` in its place",
+    doc="along `axis`, a negative number, the element of rank `kth` where a sort puts it",
 )
 composition(
     "argpartition",

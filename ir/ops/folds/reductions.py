@@ -52,7 +52,7 @@ def _infer_arg(x: TensorType, *, axis: int) -> TensorType:
     check_axis(axis, x.rank)
     result = TensorType(x.shape[:axis] + x.shape[axis + 1 :], I64)
     if x.shape[axis] == 0 and result.size != 0:
-        raise GraphError(f"looks for a place among zero elements of {x} along axis {axis}")
+        raise GraphError(f"looks for an index among zero elements of {x} along axis {axis}")
     return result
 
 

@@ -104,7 +104,7 @@ opaque(
     examples=_examples(distinct=False),
 )
 
-# cummax and cummin: each result is a copy of one element, whose place is a running maximum too.
+# cummax and cummin: each result is a copy of one element, whose index is a running maximum too.
 
 
 def _origin(b: Builder, op: Op) -> Value:

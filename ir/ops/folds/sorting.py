@@ -36,7 +36,7 @@ def _jvp_sort(b: Builder, op: Op, tangents: Sequence[Value]) -> list[Value | Non
 
 
 def _vjp_sort(b: Builder, op: Op, cotangents: Sequence[Value], wanted: Wanted) -> Grads:
-    """The sorted places go back by the inverse permutation, which sorts the permutation."""
+    """The sorted positions go back by the inverse permutation, which sorts the permutation."""
     (ct,) = cotangents
     if ct.tensor.size == 0:
         return [ct]
@@ -75,13 +75,13 @@ opaque(
 # Where rows of truths are true.
 
 
-def _infer_places(mask: TensorType, *, size: int, classes: int) -> TensorType:
+def _infer_true_indices(mask: TensorType, *, size: int, classes: int) -> TensorType:
     check_dtype(mask, "bool" if classes == 1 else "u8", "the mask")
     check_axis(mask.rank - 1, mask.rank)
     return mask.with_shape((*mask.shape[:-1], size)).with_dtype(I64)
 
 
-def _true_places(mask: Array, *, size: int, classes: int) -> Array:
+def _true_indices(mask: Array, *, size: int, classes: int) -> Array:
     n = mask.shape[-1]
     result = np.full((*mask.shape[:-1], size), n, np.int64)
     for row in np.ndindex(*mask.shape[:-1]):
@@ -92,9 +92,9 @@ def _true_places(mask: Array, *, size: int, classes: int) -> Array:
 
 
 opaque(
-    "true_places",
-    _infer_places,
-    _true_places,
+    "true_indices",
+    _infer_true_indices,
+    _true_indices,
     kinds="b",
     cost=Cost.DEAR,
     batch=leading(),
@@ -104,13 +104,13 @@ opaque(
         for dtype, classes in (("bool", 1), ("u8", 3))
         for shape, size in (((9,), 4), ((3, 70), 80), ((2, 0), 3), ((5,), 0))
     ),
-    doc="where a row is 1 (true), then where it is 2, ... `classes`: the first `size` places, filled up "
-    "with the length of the row",
+    doc="where a row is 1 (true), then where it is 2, ... `classes`: the first `size` indices, filled "
+    "up with the length of the row",
 )
 
 
-def compose_places(b: Builder, mask: Value, *, size: int, classes: int) -> Value:
-    """`true_places` by other ops: sorted with what is in no class behind the others."""
+def compose_true_indices(b: Builder, mask: Value, *, size: int, classes: int) -> Value:
+    """`true_indices` by other ops: sorted with what is in no class behind the others."""
     n, axis = mask.shape[-1], len(mask.shape) - 1
     shape = (*mask.shape[:-1], size)
     if 0 in mask.shape or size == 0:
@@ -141,7 +141,7 @@ def search(b: Builder, table: Value, keys: Value, *, right: bool = False) -> Val
     """How many elements of the sorted 1-d `table` precede each key (`right`: do not follow it).
 
     Elements of a table that all keys are compared with wait for nothing: all of a short table, some of a
-    longer one. What is left is halved until the place is found.
+    longer one. What is left is halved until the index is found.
     """
     (n,) = table.shape
     small = I32 if n < 1 << 31 else I64

@@ -56,7 +56,7 @@ def _check(rank: int, attrs: Attrs) -> None:
 
 
 def covered(shape: Ints, attrs: Attrs) -> Ints:
-    """The shape of the result: the places at which the window fits into the padded operand."""
+    """The shape of the result: the positions at which the window fits into the padded operand."""
     sizes = []
     for n, k, s, low, high, d in zip(shape, *(attrs[a] for a in ATTRS), strict=True):
         room = n + low + high - ((k - 1) * d + 1)
@@ -65,7 +65,7 @@ def covered(shape: Ints, attrs: Attrs) -> Ints:
 
 
 def _taps(shape: Ints, attrs: Attrs) -> Iterator[tuple[slice, ...]]:
-    """For each element of the window where it is in the padded operand, at all places."""
+    """For each element of the window where it is in the padded operand, at all positions."""
     sizes = covered(shape, attrs)
     for k in product(*(range(n) for n in attrs["window"])):
         yield tuple(
@@ -137,7 +137,7 @@ def _folded(name: str, combine: Callable[..., Any]) -> Callable[..., Array]:
 
 
 def _transpose_sum(b: Builder, op: Op, ct: Value, i: int) -> Value:
-    """The sum over a window of the spread cotangent: each element over the places that cover it."""
+    """The sum over a window of the spread cotangent: each element over the positions that cover it."""
     (x,) = op.operands
     window, strides, low, dilation = (op.attrs[n] for n in ("window", "strides", "low", "dilation"))
     if 0 in op.result.shape:
@@ -252,7 +252,7 @@ def _which(better: Callable[..., Any]) -> Callable[..., Array]:
     return reference
 
 
-def _place_op(name: str, better: Callable[..., Any]) -> None:
+def _argument_op(name: str, better: Callable[..., Any]) -> None:
     opaque(
         name,
         _covered(REAL, I64),
@@ -266,8 +266,8 @@ def _place_op(name: str, better: Callable[..., Any]) -> None:
     )
 
 
-_place_op("window_argmax", np.greater)
-_place_op("window_argmin", np.less)
+_argument_op("window_argmax", np.greater)
+_argument_op("window_argmin", np.less)
 
 
 @_typed
@@ -318,7 +318,7 @@ def _attributes_of(op: Op) -> Attrs:
     return {n: op.attrs[n] for n in ATTRS}
 
 
-def _with_places(distinct: Sequence[Example], put: bool) -> tuple[Example, ...]:
+def _with_positions(distinct: Sequence[Example], put: bool) -> tuple[Example, ...]:
     examples = []
     for example in distinct:
         shape = example.args[0].shape
@@ -343,7 +343,7 @@ linear(
     linear_in=(0,),
     kinds=ANY,
     attrs=ATTRS,
-    examples=_with_places(_examples(distinct=False), put=False),
+    examples=_with_positions(_examples(distinct=False), put=False),
     doc="element `which` of each window; 0 where that lies beyond the edges",
 )
 
@@ -359,7 +359,7 @@ linear(
     moves=False,
     kinds=NUMBER,
     attrs=(*ATTRS, "shape"),
-    examples=_with_places(_examples(distinct=False), put=True),
+    examples=_with_positions(_examples(distinct=False), put=True),
     doc="zeros of `shape`, with u added to element `which` of each window",
 )
 

@@ -66,8 +66,8 @@ def _jvp_adjugate(b: Builder, op: Op, tangents: Tangents) -> list[Value | None]:
     if t is None:
         return [None]
     if a.shape[-1] <= _WRITTEN_OUT:
-        found: list[Value | None] = composed_rules(_cofactors)[0](b, op, tangents)
-        return found
+        changes: list[Value | None] = composed_rules(_cofactors)[0](b, op, tangents)
+        return changes
     return [b.op("adjugate_change", a, t)]
 
 
@@ -103,10 +103,10 @@ def _cofactors(b: Builder, a: Value) -> Value:
     for i in range(n):
         for j in range(n):
             others = [tuple(k for k in range(n) if k != skipped) for skipped in (j, i)]
-            found = minor(others[0], others[1])
-            if found is None:
-                found = Term(b, b.full_like(elements[0][0].value, 1))
-            parts.append((-found if (i + j) % 2 else found).value)
+            value = minor(others[0], others[1])
+            if value is None:
+                value = Term(b, b.full_like(elements[0][0].value, 1))
+            parts.append((-value if (i + j) % 2 else value).value)
     joined = b.op("concat", *parts, axis=rank - 2) if len(parts) > 1 else parts[0]
     made: Value = b.op("reshape", joined, shape=a.shape)
     return made
@@ -116,8 +116,8 @@ def _element(b: Builder, a: Value, i: int, j: int) -> Term:
     """One element of each matrix, as [*batch, 1]."""
     lead = a.shape[:-2]
     start, stop = (*(0,) * len(lead), i, j), (*lead, i + 1, j + 1)
-    found = b.op("slice", a, start=start, stop=stop, step=(1,) * len(stop))
-    return Term(b, b.op("reshape", found, shape=(*lead, 1)))
+    element = b.op("slice", a, start=start, stop=stop, step=(1,) * len(stop))
+    return Term(b, b.op("reshape", element, shape=(*lead, 1)))
 
 
 def _adjugate_by_inverse(a: Matrix) -> Matrix:
@@ -177,25 +177,25 @@ def _change_by_values(a: Matrix, t: Matrix) -> Matrix:
 
 def _jvp_change(b: Builder, op: Op, tangents: Tangents) -> list[Value | None]:
     (a, _), (ta, tt) = op.operands, tangents
-    found = None if tt is None else b.op("adjugate_change", a, tt)
+    change = None if tt is None else b.op("adjugate_change", a, tt)
     if ta is not None:
         (moved,) = composed_rules(_inverse_form)[0](b, op, [ta, None])
         assert moved is not None
-        found = moved if found is None else b.op("add", found, moved)
-    return [found]
+        change = moved if change is None else b.op("add", change, moved)
+    return [change]
 
 
 def _vjp_change(b: Builder, op: Op, cotangents: Sequence[Value], wanted: Wanted) -> Grads:
     """det''(A)[E, F] is symmetric in E and F: the derivative is its own transpose, but for two of
     matrices."""
     (ct,) = cotangents
-    found: list[Value | None] = [None, None]
+    grads: list[Value | None] = [None, None]
     if wanted[0]:
-        found[0] = composed_rules(_inverse_form)[1](b, op, cotangents, [True, False])[0]
+        grads[0] = composed_rules(_inverse_form)[1](b, op, cotangents, [True, False])[0]
     if wanted[1]:
         turned = Matrix(b, ct).mT
-        found[1] = Matrix(b, b.op("adjugate_change", op.operands[0], turned.value)).mT.value
-    return found
+        grads[1] = Matrix(b, b.op("adjugate_change", op.operands[0], turned.value)).mT.value
+    return grads
 
 
 def _inverse_form(b: Builder, a: Value, t: Value) -> Value:
@@ -229,20 +229,20 @@ def _where_singular(
     def branch(both: bool) -> Graph:
         graph = Graph("singular" if both else "regular")
         inner = Builder(graph, b.loc)
-        *given, mask = (graph.add_param(t) for t in types)
-        args = matrices(inner, *given)
-        found = regular(*args).value
+        *params, mask = (graph.add_param(t) for t in types)
+        args = matrices(inner, *params)
+        value = regular(*args).value
         if both:
-            n = found.shape[-1]
+            n = value.shape[-1]
             chosen = Matrix(inner, mask)
             spread = _spread(chosen, n).value
-            found = inner.op("select", spread, singular(*args).value, found)
-        graph.outputs = [found]
+            value = inner.op("select", spread, singular(*args).value, value)
+        graph.outputs = [value]
         return graph
 
     index = b.op("convert", some, dtype=I32)
-    found: Value = b.op("cond", index, *operands, zero, regions=[branch(False), branch(True)])
-    return found
+    result: Value = b.op("cond", index, *operands, zero, regions=[branch(False), branch(True)])
+    return result
 
 
 def _without_matrix(a: Value) -> TensorType:

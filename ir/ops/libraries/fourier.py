@@ -50,8 +50,8 @@ def _vjp_rfft(b: Builder, op: Op, cotangents: Sequence[Value], wanted: Wanted) -
 def _vjp_irfft(b: Builder, op: Op, cotangents: Sequence[Value], wanted: Wanted) -> Grads:
     """x~[k] = w[k] conj(rfft(y~))[k], where w is 2 for all that stand for their conjugates too."""
     (ct,) = cotangents
-    found = b.op("conj", b.op("rfft", ct, factor=op.attrs["factor"]))
-    return [_weights(b, found, op.attrs["n"], 2.0)]
+    spectrum = b.op("conj", b.op("rfft", ct, factor=op.attrs["factor"]))
+    return [_weights(b, spectrum, op.attrs["n"], 2.0)]
 
 
 def _loop(sizes: Mapping[str, int], *, inverse: bool, factor: float) -> str:

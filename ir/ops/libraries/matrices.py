@@ -62,21 +62,21 @@ class Matrix(Term):
     def tril(self, strictly: bool = False) -> Matrix:
         """The lower triangle; zeros above, and on the diagonal too if `strictly`."""
         row, column = self.indices()
-        return self._kept(column < row if strictly else column <= row)
+        return self._masked(column < row if strictly else column <= row)
 
     def triu(self) -> Matrix:
         row, column = self.indices()
-        return self._kept(row <= column)
+        return self._masked(row <= column)
 
     def diagonal_only(self) -> Matrix:
         row, column = self.indices()
-        return self._kept(row.eq(column))
+        return self._masked(row.eq(column))
 
     def without_diagonal(self) -> Matrix:
         row, column = self.indices()
-        return self._kept(row.ne(column))
+        return self._masked(row.ne(column))
 
-    def _kept(self, mask: Term) -> Matrix:
+    def _masked(self, mask: Term) -> Matrix:
         zero = self.b.full_like(self.value, 0)
         return Matrix(self.b, self.b.op("select", mask.value, self.value, zero))
 
@@ -177,7 +177,7 @@ class Matrix(Term):
         return made
 
     def positions(self) -> Term:
-        """The place of each element in its vector."""
+        """The position of each element in its vector."""
         axis = len(self.value.shape) - 1
         return Term(self.b, self.b.op("iota", shape=self.value.shape, dtype=I64, axis=axis))
 

@@ -58,7 +58,7 @@ def solve_triangle(a: Matrix, b: Matrix, lower: bool, unit: bool = False) -> Mat
     return Matrix(a.b, a.b.op("triangular_solve", a.value, b.value, **attrs))
 
 
-def _kept(x: Matrix, lower: bool, unit: bool) -> Matrix:
+def _part(x: Matrix, lower: bool, unit: bool) -> Matrix:
     triangle = x.tril(strictly=unit) if lower else x.triu()
     return triangle.without_diagonal() if unit and not lower else triangle
 
@@ -70,7 +70,7 @@ def _jvp_solve(b: Builder, op: Op, tangents: Tangents) -> list[Value | None]:
     a, x = matrices(b, op.operands[0], op.result)
     right = None if tb is None else Matrix(b, tb)
     if ta is not None:
-        moved = _kept(Matrix(b, ta), lower, unit) @ x
+        moved = _part(Matrix(b, ta), lower, unit) @ x
         right = -moved if right is None else right - moved
     return [None if right is None else solve_triangle(a, right, lower, unit).value]
 
@@ -81,7 +81,7 @@ def _vjp_solve(b: Builder, op: Op, cotangents: Sequence[Value], wanted: Wanted) 
     lower, unit = op.attrs["lower"], op.attrs["unit"]
     a, x = matrices(b, op.operands[0], op.result)
     right = solve_triangle(a.mT, Matrix(b, ct), not lower, unit)
-    left = -_kept(right @ x.mT, lower, unit) if wanted[0] else None
+    left = -_part(right @ x.mT, lower, unit) if wanted[0] else None
     return [None if left is None else left.value, right.value]
 
 
@@ -120,7 +120,7 @@ def _lu(a: Array) -> tuple[Array, Array]:
 
 
 def _eliminate(x: Array) -> Array:
-    """L without its ones and U in the place of `x`; the order of its rows."""
+    """L without its ones and U instead of `x`; the order of its rows."""
     m, n = x.shape
     order = np.arange(m)
     for k in range(min(m, n)):

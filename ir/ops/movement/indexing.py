@@ -87,7 +87,7 @@ def out_of_bounds(names: Ints, count: int, k: int, index: Any, size: Any) -> str
     return f"index {index} is out of bounds for {axis} {size}"
 
 
-def _places(
+def _positions(
     x: Array, indices: Sequence[Array], axes: Ints, mode: str, names: Ints
 ) -> tuple[Array, ...]:
     """The indices, checked or clamped, as non-negative positions."""
@@ -114,7 +114,7 @@ def _infer_gather(
 
 
 def _gather(x: Array, *indices: Array, axes: Ints, mode: str, names: Ints = ()) -> Array:
-    return np.moveaxis(x, axes, range(len(axes)))[_places(x, indices, axes, mode, names)]
+    return np.moveaxis(x, axes, range(len(axes)))[_positions(x, indices, axes, mode, names)]
 
 
 def _transpose_gather(b: Builder, op: Op, ct: Value, i: int) -> Value:
@@ -122,7 +122,7 @@ def _transpose_gather(b: Builder, op: Op, ct: Value, i: int) -> Value:
     return b.op("scatter", b.zeros(x.tensor), ct, *indices, combine="add", **op.attrs)
 
 
-def _batched_places(
+def _batched_indices(
     b: BatchBuilder, op: Op, indices: Sequence[Value], batched: Sequence[bool], into_batched: bool
 ) -> tuple[list[Value], Ints]:
     """The indices and axes that index a batched x, or the same x, for each example.
@@ -144,7 +144,7 @@ def _batched_places(
 
 def _batch_gather(b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Marks) -> Batched:
     x, *indices = operands
-    batched_indices, axes = _batched_places(b, op, indices, batched[1:], batched[0])
+    batched_indices, axes = _batched_indices(b, op, indices, batched[1:], batched[0])
     rows = b.gather(x, *batched_indices, **{**op.attrs, "axes": axes})
     if batched[0] and not any(batched[1:]):  # the dimensions of the index come first
         rows = b.moved(rows, len(indices[0].shape), 0)
@@ -170,7 +170,7 @@ linear(
         ),
         Example((Arg((4, 3)), Arg((), "i64", 3)), {"axes": (1,), "mode": "check", "names": (2,)}),
     ),
-    doc="elements of x at the places that index arrays name",
+    doc="elements of x at the positions that index arrays name",
 )
 
 # scatter
@@ -206,7 +206,7 @@ def _scatter(
 ) -> Array:
     out = x.copy()
     view = np.moveaxis(out, axes, range(len(axes)))
-    resolved = _places(x, indices, axes, mode, names)
+    resolved = _positions(x, indices, axes, mode, names)
     ufunc = COMBINES[combine]
     if ufunc is None:
         view[resolved] = u
@@ -242,8 +242,8 @@ def _ties(b: Builder, op: Op) -> tuple[Value, Value, Value]:
 
 
 def _factors(b: Builder, op: Op) -> tuple[Value, Value]:
-    """For "multiply": the product of u at each place of x, and for each element of u that of the
-    others at its place. Right with zeros in u; second derivatives are those of the branch taken.
+    """For "multiply": the product of u at each position of x, and for each element of u that of the
+    others at its position. Right with zeros in u; second derivatives are those of the branch taken.
     """
     x, u, *indices = op.operands
     attrs = {"axes": op.attrs["axes"], "mode": op.attrs["mode"]}
@@ -314,7 +314,7 @@ def _batch_scatter(b: BatchBuilder, op: Op, operands: Sequence[Value], batched: 
     several = any(batched)
     if several:
         x, u = b.spread(x, batched[0]), b.spread(u, batched[1])
-    batched_indices, axes = _batched_places(b, op, indices, batched[2:], several)
+    batched_indices, axes = _batched_indices(b, op, indices, batched[2:], several)
     if several and not any(batched[2:]):
         u = b.moved(u, 0, len(indices[0].shape))
     return [b.scatter(x, u, *batched_indices, **{**op.attrs, "axes": axes})], [several]
@@ -348,7 +348,7 @@ opaque(
     moves=lambda attrs: attrs["combine"] == "set",
     attrs=("axes", "mode", "combine", "names"),
     examples=_scatter_examples(),
-    doc="a copy of x with u combined into the places that index arrays name",
+    doc="a copy of x with u combined into the positions that index arrays name",
 )
 
 

@@ -130,7 +130,7 @@ def _region(start: Ints, stop: Ints, step: Ints) -> tuple[slice, ...]:
 
 
 def _transpose_slice(b: Builder, op: Op, ct: Value, i: int) -> Value:
-    """Zeros with `ct` in the sliced places: a pad."""
+    """Zeros with `ct` in the sliced part: a pad."""
     source = op.operands[0]
     if 0 in ct.shape:
         return b.zeros(source.tensor)

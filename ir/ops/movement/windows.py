@@ -1,4 +1,4 @@
-"""Windows whose place is known only at run time: dynamic_slice and dynamic_update_slice.
+"""Windows whose position is known only at run time: dynamic_slice and dynamic_update_slice.
 
 Starts are clamped so that the window fits, as in JAX. Where each example has starts of its own, the
 batched ops are a gather and a scatter.
@@ -52,7 +52,7 @@ def _batched_window(
 
 
 def _window_order(rank: int, axes: Ints) -> Ints:
-    """How the dimensions of an indexed window (example, `axes`, the others) go back in place."""
+    """How the dimensions of an indexed window (example, `axes`, the others) go back in order."""
     order = (*axes, *(d for d in range(rank) if d not in axes))
     return (0, *(order.index(d) + 1 for d in range(rank)))
 

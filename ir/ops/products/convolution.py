@@ -5,13 +5,13 @@
     y[g, n, p, o] = sum over k, c of x[g, n, (p * stride + k * rhs_dilation - low) / lhs_dilation, c]
                                      * w[g, k, c, o]
 
-A place beyond the edges of x reads as zero; a place between two elements (where the division leaves a
+A position beyond the edges of x reads as zero; one between two elements (where the division leaves a
 rest) contributes nothing. `G` is a batch dim of both operands: groups of channels, and what a batch of
 images with a batch of kernels becomes. `low` and `high` pad (or, negative, crop) the dilated x.
 
 The one form is closed under its own derivatives: with respect to x it is the convolution of the
-cotangent with the flipped kernel, stride and dilation of x trading places; with respect to w the
-convolution of x with the cotangent, batch and channels trading places, and stride and dilation of w.
+cotangent with the flipped kernel, stride and dilation of x exchanged; with respect to w the
+convolution of x with the cotangent, batch and channels exchanged, and stride and dilation of w.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class Window(NamedTuple):
     rhs_dilation: int
 
     @property
-    def places(self) -> int:
-        """How many places the kernel is put to: the size of the result."""
+    def positions(self) -> int:
+        """How many positions the kernel is put to: the size of the result."""
         room = spread(self.size, self.lhs_dilation) + self.low + self.high
         room -= spread(self.taps, self.rhs_dilation)
         return room // self.stride + 1 if room >= 0 else 0
@@ -78,7 +78,7 @@ def _infer(x: TensorType, w: TensorType, **attrs: Any) -> TensorType:
             raise GraphError(f"{name}={values} must be positive")
     if 0 in w.shape[1:-2]:
         raise GraphError(f"the kernel {w} has no taps")
-    sizes = [d.places for d in windows(x.shape, w.shape, attrs)]
+    sizes = [d.positions for d in windows(x.shape, w.shape, attrs)]
     return x.with_shape((*x.shape[:2], *sizes, w.shape[-1]))
 
 
@@ -92,7 +92,7 @@ def infer(
     lhs_dilation: Ints,
     rhs_dilation: Ints,
 ) -> TensorType:
-    """[G, N, *S, C] and [G, *K, C, O] give [G, N, *places, O]; GraphError where they do not fit."""
+    """[G, N, *S, C] and [G, *K, C, O] give [G, N, *positions, O]; GraphError where they do not fit."""
     return _infer(
         x,
         w,
@@ -107,26 +107,26 @@ def infer(
 class Tap(NamedTuple):
     """Where one tap of a kernel meets elements of x, along one dim."""
 
-    first: int  # the first place p at which the tap stands on an element (of x, or beyond an edge)
-    step: int  # the distance between such places
+    first: int  # the first position p with the tap on an element (of x, or beyond an edge)
+    step: int  # the distance between such positions
     source: int  # the element that it meets at `first`, maybe beyond the edges
     source_step: int
 
 
-def tap_places(d: Window, k: int) -> Tap | None:
-    """The places at which tap `k` does not stand between two elements; None if there are none."""
+def tap_positions(d: Window, k: int) -> Tap | None:
+    """The positions at which tap `k` does not stand between two elements; None if there are none."""
     step = d.lhs_dilation // np.gcd(d.stride, d.lhs_dilation).item()
     for p in range(step):
-        position = p * d.stride + k * d.rhs_dilation - d.low
-        if position % d.lhs_dilation == 0:
-            return Tap(p, step, position // d.lhs_dilation, step * d.stride // d.lhs_dilation)
+        at = p * d.stride + k * d.rhs_dilation - d.low
+        if at % d.lhs_dilation == 0:
+            return Tap(p, step, at // d.lhs_dilation, step * d.stride // d.lhs_dilation)
     return None
 
 
 def _meetings(dims: list[Window]) -> Iterator[tuple[Ints, list[Tap]]]:
     """Every combination of taps that meets elements, with where it does."""
     for k in product(*(range(d.taps) for d in dims)):
-        taps = [tap_places(d, i) for d, i in zip(dims, k, strict=True)]
+        taps = [tap_positions(d, i) for d, i in zip(dims, k, strict=True)]
         if None not in taps:
             yield k, [t for t in taps if t is not None]
 
@@ -134,14 +134,14 @@ def _meetings(dims: list[Window]) -> Iterator[tuple[Ints, list[Tap]]]:
 def reference(x: Array, w: Array, **attrs: Ints) -> Array:
     """One matrix product per tap."""
     dims = windows(x.shape, w.shape, attrs)
-    out = np.zeros((*x.shape[:2], *(d.places for d in dims), w.shape[-1]), x.dtype)
-    reach = [(d.stride * d.places + d.rhs_dilation * d.taps + abs(d.low)) for d in dims]
+    out = np.zeros((*x.shape[:2], *(d.positions for d in dims), w.shape[-1]), x.dtype)
+    reach = [(d.stride * d.positions + d.rhs_dilation * d.taps + abs(d.low)) for d in dims]
     padded = np.pad(x, [(0, 0), (0, 0), *((r, r) for r in reach), (0, 0)])
     for k, taps in _meetings(dims):
         at: list[Any] = []
         read: list[Any] = []
         for t, d, r in zip(taps, dims, reach, strict=True):
-            count = max(-(-(d.places - t.first) // t.step), 0)
+            count = max(-(-(d.positions - t.first) // t.step), 0)
             at.append(slice(t.first, None, t.step))
             begin = t.source + r
             read.append(slice(begin, begin + count * t.source_step, t.source_step))
@@ -186,7 +186,7 @@ def _cotangent_of_x(b: Builder, op: Op, ct: Value) -> Value:
     dims = windows(x.shape, w.shape, op.attrs)
     back = [
         Window(
-            d.places,
+            d.positions,
             d.taps,
             d.lhs_dilation,
             (d.taps - 1) * d.rhs_dilation - d.low,
@@ -205,10 +205,11 @@ def _cotangent_of_x(b: Builder, op: Op, ct: Value) -> Value:
 def _cotangent_of_w(b: Builder, op: Op, ct: Value) -> Value:
     x, w = op.operands
     dims = windows(x.shape, w.shape, op.attrs)
-    if any(d.places == 0 for d in dims):
+    if any(d.positions == 0 for d in dims):
         return b.zeros(w.tensor)
     back = [
-        Window(d.size, d.places, d.rhs_dilation, d.low, 0, d.lhs_dilation, d.stride) for d in dims
+        Window(d.size, d.positions, d.rhs_dilation, d.low, 0, d.lhs_dilation, d.stride)
+        for d in dims
     ]
     last = len(x.shape) - 1
     images = b.transpose(x, perm=(0, last, *range(2, last), 1))

@@ -7,7 +7,7 @@ from .loops import LOOPS
 from .rewrite import Replacement, Rewriter, Rule, on, uniform
 
 
-def _known_branch(b: Rewriter, op: Op) -> Replacement:
+def _constant_branch(b: Rewriter, op: Op) -> Replacement:
     index = uniform(op.operands[0])
     branch = op.regions[min(max(int(index), 0), len(op.regions) - 1)]
     return b.inline(branch, op.operands[1:])
@@ -15,6 +15,6 @@ def _known_branch(b: Rewriter, op: Op) -> Replacement:
 
 CONTROL: list[Rule] = [
     # cond with a constant index: that branch.
-    on("cond", _known_branch, of="uniform"),
+    on("cond", _constant_branch, of="uniform"),
     *LOOPS,
 ]

@@ -92,7 +92,7 @@ def _reordered(graph: Graph, order: Sequence[int]) -> Graph:
     return new
 
 
-def _known_operands(b: Rewriter, op: Op) -> Replacement:
+def _constant_operands(b: Rewriter, op: Op) -> Replacement:
     """Operands that are constants move into the regions; one value is passed in once.
 
     Carries stay, but the same carry twice (in: one value; out: one value) is one.
@@ -150,7 +150,7 @@ def _array(array: object) -> Callable[[Builder], Value]:
 # scan
 
 
-def _no_trips(b: Rewriter, op: Op) -> Replacement:
+def _no_iterations(b: Rewriter, op: Op) -> Replacement:
     if op.attrs["length"] != 0:
         return None
     carries = _carries(op)
@@ -158,7 +158,7 @@ def _no_trips(b: Rewriter, op: Op) -> Replacement:
     return [*op.operands[carries.start : carries.stop], *empty]
 
 
-def _one_trip(b: Rewriter, op: Op) -> Replacement:
+def _one_iteration(b: Rewriter, op: Op) -> Replacement:
     if op.attrs["length"] != 1:
         return None
     carries = _carries(op)
@@ -218,10 +218,10 @@ def _equal_branches(b: Rewriter, op: Op) -> Replacement:
 
 
 LOOPS: list[Rule] = [
-    on("scan", _no_trips),
-    on("scan", _one_trip),
+    on("scan", _no_iterations),
+    on("scan", _one_iteration),
     on("while", _never_entered),
-    *(on(name, _known_operands) for name in (*_LOOPS, "cond")),
+    *(on(name, _constant_operands) for name in (*_LOOPS, "cond")),
     *(on(name, _still_carries) for name in _LOOPS),
     on("scan", _plain_ys),
     on("cond", _equal_branches),

@@ -261,14 +261,14 @@ def _update_plain(b: Rewriter, op: Op) -> Replacement:
 
 
 def _update_update(b: Rewriter, op: Op) -> Replacement:
-    """Writing the same place twice: the second wins."""
+    """Writing the same elements twice: the second wins."""
     inner = _inner(op)
     if inner.attrs != op.attrs or inner.operands[1].shape != op.operands[1].shape:
         return None
     return b.update_slice(inner.operands[0], op.operands[1], **op.attrs)
 
 
-def _known_starts(op: Op, starts: tuple[Value, ...], sizes: Ints) -> Ints | None:
+def _constant_starts(op: Op, starts: tuple[Value, ...], sizes: Ints) -> Ints | None:
     """Constant starts, clamped so that the window fits; None unless all are known or forced."""
     clamped = []
     for start, n, size in zip(starts, op.operands[0].shape, sizes, strict=True):
@@ -284,7 +284,7 @@ def _known_starts(op: Op, starts: tuple[Value, ...], sizes: Ints) -> Ints | None
 
 def _dynamic_slice(b: Rewriter, op: Op) -> Replacement:
     sizes = op.attrs["sizes"]
-    start = _known_starts(op, op.operands[1:], sizes)
+    start = _constant_starts(op, op.operands[1:], sizes)
     if start is None:
         return None
     stop = tuple([a + n for a, n in zip(start, sizes, strict=True)])
@@ -293,7 +293,7 @@ def _dynamic_slice(b: Rewriter, op: Op) -> Replacement:
 
 def _dynamic_update_slice(b: Rewriter, op: Op) -> Replacement:
     x, u, *starts = op.operands
-    start = _known_starts(op, tuple(starts), u.shape)
+    start = _constant_starts(op, tuple(starts), u.shape)
     if start is None:
         return None
     return b.update_slice(x, u, start=start, step=(1,) * len(start))
@@ -397,7 +397,7 @@ MOVEMENT = [
     # pad(x, after) + pad(y, before) = concat(x + 0, y + 0).
     on("add", _add_pads, of="pad", at=0),
     on("add", _add_pads, of="pad", at=1),
-    # A window at a constant place.
+    # A window at a constant position.
     on("dynamic_slice", _dynamic_slice),
     on("dynamic_update_slice", _dynamic_update_slice),
     # The same products, whatever the order of the contracted axes.

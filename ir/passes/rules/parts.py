@@ -1,6 +1,6 @@
 """Updates of a part of a value, put back into the value: one update of the value. Rules are exact.
 
-    before: p = part(x); q = update p ...; y = x with q in the place of p
+    before: p = part(x); q = update p ...; y = x with q instead of p
     after:  y = update x ...
 
 A part is what a view is: a slice, a window, the element of some axes, or all of it in another order or
@@ -47,7 +47,7 @@ def _window(b: Rewriter, op: Op) -> _UpdateWindow | None:
 
 
 def _forced(op: Op, x: Value) -> bool:
-    """Whether an index is of an axis of size 1: a window there has no place, so nothing is checked."""
+    """Whether an index is of an axis of size 1: windows have one position there, none is checked."""
     return op.attrs["mode"] == "check" and any(x.shape[d] == 1 for d in op.attrs["axes"])
 
 
@@ -73,7 +73,7 @@ def _starts(b: Rewriter, op: Op, x: Value, indices: Sequence[Value]) -> tuple[Va
 
 
 def _whole(b: Rewriter, op: Op) -> Replacement:
-    """`op` puts a part of x, updated, back in its place."""
+    """`op` puts a part of x, updated, back where it was."""
     at = int(op.definition.updates)
     updated = op.operands[at].op
     if updated is None or not updated.definition.updates:
@@ -159,7 +159,7 @@ def _of_element(b: Rewriter, part: Op, x: Value, w: _UpdateWindow) -> _UpdateWin
 
 
 def _of_reshape(b: Rewriter, part: Op, x: Value, w: _UpdateWindow) -> _UpdateWindow | None:
-    """One element has a place in every shape; axes of size 1 change no other place."""
+    """One element has a position in every shape; axes of size 1 change no other position."""
     shape = part.results[0].shape
     if math.prod(w.new.shape) == 1:
         flat = b.const(0, I64)
@@ -191,7 +191,7 @@ _PARTS: dict[
 
 
 def _itself(b: Rewriter, op: Op) -> Replacement:
-    """`op` puts a part of x back in its place as it is. A place that may have to be checked has been,
+    """`op` puts a part of x back as it is. An index that may have to be checked has been,
     if it is where x was updated last."""
     x, part = op.operands[0], op.operands[1].op
     if part is None or part.operands[0] is not x or not _belong(op, part):
@@ -203,7 +203,7 @@ def _itself(b: Rewriter, op: Op) -> Replacement:
 
 
 def _again(b: Rewriter, op: Op) -> Replacement:
-    """The same is written to the same place twice, as by `x[i] += 1`, whose view is assigned, too."""
+    """The same is written to the same elements twice, as by `x[i] += 1`, whose view is assigned, too."""
     before = op.operands[0].op
     assert before is not None
     same = before.operands[1:] == op.operands[1:] and before.attrs == op.attrs

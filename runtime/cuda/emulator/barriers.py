@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ....codegen.llvm.builder import Value
+from ....codegen.llvm.builder import Value, constant
 from ....codegen.llvm.modules import Function
 from . import layout as at
 from .access import (
@@ -77,7 +77,7 @@ def barrier() -> Function:
     warps = warp_count(f, job)
     totals = f.alloca("i64", 3)  # waiting, of them with a true predicate, wanted
     for k in range(3):
-        f.store(Value("i64", "0"), totals, 8 * k)
+        f.store(constant("i64", 0), totals, 8 * k)
 
     def each_waiting(body: Callable[[Value, Value, Value], None]) -> None:
         with f.each(warps) as number:
@@ -106,7 +106,7 @@ def barrier() -> Function:
     with f.when((waiting + f.load("i64", arrivals)).ne(wanted)):
         f.ret()
         f.at(f.block("unused"))
-    f.store(Value("i64", "0"), arrivals)
+    f.store(constant("i64", 0), arrivals)
 
     def let_go(waiting: Value, lane: Value, thread: Value) -> None:
         first = lowest_bit(f, waiting).zext("i64")

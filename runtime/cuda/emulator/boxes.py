@@ -7,7 +7,7 @@ arrives, the oldest, the youngest or any, as the order of the launch is.
 
 from __future__ import annotations
 
-from ....codegen.llvm.builder import Value
+from ....codegen.llvm.builder import Value, constant
 from ....codegen.llvm.modules import Function
 from . import layout as at
 from .access import I32, job_load, job_store, raise_error, warp_at, warp_count
@@ -58,13 +58,13 @@ def copy_box() -> Function:
     job = f.load("ptr", thread, at.THREAD_JOB)
     aligned = (map.to("ptrtoint", I64) & 63).eq(0)
     refuse_unless(f, aligned, thread, site, at.NO_MAP)
-    is_map = _word(f, map, "magic").eq(Value(I64, str(MAGIC)))
+    is_map = _word(f, map, "magic").eq(constant(I64, MAGIC))
     refuse_unless(f, is_map, thread, site, at.NO_MAP)
     same = _word(f, map, "rank").eq(rank.zext(I64))
     refuse_unless(f, same, thread, site, at.NO_MAP)
     refuse_unless(f, job_load(f, job, "unfenced").eq(0), thread, site, at.UNFENCED_MBARRIER)
     size = _nbytes(f, map).trunc(I32)
-    align, kind = Value(I32, "128"), Value(I32, str(MEANT))
+    align, kind = constant(I32, 128), constant(I32, MEANT)
     f.call("ptr", "emu_shared", thread, target, size, align, kind, site)
     refuse_unless(f, job_load(f, job, "error").eq(0), thread, site, at.NO_MAP)
     count = job_load(f, job, "box_count")
@@ -97,7 +97,7 @@ def box_arrives() -> Function:
     high = job_load(f, job, "state") >> 20
     any_one = high % count
     backwards = job_load(f, job, "multiplier").eq(31)
-    number = f.select(backwards, last, Value(I64, "0"))
+    number = f.select(backwards, last, constant(I64, 0))
     number = f.select(job_load(f, job, "random").ne(0), any_one, number)
     entry = _entry(f, job, number)
     thread, site = f.load("ptr", entry, THREAD), f.load(I32, entry, SITE)
@@ -135,7 +135,7 @@ def _copy(f: Function, job: Value, entry: Value, map: Value, thread: Value, site
         with f.when(inside):
             first = f.offset(source, low)
             size = (high - low).trunc(I32)
-            align, kind = Value(I32, "1"), Value(I32, str(READ))
+            align, kind = constant(I32, 1), constant(I32, READ)
             f.call("ptr", "emu_global", thread, first, size, align, kind, site)
         good = job_load(f, job, "error").eq(0)
         line = k * _word(f, map, "box", 1) + j
@@ -192,7 +192,7 @@ def boxes_are_left() -> Function:
         f.ret()
         f.at(f.block("unused"))
     waiting = f.alloca(I32)
-    f.store(Value(I32, "0"), waiting)
+    f.store(constant(I32, 0), waiting)
     with f.each(warp_count(f, job)) as number:
         warp = warp_at(f, job, number)
         gone = f.load(I32, warp, at.state_mask(at.EXITED))

@@ -11,7 +11,7 @@ may, so kernels must look at what it says.
 
 from __future__ import annotations
 
-from ....codegen.llvm.builder import NULL, Value
+from ....codegen.llvm.builder import NULL, Value, constant
 from ....codegen.llvm.modules import Function
 from . import layout as at
 from .access import (
@@ -52,7 +52,7 @@ def refuse_unless(f: Function, good: Value, thread: Value, site: Value, kind: in
     with f.when(fine):
         f.store(site, thread, at.SITE)
         raise_error(f, thread, kind)
-        f.ret(None if f.result == "void" else Value(f.result, "0"))
+        f.ret(None if f.result == "void" else constant(f.result, 0))
         f.at(f.block("unused"))
 
 
@@ -158,9 +158,9 @@ def _answer(f: Function, job: Value, thread: Value) -> Value:
     f.at(take)
     job_store(f, pool - more, job, "pool")
     f.store(wanted, thread, at.REGISTERS)
-    f.jump(done, Value("i1", "true"))
+    f.jump(done, constant("i1", True))
     f.at(keep)
-    f.jump(done, Value("i1", "false"))
+    f.jump(done, constant("i1", False))
     (yes,) = f.at(done)
     return yes
 

@@ -11,7 +11,7 @@ An order of threads shows a race only if it changes a result; this finds it in e
 
 from __future__ import annotations
 
-from ....codegen.llvm.builder import NULL, Block, Value
+from ....codegen.llvm.builder import NULL, Block, Value, constant
 from ....codegen.llvm.modules import Function
 from . import layout as at
 from .access import I32, job_load, job_store, warp_at
@@ -82,7 +82,7 @@ def track() -> Function:
         f.at(writes)
         _complain_if(f, _unordered(f, read, mine), job, thread, read, site, done)
         f.store(mine, record)
-        f.store(Value("i64", "0"), record, 8)
+        f.store(constant("i64", 0), record, 8)
         f.jump(next)
         f.at(next)
     f.jump(done)

@@ -11,7 +11,7 @@ When no warp is ready, threads that spin get another try, or a barrier is comple
 
 from __future__ import annotations
 
-from ....codegen.llvm.builder import NULL, Block, Value
+from ....codegen.llvm.builder import NULL, Block, Value, constant
 from ....codegen.llvm.modules import Function
 from . import layout as at
 from .access import (
@@ -94,7 +94,7 @@ def pick() -> Function:
                 job_store(f, warp, job, "current")
                 f.ret(warp)
                 f.at(f.block("unused"))
-    f.ret(Value("i64", "-1"))
+    f.ret(constant("i64", -1))
     return f
 
 
@@ -135,7 +135,7 @@ def _run_thread(f: Function, job: Value, thread: Value) -> None:
     f.jump(end)
     f.at(go_on)
     resume = f.load("ptr", handle)
-    f.line(f"call fastcc void {resume}({handle!r})")
+    f.resume(resume, handle)
     f.jump(end)
     f.at(end)
 
@@ -200,7 +200,7 @@ def release() -> Function:
     warps = warp_count(f, job)
     done = f.block("done")
     job_store(f, 0, job, "moved")
-    f.call("void", "emu_answer_waits", job, Value("i1", "false"))
+    f.call("void", "emu_answer_waits", job, constant("i1", False))
     f.call("void", "emu_boxes_are_left", job)
     under_way = job_load(f, job, "box_count").ne(0)
     still = job_load(f, job, "moved").eq(0)
@@ -208,12 +208,12 @@ def release() -> Function:
         _try_barriers(f, job, done)
         with f.when(job_load(f, job, "moved").eq(0)):
             f.call("void", "emu_box_arrives", job)
-            f.call("void", "emu_answer_waits", job, Value("i1", "true"))
+            f.call("void", "emu_answer_waits", job, constant("i1", True))
             job_store(f, 1, job, "moved")
             job_store(f, 0, job, "idle")
     f.require(job_load(f, job, "error").eq(0), done)
     with f.when(job_load(f, job, "moved").ne(0)):
-        f.ret(Value("i64", "1"))
+        f.ret(constant("i64", 1))
         f.at(f.block("unused"))
     with f.each(warps) as number:  # those that spin try again
         warp = warp_at(f, job, number)
@@ -231,9 +231,9 @@ def release() -> Function:
             ready = f.load(I32, warp_at(f, job, last), at.state_mask(at.READY))
             lane = lowest_bit(f, ready).zext("i64")
             raise_error(f, thread_at(f, job, last, lane), at.LIVELOCK)
-            f.ret(Value("i64", "0"))
+            f.ret(constant("i64", 0))
             f.at(f.block("unused"))
-        f.ret(Value("i64", "1"))
+        f.ret(constant("i64", 1))
         f.at(f.block("unused"))
     with f.each(warps) as number:  # a warp that still waits for its own lanes waits for ever
         warp = warp_at(f, job, number)
@@ -247,7 +247,7 @@ def release() -> Function:
             f.at(f.block("unused"))
     _try_barriers(f, job, done)
     with f.when(job_load(f, job, "moved").ne(0)):
-        f.ret(Value("i64", "1"))
+        f.ret(constant("i64", 1))
         f.at(f.block("unused"))
     with f.each(warps) as number:  # whoever is still at a barrier
         warp = warp_at(f, job, number)
@@ -267,7 +267,7 @@ def release() -> Function:
         f.call("void", "emu_steps_are_left", job)
     f.jump(done)
     f.at(done)
-    f.ret(Value("i64", "0"))
+    f.ret(constant("i64", 0))
     return f
 
 
@@ -338,7 +338,7 @@ def prepare_block() -> Function:
         warp = warp_at(f, job, number)
         rest = n - number * at.WARP_SIZE
         some = 1 << (rest & 63)
-        lanes = f.select(rest < at.WARP_SIZE, some - 1, Value("i64", str(2**32 - 1)))
+        lanes = f.select(rest < at.WARP_SIZE, some - 1, constant("i64", 2**32 - 1))
         for state in range(at.STATES):
             f.store(word(0), warp, at.state_mask(state))
         f.store(lanes.trunc(I32), warp, at.EXISTING)
@@ -347,13 +347,13 @@ def prepare_block() -> Function:
     zeros = ("idle", "current", "epoch", "box_count", "unfenced", "pool")
     for name, at_start in (*dict.fromkeys(zeros, 0).items(), ("position", -1)):
         job_store(f, at_start, job, name)
-    steps = Value("i64", str(GROUPS * STEPS * STEP_BYTES))
+    steps = constant("i64", GROUPS * STEPS * STEP_BYTES)
     for name, nbytes in (("sums", n * THREAD_BYTES), ("group_steps", steps)):
         room = f.load("ptr", job, JOB[name])
         with f.when(room.ne(NULL)):
             f.fill(room, 0, nbytes)
     with f.each(at.BARRIERS) as k:
-        f.store(Value("i64", "0"), job, k * 8 + JOB["arrivals"])
+        f.store(constant("i64", 0), job, k * 8 + JOB["arrivals"])
     f.ret()
     return f
 
@@ -418,7 +418,7 @@ def frame() -> Function:
     f.at(grow)
     f.call("void", "free", f.load("ptr", thread, at.FRAME))
     size = nbytes + 63 & -64
-    block = f.call("ptr", "aligned_alloc", Value("i64", "64"), size)
+    block = f.call("ptr", "aligned_alloc", constant("i64", 64), size)
     f.store(block, thread, at.FRAME)
     f.store(size, thread, at.FRAME_SIZE)
     f.ret(block)

@@ -11,7 +11,7 @@ The four warps of a group must come by the same instructions: the first to do on
 from __future__ import annotations
 
 from ....codegen.kernels.matmul import cuda_wgmma as wgmma
-from ....codegen.llvm.builder import Value
+from ....codegen.llvm.builder import Value, constant
 from ....codegen.llvm.modules import Function
 from . import layout as at
 from .access import I32, job_load, raise_error, word
@@ -146,7 +146,7 @@ def product() -> Function:
     for one in (a, b):
         f.call("void", "emu_in_step", thread, one, form.zext(I64), site)
         word_bits = one & ~0x3FFF_3FFF_3FC7  # lines of an atom are not begun in its middle
-        good = word_bits.eq(Value(I64, str(wgmma.SWIZZLED)))
+        good = word_bits.eq(constant(I64, wgmma.SWIZZLED))
         refuse_unless(f, good, thread, site, at.BAD_DESCRIPTOR)
     own = _own(f, job, thread)
     count = ((form & 0xFFF) >> 1).zext(I64)
@@ -163,7 +163,7 @@ def product() -> Function:
     sums = _slot(f, own, slot)
     with f.each(count) as k:
         bits, token = f.load(I32, own, k, I32), _token(f, slot, k)
-        mine = f.select(going_on, bits.eq(token), _is_token(f, bits).eq(Value("i1", "0")))
+        mine = f.select(going_on, bits.eq(token), _is_token(f, bits).eq(constant("i1", 0)))
         refuse_unless(f, mine, thread, site, at.TOUCHED_SUMS)
         start = f.select(going_on, f.load(I32, sums, k, I32), bits)
         f.store(start, sums, k, I32)
@@ -293,8 +293,8 @@ def multiply_now() -> Function:
     form = f.load(I32, entry, 16)
     element = form >> 12 & 15
     wide = element.eq(2)
-    item = f.select(wide, Value(I64, "4"), Value(I64, "2"))
-    depth = f.select(wide, Value(I64, "8"), Value(I64, "16"))
+    item = f.select(wide, constant(I64, 4), constant(I64, 2))
+    depth = f.select(wide, constant(I64, 8), constant(I64, 16))
     a, b = (
         _Operand(f, f.load(I64, entry, 8 * side), (form & 1 << 16 + side).ne(0))
         for side in range(2)
@@ -313,12 +313,12 @@ def multiply_now() -> Function:
             f.store(_number(f, job, offset, element), into, at_number + k, "float")
 
     for row in range(2):
-        take(a, first_row + 8 * row, left, Value(I64, str(_MOST_K * row)))
+        take(a, first_row + 8 * row, left, constant(I64, _MOST_K * row))
     sums = _slot(f, _own(f, job, thread), f.load(I32, entry, 20))
     columns = (form & 0xFFF).zext(I64)
     with f.each(columns // 8) as j, f.each(2) as c:
         column = j * 8 + t * 2 + c
-        take(b, column, right, Value(I64, "0"))
+        take(b, column, right, constant(I64, 0))
         with f.each(2) as half:
             offset = j * 4 + half * 2 + c
             with f.each(depth) as k:

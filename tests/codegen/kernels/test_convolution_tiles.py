@@ -18,7 +18,7 @@ from jitney.ir.build import Builder
 from jitney.ir.graph import Graph
 from jitney.ir.interpreter import evaluate
 from jitney.ir.opdef import GraphError
-from jitney.ir.ops.products.convolution import Window, tap_places
+from jitney.ir.ops.products.convolution import Window, tap_positions
 from jitney.ir.passes import optimise
 from jitney.ir.types import DTYPE_NAMES, TensorType
 from jitney.runtime.executable import Executable
@@ -157,21 +157,21 @@ windows = st.builds(
 @settings(max_examples=200, deadline=None)
 @given(windows)
 def test_phases_and_reaches_are_the_meetings(d: Window) -> None:
-    """Both ways of walking a dim meet each tap with the same elements at the same places."""
+    """Both ways of walking a dim meet each tap with the same elements at the same positions."""
     wanted = {
         (p, k, at // d.lhs_dilation)
-        for p in range(d.places)
+        for p in range(d.positions)
         for k in range(d.taps)
         if (at := p * d.stride + k * d.rhs_dilation - d.low) % d.lhs_dilation == 0
     }
     by_tap = set()
     for k in range(d.taps):
-        t = tap_places(d, k)
+        t = tap_positions(d, k)
         if t is not None:
-            places = range(t.first, d.places, t.step)
-            by_tap |= {(p, k, t.source + i * t.source_step) for i, p in enumerate(places)}
+            positions = range(t.first, d.positions, t.step)
+            by_tap |= {(p, k, t.source + i * t.source_step) for i, p in enumerate(positions)}
     assert by_tap == wanted
-    if not d.places:
+    if not d.positions:
         return
     a, gaps = axis(d)
     met = {
@@ -181,19 +181,19 @@ def test_phases_and_reaches_are_the_meetings(d: Window) -> None:
             f.source + i * a.source_step + j * a.source_tap,
         )
         for f in a.phases
-        for i in range(f.places)
+        for i in range(f.positions)
         for j in range(f.taps)
     }
     assert met == wanted
-    assert gaps == (len({p for p, _, _ in wanted}) < d.places)
+    assert gaps == (len({p for p, _, _ in wanted}) < d.positions)
     if a.phases:
         assert a.inside == all(0 <= e < d.size for _, _, e in wanted)
         block = [e for p, _, e in wanted if p // a.step < 2]
-        assert min(block) >= a.base and max(block) < a.base + a.extent(min(2, a.places))
+        assert min(block) >= a.base and max(block) < a.base + a.extent(min(2, a.positions))
     r = reach(d)
     inside = {
         (p, m.tap + i * r.tap_step, m.source + i * r.source_step)
-        for p, m in enumerate(r.places)
+        for p, m in enumerate(r.positions)
         for i in range(m.count)
     }
     assert inside == {m for m in wanted if 0 <= m[2] < d.size}

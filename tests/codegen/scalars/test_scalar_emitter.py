@@ -9,6 +9,8 @@ import pytest
 from native import array_function_text, native
 from scalar_models import same, samples
 
+from jitney.codegen.llvm.builder import Value, vector_constant
+from jitney.codegen.llvm.instructions import type_text
 from jitney.codegen.llvm.scalars import Operand, ScalarEmitter
 from jitney.codegen.llvm.text import TextEmitter
 from jitney.codegen.scalar import (
@@ -30,10 +32,12 @@ from jitney.runtime.native.host import host_target
 # The emitter.
 
 
-def emitted(width=8, **bound):
+def emitted(width=8, dtype=F32, **bound):
+    """An emitter with variables that are bound, uniform or not."""
     e = ScalarEmitter(TextEmitter(host_target(), width))
-    for name, uniform in bound.items():
-        e.bind(name, f"%{name}", uniform=uniform)
+    types = {name: type_text(dtype, 1 if uniform else width) for name, uniform in bound.items()}
+    for name, value in zip(bound, e.b.takes(**types), strict=True):
+        e.bind(name, value, uniform=bound[name])
     return e, e.b.lines
 
 
@@ -45,8 +49,8 @@ def test_uniform_values_are_scalars():
     assert lines[1].split("= ")[1].startswith("fadd float")
     assert "insertelement" in lines[2] and "shufflevector" in lines[3]
     assert lines[4].split("= ")[1].startswith("fmul <8 x float>")
-    assert e.operand(s * s) == Operand("%v0", True)
-    assert e.emit(const(2, I32)) == "splat (i32 2)"
+    assert e.operand(s * s) == Operand(Value("float", "%v0"), True)
+    assert e.emit(const(2, I32)).text == "splat (i32 2)"
 
 
 def test_uniform_operands_give_the_same_answers():
@@ -71,7 +75,7 @@ def test_deep_and_shared_expressions():
     chain = x
     for k in range(10_000):
         chain = binary("xor", chain + k, chain)
-    e, lines = emitted(x=False)
+    e, lines = emitted(dtype=I32, x=False)
     e.emit(chain)
     assert len(lines) == 20_000
 
@@ -79,7 +83,7 @@ def test_deep_and_shared_expressions():
     for _ in range(200):  # 2**200 paths
         doubled = doubled + doubled
     same(native(lambda v: binary("xor", v, v) + 1, [I32], 8)(np.ones(8)), np.ones(8, np.int32))
-    e, lines = emitted(x=False)
+    e, lines = emitted(dtype=I32, x=False)
     e.emit(doubled)
     assert len(lines) == 200
 
@@ -228,15 +232,14 @@ def test_masked_stores_write_what_is_on_and_no_more(dtype: str, lanes: int) -> N
     """Also where the vector was truncated and one lane is on, which LLVM stores untruncated."""
     stored = np.dtype(dtype)
     for on in ([0], [1], [lanes - 1], [0, 2], [], list(range(lanes))):
-        mask = ", ".join(f"i1 {'true' if k in on else 'false'}" for k in range(lanes))
+        mask = vector_constant("i1", [k in on for k in range(lanes)])
         b = TextEmitter(host_target(), lanes)
+        source, out = b.takes(source="ptr", out="ptr")
         e = ScalarEmitter(b)
-        wide = b.load_elements(np.dtype("u4"), "%in", lanes)
-        text = e.emit(convert(_bound(e, wide), stored))
-        b.store_elements(stored, text, "%out", lanes, mask=f"<{mask}>")
+        wide = b.load_elements(np.dtype("u4"), source, lanes)
+        b.store_elements(stored, e.emit(convert(_bound(e, wide), stored)), out, mask=mask)
         b.ret()
-        text = f"define void @f(ptr %in, ptr %out) {{\n{b.code.text()}\n}}\n"
-        module = "\n".join([*b.declarations, text])
+        module = "\n".join([*b.declarations, f"define void @f{b.unnamed()}"])
         library = host_engine().link(host_engine().emit_object(module), ["f"], {})
         given = np.arange(lanes, dtype="u4") + 0x01020304
         room = np.full(lanes + 8, 0xEE, stored)
@@ -247,7 +250,7 @@ def test_masked_stores_write_what_is_on_and_no_more(dtype: str, lanes: int) -> N
         np.testing.assert_array_equal(room, want)
 
 
-def _bound(e: ScalarEmitter, text: str) -> Expr:
+def _bound(e: ScalarEmitter, value: Value) -> Expr:
     x = var("x", np.dtype("u4"))
-    e.bind(x, text, uniform=False)
+    e.bind(x, value, uniform=False)
     return x

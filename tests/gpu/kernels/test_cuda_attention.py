@@ -146,7 +146,7 @@ def data(step):
     n, m, depth, width = sizes
     views = [(step.q, n, depth), (step.k, m, depth), (step.v, m, width)]
     views += [(step.bias, n, m)] if step.bias else []
-    views += [(step.given[0], n, width)] if step.given else []
+    views += [(step.backward_inputs[0], n, width)] if step.backward_inputs else []
     memory = {
         view.array: words(rng.standard_normal(view.array.shape), element) for view, *_ in views
     }
@@ -159,7 +159,7 @@ def data(step):
     ct = found[-1]
     share = (ct * y).sum(-1)
     ds = p * (ct @ v.swapaxes(-1, -2) - share[..., None]) * step.scale
-    for view, values in zip(step.given[1:], (lse, share), strict=True):
+    for view, values in zip(step.backward_inputs[1:], (lse, share), strict=True):
         memory[view.array] = values.astype(view.array.dtype)
     turned = ds.swapaxes(-1, -2)
     return memory, [ds @ k] if step.kind == "queries" else [turned @ q, p.swapaxes(-1, -2) @ ct]

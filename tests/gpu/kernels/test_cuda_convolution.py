@@ -212,9 +212,9 @@ def convolutions(draw):
     least = {1: 60, 2: 8, 3: 4}[rank]
     x = (groups, images, *each(st.integers(least, least + 4)), channels)
     w = (groups, *each(small), channels, features)
-    places = math.prod(d.places for d in windows(x, w, attrs))
-    if groups * images * places * features * math.prod(w[1:-1]) <= 1 << 14:
-        w = (*w[:-1], features + -(-(1 << 14) // max(places, 1)))
+    positions = math.prod(d.positions for d in windows(x, w, attrs))
+    if groups * images * positions * features * math.prod(w[1:-1]) <= 1 << 14:
+        w = (*w[:-1], features + -(-(1 << 14) // max(positions, 1)))
     return x, w, attrs
 
 

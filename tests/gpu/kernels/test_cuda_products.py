@@ -437,6 +437,22 @@ def test_rows_that_are_looked_up(mode):
             run_program(found, arrays)
 
 
+def test_columns_that_are_looked_up_in_a_view():
+    """What the index reads stands under divisions: neighbours in a row come from different rows of x."""
+
+    def product(b, x, i, w):
+        view = b.reshape(b.transpose(x, perm=(1, 0, 2)), shape=(8, 64))
+        columns = b.broadcast(
+            b.op("iota", shape=(64,), dtype=np.dtype("i8"), axis=0), shape=(64, 64), dims=(1,)
+        )
+        return dot(b, b.gather(view, i, columns, axes=(0, 1), mode="check"), w)
+
+    rows = np.random.default_rng(0).integers(0, 8, (64, 64))
+    arrays = [sample((4, 2, 64), "f4"), rows, sample((64, 64), "f4", 1)]
+    graph = optimise(build(product, *arrays))
+    same(run_program(compiled(graph, arrays), arrays), expected(graph, arrays))
+
+
 def test_batches_with_both_operands_computed():
     def scores(b, x, y):
         return b.op("dot", b.neg(x), b.mul(y, y), contract=((2,), (2,)), batch=((0,), (0,)))

@@ -212,13 +212,13 @@ def test_partitions(kth, dtype):
 
 
 @pytest.mark.parametrize("size", [0, 20, 90])
-def test_true_places(size):
+def test_true_indices(size):
     codes = np.random.default_rng(1).integers(0, 5, (3, 70)).astype("u1")
 
     def places(b, x):
         mask = b.eq(x, b.full_like(x, 1))
-        classes = b.op("true_places", x, size=size, classes=3)
-        return [classes, b.op("true_places", mask, size=size, classes=1)]
+        classes = b.op("true_indices", x, size=size, classes=3)
+        return [classes, b.op("true_indices", mask, size=size, classes=1)]
 
     graph = build(places, codes)
     for got, want in zip(

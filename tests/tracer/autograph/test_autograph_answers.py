@@ -21,6 +21,8 @@ from autograph_support import auto
 
 import jitney as jt
 
+pytestmark = pytest.mark.usefixtures("traced_numbers")
+
 VALUES = [
     True,
     3,

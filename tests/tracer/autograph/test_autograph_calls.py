@@ -10,6 +10,8 @@ import pytest
 
 import jitney as jt
 
+pytestmark = pytest.mark.usefixtures("traced_numbers")
+
 
 class Model:
     def __init__(self, x):

@@ -14,6 +14,8 @@ from autograph_support import BACKENDS, X, agree, auto, both, clipped, fails
 
 import jitney as jt
 
+pytestmark = pytest.mark.usefixtures("traced_numbers")
+
 # Effects and errors at run time
 
 
@@ -350,3 +352,40 @@ def test_decorators_and_defaults() -> None:
     assert f(-3.0, 1.0, -5.0, low=-1.0, scale=4.0) == 0.0
     assert f(3.0) == 6.0
     assert jt.jit(jt.jit(clipped), autograph=True)(-2.0) == 0.0
+
+
+def test_what_is_tested_first_raises_first() -> None:
+    """An index that is out of bounds is met after the test of the user's that comes before it."""
+
+    def tested(x: Any, i: Any) -> Any:
+        if i >= len(x):
+            raise ValueError("too large")
+        return x[i]
+
+    def asserted(x: Any, i: Any) -> Any:
+        assert i < len(x), "too large"
+        return x[i]
+
+    def of_arrays(x: Any, i: Any) -> Any:
+        i = np.array([0, i])
+        if np.max(i) > 2:
+            raise ValueError("too large")
+        return np.array([x[k] for k in i])
+
+    def afterwards(x: Any, i: Any) -> Any:
+        y = x[i]
+        if i >= len(x):
+            raise ValueError("too large")
+        return y
+
+    for f, kind in (
+        (tested, ValueError),
+        (asserted, AssertionError),
+        (of_arrays, ValueError),
+        (afterwards, IndexError),
+    ):
+        compiled = jt.jit(f)
+        assert np.array_equal(compiled(np.arange(3.0), 1), f(np.arange(3.0), 1))
+        for function in (f, compiled):
+            with pytest.raises(kind):
+                function(np.arange(3.0), 10)

@@ -16,6 +16,8 @@ from autograph_support import X, auto, both, clipped, fails
 
 import jitney as jt
 
+pytestmark = pytest.mark.usefixtures("traced_numbers")
+
 # Errors
 
 

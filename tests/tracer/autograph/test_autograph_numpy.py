@@ -10,6 +10,8 @@ import pytest
 
 import jitney as jt
 
+pytestmark = pytest.mark.usefixtures("traced_numbers")
+
 VECTOR = np.array([0.5, 2.0, 1.25])
 TABLE = np.arange(4.0)
 

@@ -11,6 +11,8 @@ import pytest
 
 import jitney as jt
 
+pytestmark = pytest.mark.usefixtures("traced_numbers")
+
 N = 300
 START = np.array([0.5, 2.0, 1.25, 0.1])
 

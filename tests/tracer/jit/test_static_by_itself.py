@@ -2,6 +2,7 @@
 
 import enum
 import inspect
+import sys
 
 import numpy as np
 import pytest
@@ -203,3 +204,121 @@ def test_functions_of_numpy_are_compared_by_identity():
     f(X)
     ((entry,),) = [bucket.entries for bucket in f._buckets.values()]
     assert all(g.by_identity or g.how == "code" for g in entry.captured.guards)
+
+
+def test_recursion_on_numbers():
+    def gcd(a, b):
+        return a if b == 0 else gcd(b, a % b)
+
+    def factorial(n):
+        return 1 if n == 0 else n * factorial(n - 1)
+
+    def largest(numbers, first, last):
+        if first == last:
+            return numbers[first]
+        middle = (first + last) // 2
+        left, right = largest(numbers, first, middle), largest(numbers, middle + 1, last)
+        return left if left >= right else right
+
+    for f, *arguments in ((gcd, 12, 18), (factorial, 12), (largest, [3, 1, 7, 2], 0, 3)):
+        assert jt.jit(f)(*arguments) == f(*arguments)
+
+    def halved(x):
+        return x if x < 1 else halved(x / 2)
+
+    assert jt.jit(halved)(5.0) == 0.625
+    with pytest.raises(errors.EndlessRecursionError, match="(?s)calls itself.*write a loop"):
+        jt.jit(halved)(np.array(5.0))
+
+
+def test_recursion_may_be_as_deep_as_in_python():
+    def count(x, n):
+        return x if n == 0 else count(x + 1, n - 1)
+
+    assert jt.jit(count)(1.0, 400) == 401.0
+    limit = sys.getrecursionlimit()
+    with pytest.raises(RecursionError):
+        jt.jit(count)(1.0, -1)
+    assert sys.getrecursionlimit() == limit
+
+
+def fibonacci(n):
+    a, b = 0, 1
+    for _ in range(n):
+        a, b = b, a + b
+    return a
+
+
+def factorial(n):
+    r = 1
+    for i in range(2, n + 1):
+        r *= i
+    return r
+
+
+def doubled(n):
+    x, i = 1, 0
+    while i < n:
+        x, i = 2 * x, i + 1
+    return x
+
+
+def power(x, n):
+    r = 1
+    while n:
+        if n & 1:
+            r *= x
+        x, n = x * x, n >> 1
+    return r
+
+
+def collatz(n):
+    steps = 0
+    while n != 1:
+        n = n // 2 if n % 2 == 0 else 3 * n + 1
+        steps += 1
+    return steps
+
+
+def generator(n):
+    s = 1
+    for _ in range(n):
+        s = (1103515245 * s + 12345) % 2**31
+    return s
+
+
+def sums_of_sums(n):
+    s = t = 0
+    for i in range(n):
+        t += i
+        s += t
+    return s
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "traced"),
+    [
+        (fibonacci, (100,), False),
+        (factorial, (25,), False),
+        (doubled, (70,), False),
+        (power, (3, 50), False),
+        (collatz, (27,), True),
+        (generator, (1000,), True),
+        (sums_of_sums, (50,), True),
+    ],
+)
+def test_integers_that_outgrow_64_bits_are_pythons(function, arguments, traced):
+    f = jt.jit(function)
+    assert f(*arguments) == function(*arguments)
+    assert ("n: Python int" in str(f.cache_info())) == traced
+
+
+def test_where_they_cannot_be_compiled_in_growing_integers_are_refused():
+    def f(x):
+        a, b, i = 0, 1, 0
+        while i < x[0]:
+            a, b, i = b, a + b, i + 1
+        return a
+
+    with pytest.raises(errors.TransformError, match=r"(?s)'[ab]'.*outgrow 64 bits.*np\.int64"):
+        jt.jit(f)(np.array([100]))

@@ -1,4 +1,4 @@
-"""Kernels keep to places: their stages stay within arrays and write each element once; those that share
+"""Accesses of kernels: stages stay within arrays and write each element once; those that share
 loops meet in an array at the same point."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ..schedule.survey import loads
 from .errors import StepError, name_of
 
 
-def check_places(kernel: Kernel) -> None:
+def check_accesses(kernel: Kernel) -> None:
     """Check the accesses of each stage, and of those that meet in an array."""
     for stage in kernel.stages:
         _check_within(stage)
@@ -28,31 +28,31 @@ def _check_within(stage: Stage) -> None:
     """What is written is a part of the array, and so is what is read under no condition."""
     plain = [load.attr for load in loads(stage.value) if not load.args]
     for access in (stage.write, *plain):
-        for trips in _trips(stage):
-            if not within([i.substitute(trips) for i in access.index], access.array.shape):
+        for env in _environments(stage):
+            if not within([i.substitute(env) for i in access.index], access.array.shape):
                 raise StepError(f"{name_of(stage)} leaves its array: {access!r}")
 
 
-def _trips(stage: Stage) -> list[dict[Var, Index]]:
-    """Which trips loops make: all of theirs, or those of whole chunks, and those of the last one."""
+def _environments(stage: Stage) -> list[dict[Var, Index]]:
+    """What loops run over: all of theirs, or those of whole chunks, and those of the last one."""
     if stage.chunks is None:
         return [{}]
     axis, length, total = stage.chunks
-    chunk, place = stage.dims[axis], stage.dims[stage.kept]
+    chunk, within_chunk = stage.dims[axis], stage.dims[stage.outer]
     last = chunk.extent - 1
-    rest = {chunk: Index(last), place: of_var(Var("rest", total - last * length))}
+    rest = {chunk: Index(last), within_chunk: of_var(Var("rest", total - last * length))}
     return [{chunk: of_var(Var("whole", last))}, rest] if last else [rest]
 
 
 def _check_once(stage: Stage) -> None:
     """Each element is written at one point, and all are if the stage says so."""
     array = stage.array
-    place = linear(stage.index, contiguous_strides(array.shape))
-    loops = stage.dims[: stage.kept] if stage.action == "reduce" else stage.dims
+    flat = linear(stage.index, contiguous_strides(array.shape))
+    loops = stage.dims[: stage.outer] if stage.action == "reduce" else stage.dims
     points, before = 0, list[Region]()
-    for trips in _trips(stage) if stage.action == "scan" else [{}]:
-        walked = set(loops) - trips.keys() | {v for i in trips.values() for v in variables(i)}
-        at = place.substitute(trips)
+    for env in _environments(stage) if stage.action == "scan" else [{}]:
+        walked = set(loops) - env.keys() | {v for i in env.values() for v in variables(i)}
+        at = flat.substitute(env)
         if not one_to_one(at, walked) or not all(apart(region(at), other) for other in before):
             raise StepError(f"{name_of(stage)} may write an element twice, at {stage.index}")
         points += prod(v.extent for v in walked)
@@ -62,7 +62,7 @@ def _check_once(stage: Stage) -> None:
 
 
 def _check_shared(stage: Stage) -> None:
-    """The loops of an update that threads share write places of their own."""
+    """The loops of an update that threads share write elements of their own."""
     loops = stage.dims[: stage.shared]
     own = [(i, n) for i, n in zip(stage.index, stage.array.shape, strict=True) if i.strides(loops)]
     strides = contiguous_strides(tuple(n for _, n in own))
@@ -73,9 +73,9 @@ def _check_shared(stage: Stage) -> None:
 def _check_points(kernel: Kernel) -> None:
     """Stages of one kernel meet in an array at the same outer point, in one nest at the same point:
     what else is there may not be written yet, or be overwritten already."""
-    placed = [(nest, stage) for nest in kernel.nests for stage in nest.stages]
-    for there, maker in placed:
-        for nest, stage in placed:
+    stages = [(nest, stage) for nest in kernel.nests for stage in nest.stages]
+    for there, maker in stages:
+        for nest, stage in stages:
             loops = len(stage.dims) if there is nest else len(kernel.extents)
             for access in stage.reads if stage is maker else stage.accesses:
                 if access.array is maker.array and not _kept_apart(stage, access, maker, loops):
