@@ -376,24 +376,3 @@ def _apart(f: Interpreter) -> None:
         f.store(f.larger(end, high), ends)
         f.store(f.select(written, f.larger(written_end, high), written_end), written_ends)
     f.go(3, n * 4)
-
-
-@opcode(Opcode.FORWARD)
-def _forward(f: Interpreter) -> None:
-    f.check(f.n.ne(0))
-    first = f.load("ptr", f.arguments)
-    key = f.call("ptr", "PyLong_FromVoidPtr", first)
-    f.require(key.ne(NULL), f.error)
-    pair = f.call("ptr", "PyDict_GetItem", f.pointer(3), key)
-    f.call("void", "Py_DecRef", key)
-    f.check(pair.ne(NULL))
-    f.call("void", "Py_IncRef", pair)
-    f.put(1, pair)
-    reference, target = (f.call("ptr", "PyTuple_GetItem", pair, k) for k in (0, 1))
-    there = f.call("ptr", "PyObject_Vectorcall", reference, NULL, 0, NULL)
-    f.put(2, there)
-    f.require(there.ne(NULL), f.error)
-    f.check(there.eq(first))
-    rest, n = f.offset(f.arguments, 8), f.n - 1
-    result = f.call("ptr", "PyObject_Vectorcall", target, rest, n, f.names)
-    f.leave(result)

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -89,19 +89,23 @@ class Opcode:
     MAKE_DICT = 42  # owned, template, n, (key, owned)...
     CALL = 43  # owned, callable, n, src
     RETURN = 44  # owned
-    # Methods
-    FORWARD = 45  # owned, owned, dict: call what the dict has for the first argument's id
     # Guards that came later
-    FOREIGN = 46  # src, block, value, type: a NumPy scalar of a dtype that is not NumPy's own
-    ABSENT = 47  # dict, key: nothing is there
-    UNCHANGED = 48  # address, version, n: if the version is there, go on n words from here
-    SEEN = 49  # address, n: the version that is there is the second operand of what is n words back
-    CLASS = 50  # address, version: of a class
+    FOREIGN = 45  # src, block, value, type: a NumPy scalar of a dtype that is not NumPy's own
+    ABSENT = 46  # dict, key: nothing is there
+    UNCHANGED = 47  # address, version, n: if the version is there, go on n words from here
+    SEEN = 48  # address, n: the version that is there is the second operand of what is n words back
+    CLASS = 49  # address, version: of a class
     FUNCTION = (
-        51  # src, code, defaults or 0, defaults by name or 0, where attributes are, these or 0
+        50  # src, code, defaults or 0, defaults by name or 0, where attributes are, these or 0
     )
-    CODE_OF = 52  # function, code: it has this code
-    METHOD = 53  # owned, src, name, function: what is bound there
+    CODE_OF = 51  # function, code: it has this code
+    METHOD = 52  # owned, src, name, function: what is bound there
+    PICK = 53  # owned, value, n, otherwise, (integer, owned)...: what goes with the integer there
+    # Changes, when all that can fail is over
+    PUT_ATTRIBUTE = 54  # object, name, src
+    PUT_ITEM = 55  # list, index, src
+    PUT_KEY = 56  # dict, key, src
+    PUT_CELL = 57  # cell, src
 
 
 _PYTHON_NUMBERS = {float: Opcode.FLOAT, int: Opcode.INT, bool: Opcode.BOOL, complex: Opcode.COMPLEX}
@@ -117,8 +121,9 @@ _SCALAR_WORDS = 2  # complex128 is the largest
 # Where Python code may run: objects' own code, other threads, the garbage collector's finalizers.
 _RUNS_PYTHON = frozenset(
     {
-        *(Opcode.ATTRIBUTE, Opcode.METHOD, Opcode.ASK, Opcode.FORWARD, Opcode.CALL, Opcode.COPY),
+        *(Opcode.ATTRIBUTE, Opcode.METHOD, Opcode.ASK, Opcode.CALL, Opcode.COPY),
         *(Opcode.MAKE_TUPLE, Opcode.MAKE_LIST, Opcode.MAKE_DICT),
+        *(Opcode.PUT_ATTRIBUTE, Opcode.PUT_ITEM, Opcode.PUT_KEY, Opcode.PUT_CELL),
     }
 )
 
@@ -334,13 +339,6 @@ class CallProgram:
         code, references = mark
         del self._code[code:], self.references[references:]
 
-    def forward(self, targets: Mapping[int, tuple[Callable[[], Any], Callable[..., Any]]]) -> None:
-        """Call `target(*args[1:], **kwargs)` where `(ref, target) = targets[id(args[0])]`.
-
-        Only if `ref() is args[0]`: `targets` may be late to forget an object that is gone.
-        """
-        self.emit(Opcode.FORWARD, self.own(), self.own(), self.ref(targets))
-
     # Work
 
     def block(self, n: int) -> int:
@@ -452,6 +450,31 @@ class CallProgram:
         dst = self.own()
         self.emit(Opcode.CALL, dst, self.ref(function), len(items), own[0] if own else 0)
         return dst
+
+    def pick(self, value: Word, cases: Sequence[tuple[int, Owned]], otherwise: Owned) -> Owned:
+        """What goes with the integer result `value`."""
+        dst = self.own()
+        pairs = [word for case in cases for word in case]
+        self.emit(Opcode.PICK, dst, value, len(cases), otherwise, *pairs)
+        return dst
+
+    # Changes
+
+    def put_attribute(self, holder: Word, name: str, value: Owned) -> None:
+        """As `object.__setattr__`."""
+        self.emit(Opcode.PUT_ATTRIBUTE, holder, self.ref(name), value)
+
+    def put_item(self, holder: Word, index: int, value: Owned) -> None:
+        """Into a list."""
+        self.emit(Opcode.PUT_ITEM, holder, index, value)
+
+    def put_key(self, holder: Word, key: Any, value: Owned) -> None:
+        """Into a dict."""
+        self.emit(Opcode.PUT_KEY, holder, self.ref(key), value)
+
+    def put_cell(self, holder: Word, value: Owned) -> None:
+        """Into a cell of a closure."""
+        self.emit(Opcode.PUT_CELL, holder, value)
 
     def give(self, result: Owned) -> None:
         self.emit(Opcode.RETURN, result)

@@ -196,6 +196,47 @@ def _call(f: Interpreter) -> None:
     f.go(5)
 
 
+@opcode(Opcode.PICK)
+def _pick(f: Interpreter) -> None:
+    n, cases, value = f.word(3), f.offset(f.pc, 8 * 5), f.get(2, "i64")
+    f.put(1, f.get(4))
+    with f.each(n) as i:
+        case = f.offset(cases, i + i, "i64")
+        with f.when(f.load("i64", case).eq(value)):
+            f.put(1, f.load("ptr", f.frame, f.load("i64", case, 8), "i64"))
+    f.call("void", "Py_IncRef", f.get(1))
+    f.go(5, n + n)
+
+
+@opcode(Opcode.PUT_ATTRIBUTE)
+def _put_attribute(f: Interpreter) -> None:
+    done = f.call("i32", "PyObject_GenericSetAttr", f.get(1), f.pointer(2), f.get(3))
+    f.require(done.eq(0), f.error)
+    f.go(4)
+
+
+@opcode(Opcode.PUT_ITEM)
+def _put_item(f: Interpreter) -> None:
+    f.call("void", "Py_IncRef", f.get(3))
+    done = f.call("i32", "PyList_SetItem", f.get(1), f.word(2), f.get(3))  # takes the reference
+    f.require(done.eq(0), f.error)
+    f.go(4)
+
+
+@opcode(Opcode.PUT_KEY)
+def _put_key(f: Interpreter) -> None:
+    done = f.call("i32", "PyDict_SetItem", f.get(1), f.pointer(2), f.get(3))
+    f.require(done.eq(0), f.error)
+    f.go(4)
+
+
+@opcode(Opcode.PUT_CELL)
+def _put_cell(f: Interpreter) -> None:
+    done = f.call("i32", "PyCell_Set", f.get(1), f.get(2))
+    f.require(done.eq(0), f.error)
+    f.go(3)
+
+
 @opcode(Opcode.RETURN)
 def _return(f: Interpreter) -> None:
     result = f.get(1)

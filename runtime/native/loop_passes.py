@@ -15,7 +15,7 @@ MARK = ' "loops"'
 _DEFINE = re.compile(r'^define (?:internal |hidden )?(.*?@)("[^"]*"|[\w.$]+)(\(.*\)) (.*)\{$')
 _NAME = re.compile(r'[@!](?:"[^"]*"|[\w.$]+)')
 _VECTORS = re.compile(r"_ZGV_LLVM_\w+?_[\w.$]+\(([\w.$]+)\)")
-_BEFORE = re.compile(r"^([@!][^ ]+) = |^declare .*?(@[\w.$]+)\(")
+_BEFORE = re.compile(r'^([@!][^ ]+) = |^declare .*?(@(?:"[^"]*"|[\w.$]+))\(')
 
 
 class Split:

@@ -82,8 +82,7 @@ def test_guarded_cells_and_attributes() -> None:
     same(warm(f, X), X * 4)
 
     model, other = Model(), Model()
-    bound = type(model).forward._for(model)
-    same(warm(bound, X), X)
+    same(warm(type(model).forward, model, X), X)
     model.rate = 2.0
     same(model.forward(X), X * 4)
     model.w = np.full(6, 2.0)

@@ -22,6 +22,7 @@ from ..messages import errors
 from ..messages.errors import complain
 from ..messages.source import user_line
 from .adoption import Adoption, union, write
+from .origins import are_followed, refuse_lost, which_inside, which_outside
 from .raising import Raised
 from .sharing import belonging, confuse, seen_by_others, storage_of, watch
 from .surroundings import Slot, Surroundings
@@ -45,10 +46,12 @@ _EMPTY = pytree.flatten(((), {}))[1]
 
 @record
 class _Inside:
-    """A leaf that a region computed: its result number `index`, and where it was stored."""
+    """A leaf that a region computed: its result number `index`, and where it was stored. `which` array
+    from outside it is, if it is followed: a number, or another such leaf."""
 
     index: int
     storage: Storage | None
+    which: Any = 0
 
 
 @record(frozen=False, eq=False)
@@ -167,10 +170,15 @@ def _end(value: Any, trace: Trace | None, out: list[Any]) -> _End:
     leaves_out: list[Any] = []
     for leaf in leaves:
         if isinstance(leaf, Tracer) and leaf._storage.trace is trace:
-            leaves_out.append(_Inside(len(out), storage_of(leaf)))
+            index = len(out)
             inside = wrap(leaf.value, leaf.weak, scalar=leaf.scalar)
             inside._strides = leaf._strides
             out.append(inside)
+            which = which_inside(leaf, trace) if trace is not None and are_followed() else 0
+            if isinstance(which, Tracer) and which._storage.trace is trace:
+                out.append(which)
+                which = _Inside(len(out) - 1, None)
+            leaves_out.append(_Inside(index, storage_of(leaf), which))
         else:
             leaves_out.append(leaf)
     return _End(value, tree, leaves_out)
@@ -255,6 +263,10 @@ def _branch(
     merged = [plan(results) for plan in plans]
     moved = [(slot, plan(results)) for slot, plan in slots.items()]
     confuse(merge.made)
+    for name, value in zip(labels, merged, strict=True):
+        refuse_lost(name, value)
+    for slot, value in moved:
+        refuse_lost(slot.name, value)
     values = iter(merged[1:])
     state.set([next(values) if v else gone(n) for n, v in zip(state.names, live, strict=True)])
     for container, content in zip(objects.values(), values, strict=True):
@@ -377,11 +389,18 @@ class _Merge:
             [None if gone else leaf for leaf, gone in zip(pair, missing, strict=True)]
         )
 
+        which: Any = None
+        if not common.scalar and are_followed() and not any(missing):
+            numbers = [x.which if isinstance(x, _Inside) else which_outside(x) for x in pair]
+            if any(not isinstance(n, int) or n for n in numbers):
+                which = self._leaf(label, position, numbers, missing, tree)
+
         def make(results: Sequence[Value]) -> Tracer:
             result = common.wrap(results[number])
             if not common.scalar:
                 sources = [_storage(leaf) for leaf in self.sources[number]]
                 self.made.append((label, result, sources))
+                result._storage.which = which and which(results)
             return result
 
         return make

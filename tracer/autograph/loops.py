@@ -15,6 +15,7 @@ import numpy as np
 
 from ...ir.graph import Graph, Value
 from ...ir.opdef import OPS
+from ...ir.record import record
 from ...ir.types import BOOL, TensorType
 from ..control.regions import Out, TracedRegion, have_effects, trace_region
 from ..control.regions import union as captures
@@ -30,6 +31,7 @@ from ..messages.errors import complain
 from ..messages.source import user_line
 from .adoption import Adoption, write
 from .carried import CarriedVariable
+from .origins import are_followed, refuse_lost, which_inside, which_outside
 from .sharing import confuse, seen_by_others, storage_of, watch
 from .surroundings import Slot, Surroundings
 from .syntax.jumps import RESULT
@@ -44,6 +46,16 @@ from .variables import (
 )
 
 COUNTER = "_jt_count"
+
+
+@record
+class Which:
+    """Which array a slot, or an attribute among the variables, holds is carried, too."""
+
+    of: int | Slot
+
+
+Key = int | str | Slot | Which
 
 
 class TracedLoop:
@@ -63,9 +75,9 @@ class TracedLoop:
         self.objects = state.containers()
         self.storages: list[Storage] = []
         # Of the leaves at an iteration's end:
-        self.last: dict[int | str | Slot, list[Storage | None]] = {}
+        self.last: dict[Key, list[Storage | None]] = {}
         # By position among the variables, by name, or by slot:
-        self.carried: dict[int | str | Slot, CarriedVariable] = {}
+        self.carried: dict[Key, CarriedVariable] = {}
         self.undefined: dict[int, Undefined] = {}  # without a value before: they keep none
         # Containers of others that a variable is bound to at an iteration's end:
         self.bound: dict[int | str | Slot, list[Any]] = {}
@@ -79,6 +91,8 @@ class TracedLoop:
                     self._include(value._storage)
             elif not isinstance(value, (list, dict, set)) or state.rebound[i]:
                 self.carried[i] = CarriedVariable.of(name, self.where, value)
+                if "." in name:
+                    self._follow(i, name, value)
         for name, value in self.objects.items():
             carried = self.carried[name] = CarriedVariable.of(name, self.where, value)
             carried.outs = [None for _ in carried.outs]  # until one is found to change
@@ -108,6 +122,8 @@ class TracedLoop:
                 values[key] = value
             elif isinstance(key, Slot):
                 key.put(value)
+            elif isinstance(key, Which):
+                self._held(key, values)._storage.which = value
             elif key == COUNTER:
                 count = value
             else:
@@ -163,7 +179,7 @@ class TracedLoop:
                 return iteration
 
     def _once(self, function: Callable[[Any], Any]) -> TracedRegion:
-        ends: list[tuple[int | str | Slot, Any, Any, list[int | None]]] = []
+        ends: list[tuple[Key, Any, Any, list[int | None]]] = []
         containers = Containers(list(self.objects.values()))
 
         def run(count: Any) -> list[Any]:
@@ -175,6 +191,8 @@ class TracedLoop:
                     value = values[key]
                 elif isinstance(key, Slot):
                     value = key.get()
+                elif isinstance(key, Which):
+                    value = which_inside(self._held(key, values), require_trace())
                 elif key == COUNTER:
                     value = count + 1
                 else:
@@ -201,8 +219,11 @@ class TracedLoop:
                 if isinstance(key, int) and end is not self.entry[key]:
                     self.bound[key] = seen_by_others(end, 2)  # `ends`, and `end`
             for slot, old in self.surroundings.changes():
-                if slot not in self.carried and not isinstance(old, Undefined):
+                if isinstance(old, Undefined):
+                    self._refuse_new(slot)
+                if slot not in self.carried:
                     self.carried[slot] = CarriedVariable.of(slot.name, self.where, old)
+                    self._follow(slot, slot.name, old)
             return out
 
         region = self.trace(run, "the body")
@@ -210,6 +231,23 @@ class TracedLoop:
         for key, value, (leaves, tree), numbers in ends:
             self.carried[key].settle(value, leaves, tree, numbers, region)
         return region
+
+    def _follow(self, key: int | Slot, name: str, value: Any) -> None:
+        """Carry which array an attribute holds."""
+        which = which_outside(value) if are_followed() else 0
+        if not isinstance(which, int) or which:
+            self.carried[Which(key)] = CarriedVariable.of(name, self.where, which)
+
+    @staticmethod
+    def _held(key: Which, values: Sequence[Any]) -> Any:
+        return values[key.of] if isinstance(key.of, int) else key.of.get()
+
+    def _refuse_new(self, slot: Slot) -> None:
+        complain(
+            errors.UndefinedVariableError,
+            f"{slot.name} has no value before {self.where}, which may make no iteration",
+            f"give {slot.name} a value of the type that it has later before the loop.",
+        )
 
     def _look_for_more(self, i: int, value: Any) -> None:
         """A variable that was thought to keep its object, or to have no value, and does not."""
@@ -311,9 +349,12 @@ class TracedLoop:
                     watch(carried.name, value, among, self.line)
             elif isinstance(key, Slot):
                 key.put(value)
+            elif isinstance(key, Which):
+                self._held(key, values)._storage.which = value
             elif key != COUNTER:
                 settle(self.objects[key], value)
         for i, undefined in self.undefined.items():
+            refuse_lost(self.state.names[i], undefined)
             values[i] = undefined
         self.state.set(values)
         self._look_for_sharing(made)

@@ -11,8 +11,8 @@ be, a random generator asks for what stands in for its state (`threaded_state.le
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from types import CellType, FunctionType, MethodType
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from types import CellType, FunctionType
 from typing import Any, NoReturn
 
 from ..core import pytree, threaded_state
@@ -20,12 +20,24 @@ from ..core.generators import GeneratorKind, asking, behind
 from ..core.specs import Spec, Static
 from ..core.trace import require_trace
 from ..core.tracers import Tracer
+from ..core.tracing import refuse_lazy
 from ..messages import errors
 from ..messages.errors import complain
+from .effects import Effects, collect
 from .free_variables import FreeVariables, Key, find_free_variables
 from .frozen import IMMUTABLE, attributes_of, is_random_state, is_user_function, random_state, walk
 from .guards import Guard, SourceText, write_guards
-from .hidden import Hidden, array_checks, array_of, flatten_like, hidden_at, states_at
+from .heap import Heap, Policy
+from .heap_roots import find_heap, is_covered
+from .hidden import (
+    Hidden,
+    array_checks,
+    array_of,
+    flatten_like,
+    hidden_at,
+    stand_in_for,
+    states_at,
+)
 from .paths import Path, is_user_module
 from .running import Ran
 
@@ -33,26 +45,35 @@ from .running import Ran
 class CapturedVariables:
     """Everything that `function` takes from outside, as it is now.
 
-    `owner` is a path to `self`. Without `substitute`, arrays are guarded by content as other values.
-    `adapt` makes of the function, or of its copy, the one that is called (autograph's). With `wary`,
-    code that may run or not counts as if it did when it is decided where stand-ins can be. `static` are
-    static arguments that can change inside, with their names.
+    `objects` are paths to arguments that are objects. Without `substitute`, arrays are guarded by
+    content as other values. `adapt` makes of the function, or of its copy, the one that is called
+    (autograph's). With `wary`, code that may run or not counts as if it did when it is decided where
+    stand-ins can be. `static` are static arguments that can change inside, with their names.
+
+    A function that may change objects or containers outside, or assigns to globals and closure cells,
+    has a `heap`, which then holds all arrays, and when it has been traced, `effects`.
     """
 
     def __init__(
         self,
         function: Any,
-        owner: Path | None,
+        objects: Sequence[Path] = (),
         substitute: bool = True,
         adapt: Callable[[Any], Any] = lambda function: function,
         wary: bool = False,
         static: Sequence[tuple[str, Any]] = (),
+        policy: Policy | None = None,
     ) -> None:
         self.function = function
+        self.objects = list(objects)
         self.adapt = adapt
-        self.owner = owner
         self.substitutes = substitute
-        self.variables: FreeVariables = find_free_variables(function, owner, static)
+        self.policy = policy or Policy()
+        self.variables: FreeVariables = find_free_variables(function, objects, static)
+        self.heap = find_heap(self.variables, objects, self.policy) if substitute else None
+        self.effects: Effects | None = None
+        self.missed: set[tuple[int, Any]] = set()  # numbers that it changes and that are no inputs
+        covered = set() if self.heap is None else {path.key for path, _ in self.heap.roots}
         self.hidden: list[Hidden] = []
         self.guards: list[Guard] = []
         self.dropped: frozenset[Hashable] = frozenset()
@@ -67,11 +88,15 @@ class CapturedVariables:
             for path in paths
         )
         for key, (path, value) in self.variables.values.items():
+            if path.base.key in covered and is_covered(path, value, key):
+                continue
             unbound = key in self.variables.fixed or key in self.variables.written
             hidden = None
             how = key[-1] if isinstance(key[-1], str) else ""
             if free and not how:
-                hidden = (None if unbound else hidden_at(path, value)) or states_at(path, value)
+                if not unbound and self.heap is None:
+                    hidden = hidden_at(path, value)
+                hidden = hidden or states_at(path, value)
             if hidden is not None:
                 self.hidden.append(hidden)
             else:
@@ -135,14 +160,19 @@ class CapturedVariables:
 
     @property
     def specs(self) -> list[Spec | Static]:
-        return [spec for hidden in self.hidden for spec in hidden.specs]
+        heap = [] if self.heap is None else self.heap.specs
+        return [*heap, *(spec for hidden in self.hidden for spec in hidden.specs)]
 
     def values(self) -> list[Any]:
-        """The current values at the hidden paths, one tree each."""
-        return [hidden.path.read() for hidden in self.hidden]
+        """The inputs of the heap, and the current values at the hidden paths, one tree each."""
+        heap = [] if self.heap is None else [self.heap.arrays()]
+        return [*heap, *(hidden.path.read() for hidden in self.hidden)]
 
     def arrays(self) -> list[Any]:
         """The traced leaves of `values`, in the order of the graph's parameters."""
+        return [*([] if self.heap is None else self.heap.arrays()), *self._hidden_arrays()]
+
+    def _hidden_arrays(self) -> list[Any]:
         arrays = []
         for hidden in self.hidden:
             leaves = pytree.flatten(hidden.path.read())[0]
@@ -150,20 +180,27 @@ class CapturedVariables:
             arrays += [array_of(leaf) for leaf, spec in pairs if isinstance(spec, Spec)]
         return arrays
 
+    def forget(self) -> None:
+        """Let go of the objects that were there when the function was traced."""
+        if self.heap is not None:
+            self.heap.forget()
+
     def call(self, args: Sequence[Any], kwargs: dict[str, Any], stand_ins: Sequence[Any]) -> Any:
-        """Call the function with stand-ins for the hidden values."""
-        target = self.owner.read() if self.owner else None
+        """Call the function with stand-ins for the hidden values. Returns its result, or the leaves of
+        its `effects`."""
         require_trace().is_guarded = self._is_guarded
-        if not self.hidden:
-            function = self.function if target is None else MethodType(self.function, target)
-            result = self.adapt(function)(*args, **kwargs)
-            if target is not None:
-                _refuse_leaks(target, attributes_of(target) or {})
+        if self.heap is not None:
+            states = list(self._stand_ins(stand_ins[1:]))
+            result = self._call_with_heap(self.heap, args, kwargs, stand_ins[0], states)
+        elif not self.hidden:
+            result = self.adapt(self.function)(*args, **kwargs)
+            for path in self.objects:
+                _refuse_leaks(path.find(), attributes_of(path.find()) or {})
         else:
             copies = _Copies(self, stand_ins)
             function = copies.function(self.function)
-            if target is not None:
-                function = MethodType(function, copies.object(target))
+            args = [copies.object(arg) for arg in args]
+            kwargs = {name: copies.object(arg) for name, arg in kwargs.items()}
             threaded_state.let_stand_in(self._stand_ins(stand_ins))
             result = self.adapt(function)(*args, **kwargs)
             copies.carry_over()
@@ -181,20 +218,44 @@ class CapturedVariables:
             for part, _ in walk(guard.value)
         )
 
+    def _call_with_heap(
+        self,
+        heap: Heap,
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        tracers: Sequence[Any],
+        states: Iterable[tuple[Any, Any]],
+    ) -> Any:
+        with heap.entered(tracers, states) as before:
+            result = self.adapt(self.function)(*args, **kwargs)
+            refuse_lazy(result, self.function)
+            given = [*tracers, *pytree.flatten((list(args), kwargs))[0]]
+            self.effects, self.missed = collect(heap, before, given, result)
+        return self.effects.leaves
+
     def _stand_ins(self, stand_ins: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
         """Arrays, and generators of others, with what stands in for each."""
         for hidden, value in zip(self.hidden, stand_ins, strict=True):
             leaves = pytree.flatten(hidden.path.read())[0], pytree.flatten(value)[0]
             for leaf, inside, spec in zip(*leaves, hidden.specs, strict=True):
                 if isinstance(spec, Spec):
-                    whole = isinstance(spec.holder, GeneratorKind)
-                    if whole and hidden.tree.is_leaf():
+                    if isinstance(spec.holder, GeneratorKind) and hidden.tree.is_leaf():
                         object.__setattr__(inside, "_origin", hidden.path.read)
-                    yield (leaf, inside) if whole else (array_of(leaf), array_of(inside))
+                    yield stand_in_for(leaf, inside)
 
     def compile(self, extra: tuple[Any, ...]) -> Callable[[], tuple[Any, ...] | None]:
-        """A function that gives the hidden arrays and then `extra`; None if a guard fails."""
-        return compile_check(self.guards, self.hidden, extra)
+        """A function that gives the hidden arrays and then `extra`, and then the nodes of a heap in a
+        list; None if a guard fails."""
+        check, heap = compile_check(self.guards, self.hidden, extra), self.heap
+        if heap is None:
+            return check
+
+        def check_all() -> tuple[Any, ...] | None:
+            others = check()
+            found = None if others is None else heap.read()
+            return None if others is None or found is None else (*found[0], *others, found[1])
+
+        return check_all
 
     def changes(self) -> list[str]:
         """Which guards and hidden inputs do not fit any more, in words."""
@@ -206,7 +267,7 @@ class CapturedVariables:
                 fits = False
             if not fits:
                 changes.append(f"`{hidden.path}` changed its shape, dtype, layout or structure")
-        return changes
+        return changes + ([] if self.heap is None else self.heap.changes())
 
 
 def compile_check(
@@ -280,7 +341,7 @@ class _Copies:
             if not hidden.substituted:
                 continue
             path = hidden.path
-            base = Path(path.kind, path.root, path.name)
+            base = path.base
             roots.setdefault(base.key, (base, {}))[1][path.attrs] = value
         substituted = [(base, self._exchange(base.read(), attrs)) for base, attrs in roots.values()]
         for _, paths in self.variables.functions.values():

@@ -32,7 +32,7 @@ from typing import Any
 from ...ir.record import field, record
 from ..core.generators import kind_of
 from .frozen import Namespace, is_user_function, own_dictionary, walk
-from .loads import attributes, is_own_counter, loads
+from .loads import attributes, loads
 from .paths import ABSENT, Path, is_ours, is_user_module, state_of
 
 _WRITERS: dict[type, tuple[str, ...]] = {
@@ -54,33 +54,50 @@ class FreeVariables:
     `values` are the ends of paths. A key that ends with "is" asks for the identity alone, with "code"
     for what a function does when it is called, with "absent" for there being nothing. `functions` are
     those that a copy can stand in for, each with the paths that lead to it. `fixed` are the paths that
-    other code reads too, `written` those that the code assigns to, `stored` the names of globals that
-    it assigns to, by the id of the module's dict. `doubtful` are the keys, and `doubtfully_fixed` the
-    paths, that only code reads of which nobody knows yet whether it will run: the code of each.
+    other code reads too, `written` those that the code assigns to, `added` lists and sets that it adds
+    to, `stored` the names of globals that it assigns to, by the id of the module's dict, `codes` all
+    code that was entered. `doubtful` are the keys, and `doubtfully_fixed` the paths, that only code
+    reads of which nobody knows yet whether it will run: the code of each.
     """
 
     values: dict[Key, tuple[Path, Any]] = field(default_factory=dict)
     functions: dict[int, tuple[FunctionType, list[Path]]] = field(default_factory=dict)
     fixed: set[Key] = field(default_factory=set)
-    written: set[Key] = field(default_factory=set)
+    written: dict[Key, Path] = field(default_factory=dict)
+    added: dict[Key, Path] = field(default_factory=dict)
     stored: dict[int, set[str]] = field(default_factory=dict)
     doubtful: dict[Key, set[CodeType]] = field(default_factory=dict)
     doubtfully_fixed: dict[Key, set[CodeType]] = field(default_factory=dict)
+    codes: dict[CodeType, None] = field(default_factory=dict)
 
 
 def find_free_variables(
-    function: Any, owner: Any = None, static: Sequence[tuple[str, Any]] = ()
+    function: Any, objects: Sequence[Path] = (), static: Sequence[tuple[str, Any]] = ()
 ) -> FreeVariables:
-    """The outside values that `function` reads. `owner`, if given, is a `Path` to its `self`; `static`
-    are arguments that it gets as they are, with their names."""
+    """The outside values that `function` reads. `objects` are paths to arguments that are objects, named
+    as the parameters are where they are such by themselves; `static` are arguments that it gets as they
+    are, with their names."""
     finder = _Finder()
+    finder.objects = {path.name: path for path in objects}
     if isinstance(function, FunctionType):
-        finder.function(function, owner, True, None)
+        finder.function(function, None, True, None)
     else:
-        finder.callable(function, owner, False)
+        finder.callable(function, None, False)
+    for path in objects:
+        if not _is_followed(path.name, function):
+            finder.end(path, path.find(), False)
     for name, value in static:
         finder.end(finder.path_to(value, name), value, False)
     return finder.variables
+
+
+def _is_followed(name: str, function: Any) -> bool:
+    """Whether a name stands for one argument all through the code of a function."""
+    code = function.__code__ if isinstance(function, FunctionType) else None
+    if code is None or name not in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
+        return False
+    stores = (op for op in dis.get_instructions(code) if op.opname in ("STORE_FAST", "STORE_DEREF"))
+    return all(op.argval != name for op in stores)
 
 
 class _Finder:
@@ -94,6 +111,7 @@ class _Finder:
         self._reached: set[tuple[int, bool]] = set()
         self._doubt = False
         self._code: CodeType | None = None  # that is being walked
+        self.objects: dict[str, Path] = {}  # parameters of the first function that are objects
 
     def path_to(self, value: Any, name: str | None = None) -> Path:
         """A path that starts at an object itself."""
@@ -156,6 +174,8 @@ class _Finder:
         names = dict(cells)
         if owner is not None and code.co_argcount:
             names[code.co_varnames[0]] = (owner, owner_free)
+        parameters, self.objects = self.objects, {}
+        names |= {name: (path, True) for name, path in parameters.items()}
         self.code(code, function.__globals__, names, free)
 
     def wrapper(self, function: FunctionType, cells: list[Path], free: bool) -> None:
@@ -180,21 +200,23 @@ class _Finder:
         free: bool,
     ) -> None:
         """Enter code. `names` are its variables that have paths, and whether they are free."""
+        self.variables.codes[code] = None
         instructions = list(dis.get_instructions(code))
         local = dict(names)
         for op in instructions:
             if op.opname == "STORE_GLOBAL":
-                self.variables.written.add(Path("global", module, op.argval).key)
+                target = Path("global", module, op.argval)
+                self.variables.written[target.key] = target
                 self.variables.stored.setdefault(id(module), set()).add(op.argval)
             elif op.opname == "STORE_DEREF" and op.argval in local:
-                self.variables.written.add(local[op.argval][0].key)
+                target = local[op.argval][0]
+                if target.kind == "cell":
+                    self.variables.written[target.key] = target
             elif op.opname == "STORE_FAST":
                 local.pop(op.argval, None)
             elif op.opname == "IMPORT_NAME":
                 self.imported(op.argval)
         for position, name, is_global in loads(instructions):
-            if is_own_counter(instructions, position, name):
-                continue
             if is_global and name == "super":
                 self.inherited(code, local)
             if is_global and name in _LOOKING:
@@ -275,6 +297,7 @@ class _Finder:
             if member is ABSENT:
                 last = position == len(attrs) - 1
                 if attr in _WRITERS.get(type(value), ()) and last and called:
+                    self.variables.added[path.key] = path
                     return
                 break
             if path.kind == "global" and not path.attrs and isinstance(value, type):

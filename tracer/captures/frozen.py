@@ -34,6 +34,7 @@ Content = tuple[Any, Iterable[Any]]
 
 _PLAIN = frozenset({type(None), bool, int, str, bytes, type(Ellipsis), type(NotImplemented)})
 IMMUTABLE = (*_PLAIN, float, complex, np.dtype, np.generic, np.ufunc, type, ModuleType)
+_NUMPYS: type = type(np.sum)  # what NumPy's functions are
 _NAMESPACE_NOISE = frozenset(
     "__dict__ __weakref__ __doc__ __annotations__ __dataclass_fields__ __dataclass_params__ "
     "__abstractmethods__ _abc_impl __annotate_func__ __annotations_cache__".split()

@@ -51,11 +51,11 @@ def hidden_at(path: Path, value: Any, substituted: bool = True) -> Hidden | None
     ):
         return None
     leaves, tree = _flattened(value)
-    if tree is None or not any(_is_traceable(leaf) for leaf in leaves):
+    if tree is None or not any(is_traceable_array(leaf) for leaf in leaves):
         return None
     names = pytree.leaf_names(value, str(path))
     specs = tuple(
-        _spec(leaf, name) if _is_traceable(leaf) else Static(freeze(leaf))
+        _spec(leaf, name) if is_traceable_array(leaf) else Static(freeze(leaf))
         for leaf, name in zip(leaves, names, strict=True)
     )
     return Hidden(path, tree, pytree.as_written(value)[1], specs, substituted)
@@ -89,6 +89,11 @@ def holder_of(leaf: Any) -> Any:
     return kind_of(leaf) or type(leaf)
 
 
+def stand_in_for(leaf: Any, inside: Any) -> tuple[Any, Any]:
+    """A generator or the state of one, and what stands in for that: `inside` is for the whole."""
+    return (leaf, inside) if kind_of(leaf) is not None else (array_of(leaf), array_of(inside))
+
+
 def is_generator(leaf: Any) -> bool:
     """Whether a leaf is a generator of ours, NumPy's or Python's."""
     return state_of(leaf) is not None or kind_of(leaf) is not None
@@ -105,7 +110,7 @@ def _is_state(path: Path) -> bool:
 def states_at(path: Path, value: Any) -> Hidden | None:
     """A value in whose place nothing can be put, if its arrays are the states of generators."""
     if type(value) in _CONTAINERS:
-        arrays = [leaf for leaf in _flattened(value)[0] if _is_traceable(leaf)]
+        arrays = [leaf for leaf in _flattened(value)[0] if is_traceable_array(leaf)]
         are_states = all(map(is_generator, arrays))
     else:
         are_states = kind_of(value) is not None
@@ -124,7 +129,8 @@ def _is_copyable(value: Any) -> bool:
     return True
 
 
-def _is_traceable(leaf: Any) -> bool:
+def is_traceable_array(leaf: Any) -> bool:
+    """Whether a value is an array that can be an input, or a generator, whose state or handle is one."""
     if is_generator(leaf):
         return True
     return type(leaf) is DeviceArray or (type(leaf) is np.ndarray and is_supported(leaf.dtype))
@@ -170,6 +176,12 @@ def _same_layout(array: Any, spec: Spec) -> bool:
     return (now.strides, now.device) == (spec.strides, spec.device)
 
 
+def same_spec(array: Any, spec: Spec) -> bool:
+    """Whether an array is like the one that was traced."""
+    same = (array.shape, array.dtype) == (spec.type.shape, spec.type.dtype)
+    return same and _same_layout(array, spec)
+
+
 def flatten_like(hidden: Hidden, value: Any) -> list[Any] | None:
     """The arrays of `value`, if it has the structure and specs of `hidden`; else None."""
     if pytree.as_written(value)[1] != hidden.structure:
@@ -185,12 +197,7 @@ def flatten_like(hidden: Hidden, value: Any) -> list[Any] | None:
             if holder_of(leaf) != spec.holder:
                 return None
             leaf = array_of(leaf)
-        if not _is_traceable(leaf) or (leaf.shape, leaf.dtype) != (
-            spec.type.shape,
-            spec.type.dtype,
-        ):
-            return None
-        if not _same_layout(leaf, spec):
+        if not is_traceable_array(leaf) or not same_spec(leaf, spec):
             return None
         arrays.append(leaf)
     return arrays

@@ -51,16 +51,3 @@ def attributes(ops: list[dis.Instruction], position: int) -> tuple[list[str], bo
             break
         i += 1
     return attrs, called, False
-
-
-def is_own_counter(ops: list[dis.Instruction], position: int, name: str) -> bool:
-    """`count += 1`: the value goes nowhere but back into the name."""
-    following = ops[position + 1 : position + 4]
-    return (
-        position >= 0
-        and len(following) == 3
-        and following[0].opname.startswith(("LOAD_CONST", "LOAD_SMALL_INT"))
-        and following[1].opname == "BINARY_OP"
-        and following[2].opname in ("STORE_GLOBAL", "STORE_DEREF")
-        and following[2].argval == name
-    )

@@ -47,6 +47,11 @@ class Path:
         return Path(self.kind, self.root, self.name, self.attrs[:-1])
 
     @property
+    def base(self) -> Path:
+        """The path to what the first attribute is read from."""
+        return Path(self.kind, self.root, self.name)
+
+    @property
     def key(self) -> tuple[Any, ...]:
         return (self.kind, id(self.root), self.name, self.attrs)
 

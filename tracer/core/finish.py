@@ -17,7 +17,9 @@ def finisher(
 ) -> Callable[[list[Any], Sequence[Any]], Any]:
     """A function from the graph's outputs and its inputs to what the user's function returns."""
     results, tree = traced.results, traced.out_tree
-    arrays = all(r.output is not None and (present or not r.scalar) for r in results)
+    arrays = all(
+        r.output is not None and (present or not r.scalar) and not r.views for r in results
+    )
     present = present or _present
     if len(results) == 1 and tree.is_leaf():
         (result,) = results
@@ -41,6 +43,8 @@ def finisher(
 def _present(result: Result, outputs: list[Any], inputs: Sequence[Any]) -> Any:
     if result.output is not None:
         array = outputs[result.output]
+        for view in result.views:
+            array = view(array)
         if not result.scalar:
             return array
         return array.item() if result.weak else array[()]

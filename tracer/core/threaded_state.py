@@ -23,6 +23,7 @@ from ...ir.graph import Value
 from ..messages import errors
 from ..messages.errors import complain
 from ..messages.source import user_line
+from .slots import SlotState, hand_on
 from .trace import Trace, current_trace, require_trace
 from .tracers import Storage, Tracer, as_value, refuse_leaked, wrap
 
@@ -59,17 +60,21 @@ def draws() -> int:
 class Advanced(errors.OuterMutationError):
     """A region, traced by `trace`, advances the state in `storage` that is not a part of its op yet."""
 
-    storage: Storage
+    storage: Storage | SlotState
     trace: Trace
 
 
-def _refuse(storage: Storage, trace: Trace) -> NoReturn:
+_DRAWS = "draws from a random generator that lives outside of it"
+_ASSIGNS = "assigns to what lives outside of it"
+_REMEDIES = {
+    _DRAWS: "draw outside and pass the numbers in, or use keys: jt.random.split(rng.key()).",
+    _ASSIGNS: "pass the array in as an operand or as part of the carry, and return it.",
+}
+
+
+def _refuse(storage: Storage | SlotState, trace: Trace, does: str) -> NoReturn:
     try:
-        complain(
-            Advanced,
-            f"{trace.what} draws from a random generator that lives outside of it",
-            "draw outside and pass the numbers in, or use keys: jt.random.split(rng.key()).",
-        )
+        complain(Advanced, f"{trace.what} {does}", _REMEDIES[does])
     except Advanced as error:
         error.storage, error.trace = storage, trace
         raise
@@ -86,7 +91,35 @@ def advance(state: Tracer, step: np.ndarray[Any, Any]) -> Tracer:
     return wrap(require_trace().lift(now, storage.trace), scalar=False)
 
 
-def _claim(storage: Storage) -> None:
+def take_over(storage: Storage) -> bool:
+    """Let an array of an enclosing trace be assigned to in the current one, and make sure that its value
+    gets out again. False where nobody would take it back."""
+    here = require_trace()
+    if here.watched is None:
+        return False
+    _claim(storage, _ASSIGNS)
+    trace: Trace | None = here
+    path: list[Trace] = []
+    while trace is not storage.trace:
+        assert trace is not None
+        path.append(trace)
+        trace = trace.parent
+    for function in reversed(path):
+        _borrow(storage, function)
+    return True
+
+
+def refuse_rebound(trace: Trace, before: Any) -> None:
+    """Raise `Advanced` for the first slot that a region, which `trace` traces, has assigned to."""
+    assert trace.watched is not None
+    changed = trace.watched.changed(before, trace.what)
+    if changed:
+        with_now = changed[0]
+        trace.watched.restore(before)
+        _refuse(SlotState(with_now), trace, _ASSIGNS)
+
+
+def _claim(storage: Storage, does: str = _DRAWS) -> None:
     """Make sure that the trace that owns the state runs as often as the current one."""
     path: list[Trace] = []
     trace = current_trace()
@@ -97,7 +130,7 @@ def _claim(storage: Storage) -> None:
         trace = trace.parent
     once: list[Trace] = []  # inside of the owner, and run as often
     for trace in reversed(path):  # from the outside in
-        if trace.what == "vmap":
+        if trace.what == "vmap" and does == _DRAWS:
             refuse_examples()
         if not trace.conditional:
             once.append(trace)
@@ -106,7 +139,7 @@ def _claim(storage: Storage) -> None:
             _borrow(storage, function)
         once = []
         if trace.adoption is None:
-            _refuse(storage, trace)
+            _refuse(storage, trace, does)
         trace.adoption.adopt(storage)
 
 
@@ -140,9 +173,15 @@ class BorrowedStates:
         storage.version += 1
 
     def __enter__(self) -> None:
-        pass
+        trace = require_trace()
+        self._before = None if trace.watched is None else trace.watched.snapshot()
 
     def __exit__(self, *error: object) -> None:
+        trace = require_trace()
+        if trace.watched is not None and error[0] is not None:
+            trace.watched.restore(self._before)
+        elif trace.watched is not None:
+            hand_on(trace.watched.changed(self._before, trace.what), trace, self.advanced)
         for storage, owner, outer in self._owners:
             self.advanced.append((storage, storage.value))
             storage.trace, storage.value = owner, outer
@@ -160,14 +199,12 @@ def refuse_examples() -> NoReturn:
     )
 
 
-def threaded(
-    build: Callable[[list[Storage]], Any], otherwise: Callable[[], Any] | None = None
-) -> Any:
+def threaded(build: Callable[[list[Any]], Any], otherwise: Callable[[], Any] | None = None) -> Any:
     """`build(storages)`, which traces regions of one op, with all states that they advance.
 
     Where a region draws that cannot hand a state on (the condition of a loop): `otherwise()`.
     """
-    storages: list[Storage] = []
+    storages: list[Storage | SlotState] = []
     while True:
         try:
             return build(storages)
@@ -180,37 +217,52 @@ def threaded(
                 return otherwise()
             complain(
                 errors.OuterMutationError,
-                f"{what} draws from a random generator",
-                "draw in the body, and let the condition look at the carry.",
+                f"{what} changes what lives outside of it (a random generator, an attribute, an array)",
+                "change it in the body, and let the condition look at the carry.",
             )
         storages.append(storage)
 
 
-def states(storages: Sequence[Storage]) -> tuple[Tracer, ...]:
+def states(storages: Sequence[Storage | SlotState]) -> tuple[Tracer, ...]:
     """The states, as operands or initial carries."""
-    return tuple(wrap(s.value, scalar=False) for s in storages)
+    return tuple(
+        s.now() if isinstance(s, SlotState) else wrap(s.value, scalar=False) for s in storages
+    )
 
 
-def settle(storages: Sequence[Storage], after: Sequence[Tracer | Value]) -> None:
+def settle(storages: Sequence[Storage | SlotState], after: Sequence[Tracer | Value]) -> None:
     """Let the states be what the op has made of them."""
     for storage, value in zip(storages, after, strict=True):
+        if isinstance(storage, SlotState):
+            storage.settle(value)
+            continue
         storage.value = value if isinstance(value, Value) else as_value(value)
         storage.version += 1
 
 
 def inside(
-    storages: Sequence[Storage], now: Sequence[Tracer], function: Callable[..., Any], *args: Any
+    storages: Sequence[Storage | SlotState],
+    now: Sequence[Tracer],
+    function: Callable[..., Any],
+    *args: Any,
 ) -> tuple[Any, tuple[Tracer, ...]]:
     """`function(*args)` in a region where the states are `now`, and what it leaves them at."""
     here = require_trace()
-    before = [(s.trace, s.value) for s in storages]
+    slots = [s for s in storages if isinstance(s, SlotState)]
+    held = [s.slot.get() for s in slots]
+    before = [(s, s.trace, s.value) for s in storages if isinstance(s, Storage)]
     for storage, state in zip(storages, now, strict=True):
+        if isinstance(storage, SlotState):
+            storage.slot.put(state)
+            continue
         storage.trace, storage.value = here, as_value(state)
         storage.version += 1
     try:
         result = function(*args)
         return result, states(storages)
     finally:
-        for storage, (trace, value) in zip(storages, before, strict=True):
+        for storage, trace, value in before:
             storage.trace, storage.value = trace, value
             storage.version += 1
+        for slot, old in zip(slots, held, strict=True):
+            slot.slot.put(old)

@@ -28,6 +28,7 @@ from ..messages import errors
 from ..messages.errors import complain
 
 if TYPE_CHECKING:
+    from .slots import Watched
     from .tracers import Storage, Tracer
 
 Array = np.ndarray[Any, Any]
@@ -151,6 +152,10 @@ class Trace:
         self.stand_ins: dict[int, Tracer] | None = None
         # Whether an object is one of those that the guards of this trace compare by identity.
         self.is_guarded: Callable[[Any], bool] | None = None
+        # Arrays that results of branches may be, where it matters which (see `autograph.origins`).
+        self.origins: list[Storage] | None = None if parent is None else parent.origins
+        # What functions assign to outside of them, see `slots`.
+        self.watched: Watched | None = None if parent is None else parent.watched
         self.derivatives_taken = 0  # of those around it, see `custom_call.after`
         self._lifted: dict[Value, Value] = {}
         self._arrays: dict[int, list[Capture]] = {}  # captures of an ndarray, by its id

@@ -42,11 +42,13 @@ class Storage:
 
     `part` is the array of an enclosing trace of which this is a copy where NumPy has a view; then it is
     not writeable. `perhaps` are storages that this one may be, depending on which way run time takes
-    (autograph).
+    (autograph). `which` then says which one it is, if that is followed: the number of an origin, known
+    now or when the program runs; 0 is none of them (see `autograph.origins`).
     """
 
     __slots__ = (
-        *("trace", "value", "version", "writeable", "parameter", "perhaps", "part", "__weakref__"),
+        *("trace", "value", "version", "writeable", "parameter", "perhaps", "part", "which"),
+        "__weakref__",
     )
 
     def __init__(
@@ -59,6 +61,7 @@ class Storage:
         self.parameter = parameter
         self.perhaps: tuple[ReferenceType[Storage], ...] = ()
         self.part: Storage | None = None
+        self.which: Any = None
 
 
 class ViewStep:

@@ -26,7 +26,7 @@ from ..messages.errors import complain
 from . import pytree
 from .accept import refuse
 from .specs import Same, Spec, Static
-from .threaded_state import BorrowedStates
+from .threaded_state import BorrowedStates, refuse_rebound
 from .trace import Array, Capture, EagerBuilder, Trace, TraceOptions, current_trace, tracing
 from .tracers import Storage, Tracer, as_value, parameter, weak_kind
 
@@ -148,6 +148,7 @@ def trace_function(
     conditional: bool = False,
     borrowed: BorrowedStates | None = None,
     options: TraceOptions | None = None,
+    sharing: bool = False,
     adapted: bool = False,
 ) -> Traced:
     """Call `function` with tracers for its leaves and return what it did.
@@ -160,20 +161,25 @@ def trace_function(
     may run never or often each time that the enclosing trace's graph runs; what is not may be given
     `borrowed`, and its caller then writes back what was `advanced`. `options` are those of the
     enclosing trace unless they are given. Where they ask for autograph its twin is called in place of
-    `function`, unless what that calls is `adapted` already; eager traces have no need of it.
+    `function`, unless what that calls is `adapted` already; eager traces have no need of it. With
+    `sharing`, leaves that are views of one array made inside come back as such.
     """
     name = name or str(getattr(function, "__name__", what))
     trace = Trace(Graph(name), parent=current_trace(), eager=eager, what=what, options=options)
     trace.conditional, trace.borrowed = conditional, borrowed
+    trace.origins = [] if sharing else trace.origins
     with tracing(trace), borrowed or nullcontext():
         leaves = _parameters(trace, specs, concrete)
+        watched = trace.watched if conditional else None
+        before = None if watched is None else watched.snapshot()
         args, kwargs = pytree.unflatten(tree, _held(specs, leaves))
         if trace.options.autograph and not eager and not adapted:
             called = _twins[0](function)
         else:
             called = function
         try:
-            out = called(*args, **kwargs)
+            with watched.undone(before) if watched is not None else nullcontext():
+                out = called(*args, **kwargs)
         except (TypeError, ValueError) as error:
             if isinstance(error.__cause__, errors.JitneyError):
                 # NumPy's "setting an array element with a sequence" would hide what went wrong.
@@ -185,9 +191,12 @@ def trace_function(
             check()
         if trace.parent is not None:
             trace.parent.checks += trace.checks
-        _refuse_lazy(out, refuse_as or function, what)
+        refuse_lazy(out, refuse_as or function, what)
+        if watched is not None:
+            refuse_rebound(trace, before)
         out_leaves, out_tree = pytree.flatten(out)
         outputs = _Outputs(trace, values_only, views)
+        outputs.shared = _shared(out_leaves) if sharing else set()
         results = [outputs.add(leaf) for leaf in out_leaves]
         mutated = _mutated(leaves)
         trace.graph.outputs = outputs.values + [tracer._storage.value for tracer in mutated]
@@ -251,7 +260,8 @@ def _mutated(leaves: Sequence[Any]) -> list[Tracer]:
     return list(tracers.values())
 
 
-def _refuse_lazy(out: Any, function: Callable[..., Any], what: str) -> None:
+def refuse_lazy(out: Any, function: Callable[..., Any], what: str = "jit") -> None:
+    """Raise TransformError for a result that has not been computed yet."""
     if inspect.isgenerator(out) or inspect.isasyncgen(out) or inspect.iscoroutine(out):
         if not inspect.isasyncgen(out):
             out.close()
@@ -272,6 +282,8 @@ class _Outputs:
         self.views = views
         self.values_only = values_only
         self.values: list[Value] = []
+        self.shared: set[Storage] = set()  # of which several leaves are views
+        self._wholes: dict[Storage, Result] = {}
         self._results: dict[int, Result] = {}
         self._leaves: list[Any] = []  # keeps ids unique
 
@@ -288,6 +300,8 @@ class _Outputs:
                 result = _argument_itself(leaf)
                 if result is not None and (self.views or not result.views):
                     return result
+            if leaf._storage in self.shared and (steps := _numpy_views(leaf)) is not None:
+                return replace(self._whole(leaf), views=steps)
             return self._output(as_value(leaf), leaf.weak, leaf.scalar, leaf._strides)
         if self.values_only:
             weak = weak_kind(leaf)
@@ -302,6 +316,16 @@ class _Outputs:
             "return arrays and numbers, or teach jitney the type with jt.register_pytree",
         )
 
+    def _whole(self, leaf: Tracer) -> Result:
+        """The array that a leaf is a view of."""
+        while leaf._view is not None:
+            leaf = leaf._view.base
+        whole = self._wholes.get(leaf._storage)
+        if whole is None:
+            whole = self._output(as_value(leaf), leaf.weak, leaf.scalar, leaf._strides)
+            self._wholes[leaf._storage] = whole
+        return whole
+
     def _output(
         self,
         value: Value,
@@ -313,11 +337,23 @@ class _Outputs:
         return Result(output=len(self.values) - 1, weak=weak, scalar=scalar, strides=strides)
 
 
+def _shared(leaves: Sequence[Any]) -> set[Storage]:
+    """The arrays made inside that several of the leaves are, or are views of."""
+    tracers = {id(x): x for x in leaves if isinstance(x, Tracer) and not x.scalar}
+    storages = [x._storage for x in tracers.values()]
+    return {s for s in storages if s.parameter is None and storages.count(s) > 1}
+
+
 def _argument_itself(x: Tracer) -> Result | None:
     """How to return `x` if it is an argument or a view of one that NumPy can make, else None."""
-    parameter = x._storage.parameter
-    if parameter is None:
+    parameter, steps = x._storage.parameter, _numpy_views(x)
+    if parameter is None or steps is None:
         return None
+    return Result(argument=parameter, views=steps, weak=x.weak, scalar=x.scalar)
+
+
+def _numpy_views(x: Tracer) -> tuple[Callable[[Array], Array], ...] | None:
+    """What NumPy does to make `x` of the array that it is a view of; None if it cannot."""
     steps = []
     view = x._view
     while view is not None:
@@ -325,7 +361,7 @@ def _argument_itself(x: Tracer) -> Result | None:
             return None
         steps.append(view.numpy)
         view = view.base._view
-    return Result(argument=parameter, views=tuple(reversed(steps)), weak=x.weak, scalar=x.scalar)
+    return tuple(reversed(steps))
 
 
 def _result_is_capture(trace: Trace, result: Result) -> Result:

@@ -21,6 +21,7 @@ from ...ir.graph import Value
 from ..messages import errors
 from ..messages.errors import complain
 from ..messages.source import user_line
+from . import threaded_state
 from .layout import c_strides
 from .sharing import doubt
 from .trace import Array, current_trace, lifted, require_trace
@@ -72,7 +73,7 @@ def assign(x: Tracer, new: Value) -> None:
     if storage.trace is not current_trace():
         as_value(x)  # names a leak
         here = current_trace()
-        if here is None or not here.adopt(storage):
+        if here is None or not (here.adopt(storage) or threaded_state.take_over(storage)):
             complain(
                 errors.OuterMutationError,
                 f"assignment, inside {here.what if here else 'this function'}, to an array that "

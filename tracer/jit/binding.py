@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+_OF_CALLS = frozenset({"trace", "lower", "explain", "ptx"})  # they take the arguments of a call
 _NEVER = frozenset({np.ndarray, bool, int, float, complex, str, dict, list, tuple, type(None)})
 
 
@@ -40,7 +42,7 @@ class BoundJitFunction(Generic[P, R]):  # noqa: D101  # a jitted method of one o
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            return self._child(*args, **kwargs)
+            return self._child(self.__self__, *args, **kwargs)
         except Exception as error:
             shorten(error)
             raise
@@ -50,15 +52,16 @@ class BoundJitFunction(Generic[P, R]):  # noqa: D101  # a jitted method of one o
         return self._child
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._child, name)
+        value = getattr(self._child, name)
+        return partial(value, self.__self__) if name in _OF_CALLS else value
 
     def __repr__(self) -> str:
         return f"<jitney.jit {self._child.__qualname__} of {self.__self__!r}>"
 
 
 def is_owner(obj: Any, function: JitFunction) -> bool:
-    """Whether `function` is a method of `obj` that compiles for each object by itself: it stands in
-    its class (or is a class method of it, or makes a property), which is no pytree of the user's."""
+    """Whether `function` is a method of `obj`, which it may change: it stands in its class (or is a
+    class method of it, or makes a property), which is no pytree of the user's."""
     cls = type(obj)
     if cls in _NEVER or pytree.is_registered(cls):
         return False

@@ -11,7 +11,8 @@ import enum
 import functools
 import inspect
 import operator
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from itertools import accumulate
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
@@ -24,6 +25,7 @@ from ...runtime.cuda.array import DeviceArray
 from ...runtime.devices import CPU, Device
 from ..captures.frozen import can_change, is_random_state
 from ..captures.hidden import array_of, array_spec, holder_of, is_generator
+from ..captures.subjects import Object, ObjectLeaf, is_object
 from ..core import pytree
 from ..core.accept import check_dtype, plain_array, refuse
 from ..core.exact import Exact
@@ -40,6 +42,14 @@ _NUMBERS = (bool, int, float, complex, np.generic)
 _CONSTANTS = (str, bytes, enum.Enum, np.dtype, range, slice, type(Ellipsis), type(NotImplemented))
 _FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType, type(np.sum))
 _ORDINARY = frozenset({np.ndarray, *_WEAK})
+
+
+class ChangedArgument(Exception):
+    """The function changes a container that it was given, in the place `place`."""
+
+    def __init__(self, place: int | str) -> None:
+        super().__init__(place)
+        self.place = place
 
 
 class StaticLeaf:
@@ -119,23 +129,22 @@ def arrange(
     kwargs: dict[str, Any],
     static: StaticNames,
     signature: inspect.Signature | None,
-    has_owner: bool,
+    whole: Collection[int | str] = (),
 ) -> tuple[Sequence[Any], dict[str, Any]]:
-    """The arguments in their places, with the static ones wrapped."""
+    """The arguments in their places, with the static ones wrapped, and those that the function may
+    change, by position or name: objects whose method it is, containers of its caller's."""
     if kwargs and signature is not None:
         # Keywords become positions, so that f(x, y) and f(x, y=y) share their code.
-        if has_owner:
-            bound = signature.bind(None, *args, **kwargs)
-            args, kwargs = bound.args[1:], bound.kwargs
-        else:
-            bound = signature.bind(*args, **kwargs)
-            args, kwargs = bound.args, bound.kwargs
-    shift = 1 if has_owner else 0
+        bound = signature.bind(*args, **kwargs)
+        args, kwargs = bound.args, bound.kwargs
     if static.any:
         args = [
-            _static(a, f"argument {i}") if i + shift in static.positions else a
-            for i, a in enumerate(args)
+            _static(a, f"argument {i}") if i in static.positions else a for i, a in enumerate(args)
         ]
+    if whole:
+        args = [_whole(a) if i in whole else a for i, a in enumerate(args)]
+        kwargs = {k: _whole(v) if k in whole else v for k, v in kwargs.items()}
+    if static.any:
         kwargs = {k: _static(v, k) if k in static.names else v for k, v in kwargs.items()}
     return args, kwargs
 
@@ -158,14 +167,14 @@ class Call:
         static: StaticNames,
         signature: inspect.Signature | None,
         *,
-        has_owner: bool = False,
+        whole: frozenset[int | str] = frozenset(),
         device: Device | None = None,
         numbers: Callable[[Hashable], frozenset[int]] = lambda structure: frozenset(),
     ) -> None:
-        args, kwargs = arrange(args, kwargs, static, signature, has_owner)
+        args, kwargs = arrange(args, kwargs, static, signature, whole)
+        self.whole = whole
         self.args, self.kwargs = tuple(args), kwargs
         self._signature = signature
-        self._shift = int(has_owner)
         self.leaves, self.tree = pytree.flatten((self.args, kwargs))
         self.structure = pytree.as_written((self.args, kwargs))[1]
         # Leaves that are static without being named: Python bools that are arguments by themselves,
@@ -186,6 +195,8 @@ class Call:
         for i, spec in enumerate(self.specs):
             if isinstance(spec, Spec) and spec.holder is not None:
                 self.leaves[i] = array_of(self.leaves[i])
+            elif isinstance(self.leaves[i], ObjectLeaf):
+                self.leaves[i] = self.leaves[i].value
 
     def _choose_device(self, device: Device | None) -> Device | None:
         """Where to run. Arrays in the memory of some GPU become DeviceArrays, or NumPy's on the CPU."""
@@ -203,13 +214,19 @@ class Call:
                     self.leaves[i] = leaf if array is None else array
         return device or device_of(self.leaves)
 
-    def _specs(self) -> list[Spec | Static | Same]:
-        specs: list[Spec | Static | Same] = []
+    @property
+    def objects(self) -> list[tuple[int, Any]]:
+        """The arguments that are objects, with their places among the leaves."""
+        pairs = enumerate(zip(self.specs, self.leaves, strict=True))
+        return [(i, leaf) for i, (spec, leaf) in pairs if isinstance(spec, Object)]
+
+    def _specs(self) -> list[Spec | Static | Same | Object]:
+        specs: list[Spec | Static | Same | Object] = []
         for i, leaf in enumerate(self.leaves):
             specs.append(self._spec(i, leaf))
         return specs
 
-    def _spec(self, index: int, leaf: Any) -> Spec | Static:
+    def _spec(self, index: int, leaf: Any) -> Spec | Static | Object:
         cls = type(leaf)
         if cls is np.ndarray and is_supported(leaf.dtype):
             return array_spec(leaf)
@@ -224,6 +241,8 @@ class Call:
             return Spec(TensorType((), WEAK_DTYPES[kind]), kind, True)
         if cls is StaticLeaf:
             return Static(leaf.value)
+        if cls is ObjectLeaf:
+            return Object(type(leaf.value))
         if cls is DeviceArray:
             return array_spec(leaf)
         if cls is ShapeDtype:
@@ -236,6 +255,8 @@ class Call:
             refuse_leaked(leaf)
         if isinstance(leaf, np.ndarray):
             return array_spec(plain_array(leaf, self.leaf_names()[index]))
+        if is_object(leaf):
+            return Object(cls)
         self._refuse_object(index, leaf)
         raise AssertionError("unreachable")
 
@@ -288,9 +309,15 @@ class Call:
         before: list[tuple[str, list[Any], Hashable]],
         after: list[tuple[str, list[Any], Hashable]],
     ) -> None:
-        """A dict or list of the caller that the function changed would stay as it was."""
-        for (name, old, structure), (_, new, changed) in zip(before, after, strict=True):
+        """A dict or list of the caller that the function changed would stay as it was: ChangedArgument,
+        so that it is not taken apart the next time."""
+        places = [*range(len(self.args)), *sorted(self.kwargs)]
+        for place, (name, old, structure), (_, new, changed) in zip(
+            places, before, after, strict=True
+        ):
             if structure != changed or any(map(operator.is_not, old, new)):
+                if place not in self.whole:
+                    raise ChangedArgument(place)
                 complain(
                     errors.ImpureFunctionError,
                     f"the function replaces, adds or removes elements of {name}, a container that "
@@ -303,7 +330,6 @@ class Call:
         """How the user would write each leaf: `x`, `params['w']`."""
         if not self.names:
             parameters = list(self._signature.parameters.values()) if self._signature else []
-            parameters = parameters[self._shift :]
             for i, arg in enumerate(self.args):
                 name = f"args[{i}]"
                 if (
@@ -353,6 +379,8 @@ class Call:
                 if isinstance(leaf, np.ndarray):
                     writeable = leaf.flags.writeable
                 spec = replace(spec, writeable=writeable, name=_identifier(name), device=None)
+            elif isinstance(spec, Object):
+                spec = Static(leaf)
             named.append(spec)
         return named
 
@@ -364,6 +392,8 @@ class Call:
                 parts.append(f"{name}: {show_spec(spec)}")
             elif isinstance(spec, Static):
                 parts.append(f"{name} = {spec.value!r}")
+            elif isinstance(spec, Object):
+                parts.append(f"{name}: {spec.cls.__name__}")
             else:
                 parts.append(f"{name}: the same array as {self.leaf_names()[spec.leaf]}")
         return ", ".join(parts)
@@ -381,6 +411,18 @@ def show_spec(spec: Spec) -> str:
 def _is_object(leaf: Any) -> bool:
     """Whether what can be called is an object of the user's, with a state."""
     return not isinstance(leaf, (type, np.ufunc, functools.partial, *_FUNCTIONS))
+
+
+def _whole(value: Any) -> Any:
+    """An argument that is not taken apart, if it has parts."""
+    if isinstance(value, type):
+        return StaticLeaf(value)
+    return ObjectLeaf(value) if is_parted(value) else value
+
+
+def is_parted(value: Any) -> bool:
+    """Whether an argument could be changed inside, or is a class."""
+    return isinstance(value, (list, dict, tuple, deque, set, type)) or is_object(value)
 
 
 def _static(value: Any, name: str) -> StaticLeaf:

@@ -107,17 +107,30 @@ class Entry:
         explicit = [i for i, spec in enumerate(call.specs) if isinstance(spec, Spec)]
         self.explicit = explicit
         self.all_explicit = len(explicit) == len(call.specs)
-        self.scalars = any(isinstance(s, Spec) and s.scalar for s in call.specs)
+        inputs = (*call.specs, *captured.specs)
+        self.scalars = any(isinstance(s, Spec) and s.scalar for s in inputs)
+        self.effects = captured.effects
+        self.whole = call.whole
+        pairs = zip(call.objects, captured.objects, strict=True)
+        self.subjects = {i: path.root for (i, _), path in pairs}
         self.mutated = traced.mutated
         self.overwritten = traced.overwritten
         self.written = [*self.mutated, *self.overwritten]
         self.donated = donated
         self._run = runnable.run
         self.finish = self._finisher(traced)
-        self._direct = self.all_explicit and not (self.written or self.scalars)
+        plain = self.all_explicit and self.effects is None
+        self._direct = plain and not (self.written or self.scalars)
 
     def _finisher(self, traced: Traced) -> Callable[[list[Any], Sequence[Any]], Any]:
         return finisher(traced)
+
+    def when_traced(self) -> tuple[Any, ...]:
+        """What `check` would have given when the function was traced."""
+        captures = [capture.outer for capture in self.traced.captures]
+        heap = self.captured.heap
+        nodes = [] if heap is None else [heap.objects()]
+        return (*self.captured.arrays(), *captures, *nodes)
 
     @property
     def code(self) -> Runnable:
@@ -144,6 +157,14 @@ class Entry:
         return self.finish(self._run(inputs), inputs)
 
     def __call__(self, leaves: Sequence[Any], hidden: tuple[Any, ...]) -> Any:
+        heap, effects = self.captured.heap, self.effects
+        if heap is None or effects is None:
+            return self._compute(leaves, hidden)
+        *arrays, nodes = hidden
+        return effects.finish(heap, self._compute(leaves, tuple(arrays)), nodes)
+
+    def _compute(self, leaves: Sequence[Any], hidden: tuple[Any, ...]) -> Any:
+        """What the function returns, or the leaves of its effects."""
         self._hits += 1
         if not self.all_explicit:
             leaves = [leaves[i] for i in self.explicit]

@@ -6,7 +6,8 @@ import functools
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
@@ -19,7 +20,9 @@ from ...ir.surface import ensure
 from ...runtime.cuda.array import DeviceArray
 from ...runtime.devices import Device, parse_device
 from ..captures.captured_variables import CapturedVariables
+from ..captures.heap import Policy, standing_in
 from ..captures.paths import Path
+from ..captures.subjects import Subject
 from ..core import pytree
 from ..core.foreign import borrowed
 from ..core.trace import CURRENT
@@ -29,7 +32,7 @@ from ..messages.tracebacks import shorten, shortened
 from .binding import BoundJitFunction, is_owner
 from .buckets import Bucket, reason, warn_of_many
 from .cache_info import CacheInfo, cache_info
-from .dispatch import Call, StaticNames, arrange, signature_of, static_names
+from .dispatch import Call, ChangedArgument, StaticNames, arrange, signature_of, static_names
 from .entry import STALE, Entry, Overlap, ReadOnly, Refused, SameArrays
 from .lowered import Lowered
 from .numbers import CompiledNumbers
@@ -96,12 +99,14 @@ class JitFunction(Generic[P, R]):
         )
         self._donate = static_names(function, options.donate_argnums)
         self._function = function
-        self._owner: weakref.ref[Any] | Callable[[], Any] | None = None
+        self._changed: frozenset[int | str] = (
+            frozenset()
+        )  # arguments that are containers it changes
+        self._subjects: dict[int, Subject] = {}  # of the leaves that are objects
         self._lock = renewed(threading.RLock())
         # By exact types: the entries, and the order in which they take the leaves.
         self._fast: dict[Hashable, tuple[Bucket, list[int] | None]] = {}
         self._buckets: dict[Hashable, Bucket] = {}  # by canonical signature
-        self._bound: dict[int, tuple[Any, JitFunction[..., R]]] = {}
         self._simple = not self._static.any
         self._numbers = CompiledNumbers()
         self._misses = 0
@@ -144,9 +149,7 @@ class JitFunction(Generic[P, R]):
                     return self._call(args, kwargs, fast)
             if CURRENT.get() is not None:
                 return self._plain(*borrowed((args, kwargs)))  # part of what is being traced
-            if self._owner is None and args and is_owner(args[0], self):
-                return self._for(args[0])(*args[1:], **kwargs)
-            if self._simple:
+            if self._simple and not self._changed and not (args and is_owner(args[0], self)):
                 return self._call_tree(args, kwargs)
             return self._call(args, kwargs, None)
         except Exception as error:
@@ -202,9 +205,12 @@ class JitFunction(Generic[P, R]):
         bucket = self._bucket(call.key)
         try:
             result = self._run(call, bucket, args, kwargs)
-            if fast is not None and not call.has_static:
+            if fast is not None and not call.has_static and not call.objects:
                 self._fast[fast] = bucket, self._order(args, kwargs)
             return result
+        except ChangedArgument as error:
+            self._note_changed(error.place)
+            return self._call(args, kwargs, None)
         except SameArrays:
             call.alias()
             try:
@@ -214,24 +220,58 @@ class JitFunction(Generic[P, R]):
         except Overlap:
             return self._plain(*borrowed((args, kwargs)))
 
+    def _note_changed(self, place: int | str) -> None:
+        """From now on the container that is given there is not taken apart."""
+        with self._lock:
+            self._changed |= {place}
+            self._fast.clear()
+
     def _run(self, call: Call, bucket: Bucket, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Find or make the entry and run it. `args` and `kwargs` are those of `call`, as written."""
+        with self._given(call):
+            return self._run_entry(call, bucket, args, kwargs)
+
+    @contextmanager
+    def _given(self, call: Call) -> Iterator[None]:
+        """Inside, the call's objects are what its paths start at."""
+        objects = call.objects
+        if not objects:
+            yield
+            return
+        subjects = [self._subject(leaf) for leaf, _ in objects]
+        before = [subject() for subject in subjects]
+        for subject, (_, value) in zip(subjects, objects, strict=True):
+            subject.put(value)
+        try:
+            yield
+        finally:
+            for subject, value in zip(subjects, before, strict=True):
+                subject.put(value)
+
+    def _subject(self, leaf: int) -> Subject:
+        subject = self._subjects.get(leaf)
+        return subject if subject is not None else self._subjects.setdefault(leaf, Subject())
+
+    def _run_entry(
+        self, call: Call, bucket: Bucket, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> Any:
         match, made = bucket.holding(), None
         if match is None:
-            with self._lock:
-                match = bucket.holding()  # made by another thread in the meantime?
+            with self._lock, standing_in if call.objects else nullcontext():
+                with standing_in:  # tracers of other threads are out of the way
+                    match = bucket.holding()  # made by another thread in the meantime?
                 if match is None:
-                    entry = self._compile(call, bucket)
+                    made = self._compile(call, bucket)
                     # What the function itself changed while it was traced must not send it back here.
-                    captures = [capture.outer for capture in entry.traced.captures]
-                    match = entry, (*entry.captured.arrays(), *captures)
-                    made = entry
+                    match = made, made.when_traced()
         if made is not None:
             from ...runtime.cache.in_memory import budget
 
             budget.trim(made)  # not with the lock held: other functions are asked to give way
         entry, hidden = match
         learn(self, entry, args, kwargs)
+        if made is not None:
+            made.captured.forget()
         return self._enter(entry, call, hidden)
 
     def _enter(self, entry: Entry, call: Call, hidden: tuple[Any, ...]) -> Any:
@@ -262,12 +302,7 @@ class JitFunction(Generic[P, R]):
 
     @property
     def _target(self) -> Callable[..., Any]:
-        if self._owner is None:
-            return self._function
-        return MethodType(self._function, self._owner())
-
-    def _owner_path(self) -> Path | None:
-        return None if self._owner is None else Path("object", self._owner, "self")
+        return self._function
 
     def _analyse(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Call:
         return Call(
@@ -275,7 +310,7 @@ class JitFunction(Generic[P, R]):
             kwargs,
             self._static,
             self._signature,
-            has_owner=self._owner is not None,
+            whole=self._changed | {0} if args and is_owner(args[0], self) else self._changed,
             device=self._options.device,
             numbers=self._numbers.of,
         )
@@ -288,8 +323,7 @@ class JitFunction(Generic[P, R]):
 
     def _leaves(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
         """The leaves of a call in the order of its entries."""
-        has_owner = self._owner is not None
-        arranged = arrange(args, kwargs, self._static, self._signature, has_owner)
+        arranged = arrange(args, kwargs, self._static, self._signature)
         return pytree.flatten((tuple(arranged[0]), arranged[1]))[0]
 
     def _bucket(self, key: Hashable) -> Bucket:
@@ -299,11 +333,18 @@ class JitFunction(Generic[P, R]):
     # A call of a new kind
 
     def _captured_variables(
-        self, call: Call | None = None, substitute: bool = True, wary: bool = False
+        self,
+        call: Call | None = None,
+        substitute: bool = True,
+        wary: bool = False,
+        policy: Policy | None = None,
     ) -> CapturedVariables:
         static = () if call is None else call.static_values()
-        owner = self._owner_path()
-        return CapturedVariables(self._raw, owner, substitute, self._adapt, wary, static)
+        objects: list[Path] = []
+        if call is not None and call.objects:
+            names = call.leaf_names()
+            objects = [Path("object", self._subject(i), names[i]) for i, _ in call.objects]
+        return CapturedVariables(self._raw, objects, substitute, self._adapt, wary, static, policy)
 
     def _compile(self, call: Call, bucket: Bucket) -> Entry:
         entry = make_entry(self, call, reason(call, bucket, list(self._buckets.values())))
@@ -331,15 +372,28 @@ class JitFunction(Generic[P, R]):
         """The graph of a call with these arguments (arrays, or `jt.ShapeDtype`), as traced."""
 
         def traced(call: Call) -> Graph:
-            with self._lock:
+            with self._lock, self._given(call):
                 return trace_call(self, call)[0].graph
 
-        return self._settled(traced, args, kwargs)
+        return self._looked_at(traced, args, kwargs)
+
+    def _looked_at(self, work: Callable[[Call], T], args: Sequence[Any], kwargs: Any) -> T:
+        """As `_settled`, for what is only looked at."""
+        try:
+            return self._settled(work, args, kwargs)
+        except ChangedArgument as error:
+            self._note_changed(error.place)
+            return self._looked_at(work, args, kwargs)
 
     @shortened
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The compiled form of a call: `.graph`, `.kernels`, `.llvm()`, `.asm()`, `.explain()`."""
-        return self._settled(functools.partial(lower, self), args, kwargs)
+
+        def lowered(call: Call) -> Lowered:
+            with self._given(call):
+                return lower(self, call)
+
+        return self._looked_at(lowered, args, kwargs)
 
     @shortened
     def explain(self, *args: Any, **kwargs: Any) -> str:
@@ -354,18 +408,22 @@ class JitFunction(Generic[P, R]):
         >>> jit(lambda x: x + 1).ptx(np.ones(8)).count(".entry")
         1
         """
-        return self._settled(lambda call: ptx(self, call, arch), args, kwargs)
+
+        def text(call: Call) -> str:
+            with self._given(call):
+                return ptx(self, call, arch)
+
+        return self._looked_at(text, args, kwargs)
 
     def cache_info(self) -> CacheInfo:
         """Hits, misses, and every specialisation with the reason why it was made."""
         return cache_info(list(self._buckets.values()), self._misses)
 
     def clear_cache(self) -> None:
-        """Forget everything compiled for this function (and for objects that it is a method of)."""
+        """Forget everything compiled for this function."""
         with self._lock:
             self._fast.clear()
             self._buckets.clear()
-            self._bound.clear()
             self._misses = 0
             install_programs(self)
 
@@ -383,8 +441,7 @@ class JitFunction(Generic[P, R]):
 
     def _fingerprint(self) -> dict[str, Any]:
         """What a function that calls this one depends on (see `fingerprint`)."""
-        owner = None if self._owner is None else self._owner()
-        return {"function": self._function, "options": self._options.key(), "owner": owner}
+        return {"function": self._function, "options": self._options.key()}
 
     # Being a function
 
@@ -400,26 +457,7 @@ class JitFunction(Generic[P, R]):
             return self
         if pytree.is_registered(type(obj)):
             return MethodType(self, obj)
-        return BoundJitFunction(self._for(obj), obj)
-
-    def _for(self, obj: Any) -> JitFunction[..., R]:
-        """The function with `obj` as its static `self`, by identity, with a cache of its own."""
-        cached = self._bound.get(id(obj))
-        if cached is not None and cached[0]() is obj:
-            return cached[1]
-        with self._lock:
-            child: JitFunction[..., R] = JitFunction(self._function, self._options)
-            key = id(obj)
-            bound = self._bound
-            try:
-                owner: Any = weakref.ref(obj, lambda _: bound.pop(key, None))
-            except TypeError:
-                owner = functools.partial(_identity, obj)
-            child._owner = owner
-            bound[key] = (owner, child)
-            if len(bound) == 1:
-                install_programs(self)
-            return child
+        return BoundJitFunction(self, obj)
 
     def __repr__(self) -> str:
         return f"<jitney.jit {getattr(self, '__qualname__', self.__name__)}>"
@@ -578,11 +616,23 @@ def jit(
     arrays that are assigned to overlap others, the plain Python function runs instead.
 
     Values read from globals, closures and attributes are guarded: a change traces anew; arrays among
-    them are read at each call. `jitney.tracer.captures` tells what cannot be seen. Python's side effects
-    (print, appending to a list, counting) happen while tracing only.
+    them are read at each call. `jitney.tracer.captures` tells what cannot be seen. Printing happens
+    while tracing only.
 
-    A method is compiled for each object by itself; the object's attributes are guarded when it is
-    not a pytree (`jt.register_pytree`), and traced when it is.
+    What the function changes of what it reaches (attributes of objects, elements of containers, globals,
+    variables of enclosing functions) is as Python would have left it after each call; after a call that
+    raises it is as it was before. A method is compiled for its class, for all objects alike.
+
+    >>> class Counter:
+    ...     def __init__(self):
+    ...         self.n = 0
+    ...     @jt.jit
+    ...     def add(self, x):
+    ...         self.n += x
+    ...         return self.n * 10.0
+    >>> counter = Counter()
+    >>> counter.add(2.0), counter.add(3.0), counter.n
+    (20.0, 50.0, 5.0)
 
     >>> jt.jit(lambda x: np.exp(x).sum())(np.zeros(3))
     np.float64(3.0)

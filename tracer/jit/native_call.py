@@ -23,13 +23,16 @@ from ...runtime.call.callable import NativeProgram
 from ...runtime.call.program import Owned, overlaps, required_strides
 from ...runtime.executable import Executable
 from ..captures.captured_variables import Hidden, compile_check
+from ..captures.paths import Path
+from ..captures.subjects import Object, Subject
 from ..core import pytree
 from ..core.generators import GeneratorKind, kind_of
 from ..core.specs import Same, Spec, Static
 from ..core.tracing import Result
-from .dispatch import StaticLeaf, order_matters
+from .dispatch import StaticLeaf, is_parted, order_matters
 from .entry import Entry
 from .native_guards import GuardWriter, NotNative, by_module, plain_keys
+from .native_heap import NativeHeap, is_buildable
 
 
 def write_program(
@@ -49,8 +52,13 @@ def write_program(
     writer = _Writer(entry, entry.runnable, len(args) + len(kwargs))
     names = [sys.intern(name) for name in kwargs]
     words = writer.program.arguments(len(args), names, order_matters(names, signature))
-    writer.captured()
-    writer.arguments(words, args, kwargs, analyse)
+    writer.block = writer.program.block(entry.runnable.block_words)
+    if entry.subjects:  # what is outside is found from the arguments
+        writer.arguments(words, args, kwargs, analyse, signature)
+        writer.captured()
+    else:
+        writer.captured()
+        writer.arguments(words, args, kwargs, analyse, signature)
     writer.apart()
     writer.call()
     return NativeProgram(writer.program, entry.runnable)
@@ -63,28 +71,38 @@ class _Writer(GuardWriter):
         self.executable = executable
         self.explicit = {leaf: k for k, leaf in enumerate(entry.explicit)}
         self.objects: dict[int, int] = {}  # the word of each parameter's object
+        self.subjects: dict[Subject, int] = {}  # the words of arguments that are objects
         self.block = 0
         self.n_arguments = n_arguments
+        captured, first = entry.captured, len(self.explicit)
+        self.heap: NativeHeap | None = None
+        if captured.heap is not None and entry.effects is not None:
+            self.heap = NativeHeap(self, captured.heap, entry.effects, first)
 
     # What the function reads from outside
 
     def captured(self) -> None:
         """Guards first, and the hidden arrays: reading them may run code."""
         captured, program = self.entry.captured, self.program
-        self.block = program.block(self.executable.block_words)
         steady, others = by_module(captured.guards)
         in_python = []
         for guards in steady:
             with program.unless_changed(guards[0].path.root):
-                in_python += [guard for guard in guards if not self._try(self.guard, guard)]
+                in_python += [guard for guard in guards if not self.attempt(self.guard, guard)]
             self._paths.clear()  # they are not read each time
-        in_python += [guard for guard in others if not self._try(self.guard, guard)]
+        in_python += [guard for guard in others if not self.attempt(self.guard, guard)]
         position = len(self.explicit)
+        if self.heap is not None:
+            self.heap.find()
+            position += len(self.heap.heap.inputs)
         left: list[tuple[Hidden, int]] = []
         for hidden in captured.hidden:
-            if not self._try(self._hidden, hidden, position):
+            if not self.attempt(self._hidden, hidden, position):
                 left.append((hidden, position))
             position += hidden.n_arrays
+        paths = [guard.path for guard in in_python] + [hidden.path for hidden, _ in left]
+        if any(isinstance(path.root, Subject) for path in paths):
+            raise NotNative  # Python's check would not know which object is meant
         if in_python or left:
             check = compile_check(in_python, [hidden for hidden, _ in left], ())
             answer = program.own()
@@ -97,7 +115,7 @@ class _Writer(GuardWriter):
             self._array(program.constant_result(capture.outer), position)
             position += 1
 
-    def _try(self, write: Callable[..., None], *args: Any) -> bool:
+    def attempt(self, write: Callable[..., None], *args: Any) -> bool:
         """Whether it could be written; if not, what it wrote halfway is taken back."""
         mark, paths, lent = self.program.mark(), dict(self._paths), dict(self.objects)
         classes = set(self._classes)
@@ -126,6 +144,15 @@ class _Writer(GuardWriter):
         twin = _unflatten(hidden.tree, list(map(_Number, range(len(leaves)))))
         self._tree(self.read(hidden.path), value, twin, leaf)
 
+    def input(self, word: int, value: Any, number: int) -> None:
+        """An array or a number of the heap."""
+        self._leaf(word, value, number)
+
+    def _root(self, path: Path) -> Any:
+        if isinstance(path.root, Subject):
+            return self.subjects[path.root]
+        return super()._root(path)
+
     # Arguments
 
     def arguments(
@@ -134,10 +161,24 @@ class _Writer(GuardWriter):
         args: Sequence[Any],
         kwargs: dict[str, Any],
         analyse: Callable[[Sequence[Any], dict[str, Any]], Sequence[Any]],
+        signature: inspect.Signature | None,
     ) -> None:
         numbers = count()
-        numbered_args = tuple([_numbered(arg, numbers) for arg in args])
-        numbered_kwargs = {name: _numbered(arg, numbers) for name, arg in kwargs.items()}
+        whole = self.entry.whole
+        names = () if signature is None else tuple(signature.parameters)
+        numbered_args = tuple(
+            [
+                _Number(next(numbers)) if i in whole and is_parted(arg) else _numbered(arg, numbers)
+                for i, arg in enumerate(args)
+            ]
+        )
+        whole |= {names[i] for i in whole if isinstance(i, int) and i < len(names)}
+        numbered_kwargs = {
+            name: _Number(next(numbers))
+            if name in whole and is_parted(arg)
+            else _numbered(arg, numbers)
+            for name, arg in kwargs.items()
+        }
         leaves = analyse(numbered_args, numbered_kwargs)
         if len(leaves) != len(self.entry.specs):
             raise NotNative
@@ -156,6 +197,11 @@ class _Writer(GuardWriter):
                 same.append((word, spec.leaf))
             elif isinstance(spec, Spec):
                 self._leaf(word, value, self.explicit[index])
+            elif isinstance(spec, Object):
+                self.program.of_type(word, spec.cls)
+                self.subjects[self.entry.subjects[index]] = word
+            elif isinstance(spec, Static):
+                self.constant(word, value)
             else:
                 self.constant(word, value)
 
@@ -262,20 +308,16 @@ class _Writer(GuardWriter):
         program, traced = self.program, self.entry.traced
         shape = self._result_shape()
         scalars = {r.output for r in traced.results if r.output is not None and r.scalar}
-        made, results_at = self.executable.write_call(program, self.block, scalars if shape else ())
-        arrays = iter(made)
+        whole, results_at = self.executable.write_call(
+            program, self.block, scalars if shape else ()
+        )
+        arrays = iter(whole)
         n_outputs = len(self.executable.module.outputs)
         outputs = [None if k in results_at else next(arrays) for k in range(n_outputs)]
         written = outputs[n_outputs - len(self.entry.mutated) :]
         for number, output in zip(self.entry.mutated, written, strict=True):
             assert output is not None
             program.copy(self.objects[number], output)
-        if shape is None:
-            lent = [program.alias(self.objects[k]) for k in sorted(self.objects)]
-            whole = [output for output in outputs if output is not None]
-            lists = [program.make(list, whole), program.make(list, lent)]
-            program.give(program.call(self.entry.finish, lists))
-            return
         used: set[int] = set()
 
         def leaf(result: Result) -> Owned:
@@ -294,12 +336,36 @@ class _Writer(GuardWriter):
             used.add(number)
             return array
 
-        program.give(self._build(shape[0], leaf))
+        def in_python() -> Owned:
+            lent = [program.alias(self.objects[k]) for k in sorted(self.objects)]
+            given = [output for output in outputs if output is not None]
+            lists = [program.make(list, given), program.make(list, lent)]
+            return program.call(self.entry.finish, lists)
+
+        results = traced.results
+
+        def value(leaf: int) -> int:
+            """The word of a number that the entry gives."""
+            output = results[leaf].output
+            if output is None or output not in results_at:
+                raise NotNative
+            return results_at[output]
+
+        if self.heap is not None and shape is None:
+            self.heap.finish_in_python(in_python)
+        elif self.heap is not None:
+            self.heap.finish(lambda i: program.alias(leaf(results[i])), value)
+        elif shape is None:
+            program.give(in_python())
+        else:
+            program.give(self._build(shape[0], leaf))
 
     def _result_shape(self) -> tuple[Any] | None:
         """What the function returns, with a `Result` for each leaf; None if Python has to make it."""
-        results = self.entry.traced.results
+        results, effects = self.entry.traced.results, self.entry.effects
         if any(result.views for result in results):
+            return None
+        if effects is not None and not is_buildable(effects):
             return None
         outputs = [r.output for r in results if not r.scalar]
         if any(r.scalar and r.output is not None and r.output in outputs for r in results):

@@ -9,7 +9,6 @@ from ..core.trace import ACTIVE, HELD
 from .entry import Entry
 
 if TYPE_CHECKING:
-    from ...runtime.call.callable import NativeProgram
     from .jit import JitFunction
 
 ATTEMPTS = 8  # at writing a program for an entry
@@ -51,17 +50,4 @@ def install_programs(function: JitFunction) -> None:
     entries = [e for bucket in buckets for e in bucket.entries]
     wanted = {id(program) for entry in entries for program in entry.programs}
     function._programs = [p for p in function._programs if id(p) in wanted]
-    programs = [*function._programs, *_methods(function)]
-    install(function, programs, Gate(HELD, ACTIVE))
-
-
-def _methods(function: JitFunction) -> list[NativeProgram]:
-    """The program that finds the function of an object whose method this is."""
-    if not function._bound:
-        return []
-    from ...runtime.call.callable import NativeProgram
-    from ...runtime.call.program import CallProgram
-
-    program = CallProgram()
-    program.forward(function._bound)
-    return [NativeProgram(program)]
+    install(function, function._programs, Gate(HELD, ACTIVE))

@@ -13,6 +13,7 @@ from ...ir.graph import Graph, SourceLine
 from ...runtime.cuda.array import DeviceArray
 from ...runtime.devices import CPU, Device
 from ..captures.captured_variables import CapturedVariables, refuse_random
+from ..captures.heap import Policy
 from ..captures.purity import compare, random_states, watched_entropy
 from ..captures.running import watched_code
 from ..core import pytree
@@ -23,7 +24,7 @@ from ..host_random.interception import exchanged
 from ..messages import errors
 from ..messages.errors import complain
 from ..messages.source import is_user_frame
-from .dispatch import Call
+from .dispatch import Call, ChangedArgument
 from .entry import Entry, Interpreted, Runnable
 from .lowered import Lowered, refuse_copies
 from .stack import deep_stack
@@ -54,12 +55,27 @@ def trace_call(
     try:
         with deep_stack():
             return _trace_either(function, call, captured, views)
+    except ChangedArgument:
+        raise
     except RecursionError as error:
         call.failure = _endless(error)
         raise call.failure from None
     except Exception as error:
         call.failure = error
         raise
+
+
+def _with_fixed_numbers(
+    function: JitFunction, call: Call, captured: CapturedVariables, views: bool
+) -> tuple[Traced, CapturedVariables] | None:
+    """Trace with the numbers of the heap as they are, in case that Python asks for them."""
+    if captured.heap is None or not captured.heap.has_numbers:
+        return None
+    try:
+        again = function._captured_variables(call, policy=Policy(fixed=True))
+        return _trace_settled(function, call, again, views)
+    except errors.JitneyError:
+        return None
 
 
 def _trace_either(
@@ -69,6 +85,9 @@ def _trace_either(
     try:
         return _trace_settled(function, call, captured, views)
     except errors.JitneyError:
+        fixed = _with_fixed_numbers(function, call, captured, views)
+        if fixed is not None:
+            return fixed
         if not captured.hidden:
             raise
         try:
@@ -101,11 +120,16 @@ def _trace_settled(
     function: JitFunction, call: Call, captured: CapturedVariables, views: bool
 ) -> tuple[Traced, CapturedVariables]:
     """Trace, and drop the guards of what only code reads that has not run."""
-    with watched_code(captured.doubtful) as ran:
-        traced = _trace_with(function, call, captured, views)
+    while True:
+        with watched_code(captured.doubtful) as ran:
+            traced = _trace_with(function, call, captured, views)
+        if not captured.missed or captured.policy.fixed:
+            break
+        policy = Policy(captured.policy.more | captured.missed)
+        captured = function._captured_variables(call, policy=policy)
     if captured.settle(ran):
         return traced, captured
-    captured = function._captured_variables(call, wary=True)
+    captured = function._captured_variables(call, wary=True, policy=captured.policy)
     with watched_code(captured.doubtful) as ran:
         traced = _trace_with(function, call, captured, views)
     captured.settle(ran)
@@ -136,7 +160,8 @@ def _trace_once(
     function: JitFunction, call: Call, captured: CapturedVariables, views: bool
 ) -> Traced:
     stand_ins = captured.values()
-    leaves = [*call.named_specs(), *captured.specs]
+    named = call.named_specs()
+    leaves = [*named, *captured.specs]
     tree = pytree.flatten(((call.args, call.kwargs, stand_ins), {}))[1]
 
     def run(args: Any, kwargs: Any, hidden: Any) -> Any:
@@ -160,6 +185,7 @@ def _trace_once(
         views=views,
         refuse_as=function._function,
         options=function._options.trace(),
+        sharing=captured.heap is not None,
         adapted=True,
     )
 
@@ -171,8 +197,8 @@ def make_entry(function: JitFunction, call: Call, reason: str) -> Entry:
     device = _device(call, captured)
     if device != CPU:
         return _device_entry(function, call, captured, device, reason)
-    cached = CachedTrace(function._raw, function._owner_path(), call, function._options)
-    stored = cached.load(captured, lambda: function._captured_variables(call, substitute=False))
+    cached = CachedTrace(function._raw, call, function._options)
+    stored = cached.load(captured, lambda **how: function._captured_variables(call, **how))
     if stored is not None:
         recalled, captured, runnable = stored
         seconds = {"recall": time.perf_counter() - start}
@@ -291,11 +317,8 @@ def _donated(function: JitFunction, call: Call) -> list[int]:
     """The graph's parameters that belong to donated arguments and are arrays."""
     if not function._donate.any:
         return []
-    shift = 0 if function._owner is None else 1
     positional, keywords = call.tree.children()
-    trees = [
-        (i + shift in function._donate.positions, t) for i, t in enumerate(positional.children())
-    ]
+    trees = [(i in function._donate.positions, t) for i, t in enumerate(positional.children())]
     names = sorted(call.kwargs)
     trees += [
         (n in function._donate.names, t) for n, t in zip(names, keywords.children(), strict=True)

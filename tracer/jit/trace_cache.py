@@ -26,9 +26,11 @@ from ...ir.types import type_of
 from ...runtime.cache.disk import disk_cache
 from ...runtime.cache.installation import digest, installation
 from ..captures.captured_variables import CapturedVariables
+from ..captures.effects import Effects
 from ..captures.fingerprint import Fingerprint
-from ..captures.paths import Path
+from ..captures.heap import Fixed, Heap, Policy
 from ..captures.purity_allow_list import Unkeyable
+from ..captures.subjects import Object
 from ..core import pytree
 from ..core.specs import Spec, Static
 from ..core.trace import Capture
@@ -47,7 +49,8 @@ class StoredTrace:
     """A trace that an earlier process made: what `Traced` is, less the graph.
 
     `captures` are the arrays that the function made for itself, `dropped` the guards of what code reads
-    that did not run. `code` names the executable, and `files` says how its source files are called now.
+    that did not run, `effects`, `apart` and `policy` are those of the heap. `code` names the executable,
+    and `files` says how its source files are called now.
     """
 
     out_tree: pytree.TreeDef
@@ -58,14 +61,20 @@ class StoredTrace:
     code: str
     dropped: frozenset[Hashable] = frozenset()
     files: dict[str, str] = field(default_factory=dict)
+    effects: Effects | None = None
+    apart: list[list[tuple[int, bool]]] = field(default_factory=list)
+    policy: Policy = Policy()
 
     @staticmethod
-    def of(traced: Traced, code: str, dropped: frozenset[Hashable]) -> StoredTrace | None:
+    def of(traced: Traced, code: str, captured: CapturedVariables) -> StoredTrace | None:
         """What to keep of a trace; None if it holds objects of this process."""
         captures = [capture.outer for capture in traced.captures if capture.private]
         if not code or len(captures) != len(traced.captures):
             return None
         if any(result.views or not _is_plain(result.static) for result in traced.results):
+            return None
+        effects = captured.effects
+        if effects is not None and not effects.is_plain:
             return None
         arrays = [array for array in captures if isinstance(array, np.ndarray)]
         return StoredTrace(
@@ -75,7 +84,10 @@ class StoredTrace:
             traced.overwritten,
             arrays,
             code,
-            dropped,
+            captured.dropped,
+            effects=effects and replace(effects, leaves=[]),
+            apart=[] if captured.heap is None else captured.heap.apart,
+            policy=captured.policy,
         )
 
     def traced(self, name: str, executable: Executable) -> Traced:
@@ -120,29 +132,28 @@ class _Key:
 class CachedTrace:
     """One call of a function that has to be compiled, and what the disk knows of it."""
 
-    def __init__(self, function: Any, owner: Path | None, call: Call, options: Options) -> None:
+    def __init__(self, function: Any, call: Call, options: Options) -> None:
         self._function = function
-        self._owner = owner
         self._call = call
         self._options = options
         self._key: _Key | None = None  # as it was before tracing
+        self._first: CapturedVariables | None = None  # what it was made of
         self._content = False  # the key has the content of closed-over arrays in it
         self._empty: set[int] = set()  # caches of functions that were empty before tracing
         unused = options.backend != "native" or options.check
         self._used = not unused and disk_cache().enabled
 
     def load(
-        self, captured: CapturedVariables, content: Callable[[], CapturedVariables]
+        self, captured: CapturedVariables, capture: Callable[..., CapturedVariables]
     ) -> tuple[StoredTrace, CapturedVariables, Executable] | None:
-        """What an earlier process left; `content()` gives the captured variables without hidden
-        arrays."""
+        """What an earlier process left; `capture` gives the captured variables in other ways."""
         if not self._used:
             return None
-        self._key = self._take(captured)
+        self._key, self._first = self._take(captured), captured
         if self._key is None:
             return None
         if captured.hidden and _content_note(self._key) in disk_cache():
-            captured = content()
+            captured = capture(substitute=False)
             self._key, self._content = self._take(captured), True
         recalled = _read(self._key)
         if recalled is None:
@@ -152,17 +163,23 @@ class CachedTrace:
         executable = load_cached(recalled.code, recalled.files)
         if executable is None:
             return None
+        if recalled.policy != captured.policy:
+            captured = capture(policy=recalled.policy)
         captured.settle_as(recalled.dropped)
+        captured.effects = recalled.effects
+        if captured.heap is not None:
+            captured.heap.apart = recalled.apart
         return recalled, captured, executable
 
     def store(self, traced: Traced, captured: CapturedVariables, code: str) -> None:
         """Store a trace that was made, unless something in it does not last."""
         if self._key is None or not disk_cache().writable:
             return
-        recalled = StoredTrace.of(traced, code, captured.dropped)
+        recalled = StoredTrace.of(traced, code, captured)
         if recalled is None:
             return
-        now = self._take(captured)
+        first = self._first if self._first is not None and captured.substitutes else captured
+        now = self._take(first)  # it may have been traced with other numbers of the heap as inputs
         if now is None:
             return
         if not captured.substitutes and not self._content:
@@ -179,12 +196,15 @@ class CachedTrace:
         key = Fingerprint(hidden, self._empty)
         try:
             key.value(self._function)
-            key.value(None if self._owner is None else self._owner.read())
             key.put(self._options.key())
             _arguments(key, self._call)
             for entry in captured.hidden:
                 key.put(str(entry.path), str(entry.tree.num_leaves))
                 key.put(*(repr(s) if isinstance(s, Spec) else "static" for s in entry.specs))
+            if captured.heap is not None:
+                _heap(key, captured.heap)
+            else:
+                _objects(key, self._call)
             from ...runtime.native.host import current_target
 
             name = key.digest("trace", installation(), current_target().key())
@@ -201,8 +221,31 @@ def _arguments(key: Fingerprint, call: Call) -> None:
     for spec, name in zip(call.specs, call.leaf_names(), strict=True):
         if isinstance(spec, Static):
             key.value(spec.value)
+        elif isinstance(spec, Object):
+            key.value(spec.cls)
         else:
             key.put(name, repr(spec))
+
+
+def _objects(key: Fingerprint, call: Call) -> None:
+    for _, value in call.objects:
+        key.value(value)
+
+
+def _heap(key: Fingerprint, heap: Heap) -> None:
+    """What the heap is like, but for the values of its inputs."""
+    for path, content in heap.roots:
+        key.put(str(path), repr(content) if not isinstance(content, Fixed) else "fixed")
+    for node in heap.nodes:
+        key.put("node", str(node.log), *node.absent)
+        key.value(node.cls)
+        for name, content in node.slots.items():
+            key.value(name)
+            if isinstance(content, Fixed):
+                key.value(content.value)
+            else:
+                key.put(repr(content))
+    key.put(*map(repr, heap.specs))
 
 
 def _structure(key: Fingerprint, tree: Any) -> None:

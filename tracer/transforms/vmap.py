@@ -26,6 +26,7 @@ from ..core import pytree
 from ..core.callables import Function, check_callable
 from ..core.layout import c_strides
 from ..core.specs import Spec, Static, is_array, spec_of
+from ..core.threaded_state import BorrowedStates, settle
 from ..core.trace import current_trace
 from ..core.tracers import Tracer, as_value
 from ..core.tracing import Result, Traced, trace_function
@@ -87,8 +88,13 @@ class _BatchedCall:
         traced = [a for a in leaves if a.axis is not None or is_array(a.leaf)]
         self.inputs = [_first(a) for a in traced]
         self.traced = trace_function(
-            fun, [_spec(a) for a in leaves], tree, what="vmap", refuse_as=fun
+            *(fun, [_spec(a) for a in leaves], tree),
+            what="vmap",
+            refuse_as=fun,
+            borrowed=BorrowedStates(),
         )
+        self._states = [value for _, value in self.traced.advanced]
+        self.traced.graph.outputs += self._states
         captured = [c.outer for c in self.traced.captures]
         self.inputs += captured
         flags = [a.axis is not None for a in traced] + [False] * len(captured)
@@ -102,6 +108,17 @@ class _BatchedCall:
                 line=getattr(error.op, "loc", None),
                 cause=error,
             )
+        count = len(self.flags) - len(self._states)
+        if any(self.flags[count:]):
+            value = self._states[self.flags[count:].index(True)]
+            complain(
+                errors.OuterMutationError,
+                "a function under jt.vmap assigns what differs from example to example to an "
+                "attribute, or an array, that is there once",
+                "reduce it first: return the values of the examples, and assign their sum or mean "
+                "outside.",
+                line=None if value.op is None else value.op.loc,
+            )
 
     def results(self, axes: Sequence[Axis]) -> list[Any]:
         """The leaves of the result, with the examples along `axes`."""
@@ -110,10 +127,13 @@ class _BatchedCall:
         b = Builder(graph, user_line())
         for result, axis in zip(self.traced.results, axes, strict=True):
             graph.outputs.append(self._placed(b, result, axis))
+        graph.outputs += self.graph.outputs[len(self.graph.outputs) - len(self._states) :]
         outputs = _run(graph, self.inputs)
+        after = [v for v in outputs[len(axes) :] if isinstance(v, Value)]
+        settle([storage for storage, _ in self.traced.advanced], after)
         seen = {id(x) for x in self.inputs}
         leaves = []
-        for leaf, result, axis in zip(outputs, self.traced.results, axes, strict=True):
+        for leaf, result, axis in zip(outputs, self.traced.results, axes, strict=False):
             alone = axis is None  # then it is what the function returns
             fresh = id(leaf) not in seen
             leaves.append(

@@ -77,7 +77,7 @@ def test_every_option_of_jit_is_in_the_key_of_its_trace(monkeypatch: pytest.Monk
     call = function._analyse((X,), {})
 
     def key(options: Options) -> str:
-        taken = CachedTrace(f, None, call, options)._take(function._captured_variables(call))
+        taken = CachedTrace(f, call, options)._take(function._captured_variables(call))
         assert taken is not None
         return taken.name
 

@@ -116,7 +116,24 @@ RECALLED = {
             def __call__(self, x): return (x * self.w) ** self.n
         model = Model()
         result = model(x)
-        f = Model.__call__._for(model)
+        f = Model.__call__
+    """,
+    "counting_attribute": """
+        class C: n = 0
+        c = C()
+        def g(x):
+            c.n = c.n + 1
+            return x
+        f = jt.jit(g)
+        result = f(x)
+    """,
+    "appending": """
+        seen = []
+        def g(x):
+            seen.append(1)
+            return x * len(seen)
+        f = jt.jit(g)
+        result = f(x)
     """,
     "in_place": """
         @jt.jit
@@ -411,23 +428,6 @@ NEVER = {
             global count
             count += 1
             return x
-        f = jt.jit(g)
-        result = f(x)
-    """,
-    "counting_attribute": """
-        class C: n = 0
-        c = C()
-        def g(x):
-            c.n = c.n + 1
-            return x
-        f = jt.jit(g)
-        result = f(x)
-    """,
-    "appending": """
-        seen = []
-        def g(x):
-            seen.append(1)
-            return x * len(seen)
         f = jt.jit(g)
         result = f(x)
     """,

@@ -83,7 +83,7 @@ def program(value: str, carriers: list[str]) -> str:
 def key_of(function: Callable[..., Any], *args: Any, **kwargs: Any) -> str | None:
     f = jt.jit(function)
     call = f._analyse(args, kwargs)
-    key = CachedTrace(f._raw, f._owner_path(), call, f._options)._take(f._captured_variables())
+    key = CachedTrace(f._raw, call, f._options)._take(f._captured_variables())
     return None if key is None else key.name
 
 

@@ -1,0 +1,572 @@
+"""The heap of a function that changes things: what is reached from outside of it, as a graph of nodes.
+
+    class Adam:
+        def step(self, g):
+            self.t += 1
+            self.m[...] = self.b1 * self.m + (1 - self.b1) * g
+
+Nodes are the objects of the user's classes, lists, tuples, dicts and deques that are found from `self`,
+other arguments, closure cells and globals; their slots hold other nodes, *inputs* (arrays, and the
+numbers that the function assigns to), or what has to stay as it is. While the function is traced,
+tracers stand in the very slots of the very objects, so whatever is one object, under how many names
+ever, stays one (`entered`); afterwards all is put back, and what was changed are the function's effects
+(`effects`).
+
+At a call the same walk is taken (`read`): classes, lengths, keys, and who is whom have to be as they
+were while tracing, arrays and numbers may have any value.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from types import CellType, FunctionType
+from typing import Any
+
+import numpy as np
+
+from ...ir.forks import renewed
+from ...ir.record import record, replace
+from ...ir.types import TensorType, is_supported
+from ..core import threaded_state
+from ..core.specs import Spec
+from ..core.trace import require_trace
+from ..core.tracers import WEAK_DTYPES
+from ..messages import errors
+from ..messages.errors import complain
+from .frozen import attributes_of, freeze, is_random_state
+from .hidden import (
+    array_of,
+    array_spec,
+    holder_of,
+    is_generator,
+    is_traceable_array,
+    same_spec,
+    stand_in_for,
+)
+from .mentions import Mentions
+from .paths import ABSENT, Path, is_user_module
+from .subjects import is_object
+
+_LIMIT = 5000  # nodes
+standing_in = renewed(threading.RLock())  # held while tracers stand in objects of the user's
+_LOGS = (list, deque, set)
+_DICTS = (dict, OrderedDict, defaultdict)
+_WEAK = {bool: "b", int: "i", float: "f", complex: "c"}
+
+
+@record
+class Inner:
+    """A slot holds the node of this number."""
+
+    node: int
+
+
+@record
+class Input:
+    """A slot holds the array or number that is input `number`."""
+
+    number: int
+
+
+@record(eq=False)
+class Fixed:
+    """A slot holds a value that has to stay as it is; `frozen` is its snapshot."""
+
+    value: Any
+    frozen: Any
+
+
+Content = Inner | Input | Fixed
+
+
+@record(frozen=False, eq=False)
+class Node:
+    """One object, list, tuple, dict or deque: its class, and what its slots hold, by attribute, index or
+    key. `value` is the one that was there when the function was traced. A `log` is a list, deque or set
+    to which the function only adds: what is in it does not matter, and an empty one stands in for it."""
+
+    value: Any
+    cls: type
+    name: str
+    slots: dict[Any, Content]
+    log: bool = False
+    live: bool = False  # numbers in it are inputs
+    absent: tuple[str, ...] = ()  # attributes that the function may have asked for
+    exact: tuple[str, ...] | None = None  # all attributes, if it may have asked for any
+    standing: Any = None  # what stands in its place: of a tuple, one with tracers
+
+    @property
+    def is_object(self) -> bool:
+        return self.cls not in (list, deque, set, *_DICTS) and not issubclass(self.cls, tuple)
+
+
+@record(frozen=False, eq=False)
+class InputOf:
+    """An input: what it is like, and the value that was there when the function was traced."""
+
+    value: Any
+    spec: Spec
+
+
+@record
+class Snapshot:
+    """What the nodes and the roots hold at one time: copies of their contents."""
+
+    nodes: list[Any]
+    roots: list[Any]
+
+
+@record
+class Policy:
+    """Which numbers are inputs: those that are assigned to by name, and `more`, by node and key.
+    With `fixed` none is, because Python asks for their values."""
+
+    more: frozenset[tuple[int, Any]] = frozenset()
+    fixed: bool = False
+
+
+@record
+class HeapSlot:
+    """One slot: of a node, or a global or cell."""
+
+    holder: Node | Path
+    key: Any
+    name: str
+
+    def get(self) -> Any:
+        if isinstance(self.holder, Path):
+            return self.holder.find()
+        return slot_value(self.holder, self.holder.value, self.key)
+
+    def put(self, value: Any) -> None:
+        if isinstance(self.holder, Path):
+            put_root(self.holder, value)
+        elif value is ABSENT:
+            object.__delattr__(self.holder.value, self.key)
+        else:
+            put_slot(self.holder, self.holder.value, self.key, value)
+
+
+class Heap:
+    """What is reached from `roots`, as it is now."""
+
+    def __init__(
+        self, roots: Sequence[tuple[Path, bool]], mentions: Mentions, policy: Policy
+    ) -> None:
+        self.mentions, self.policy = mentions, policy
+        self.nodes: list[Node] = []
+        self.inputs: list[InputOf] = []
+        self.roots: list[tuple[Path, Content]] = []
+        # Nodes of one class, and whether they are changed: then they must be no other ones.
+        self.apart: list[list[tuple[int, bool]]] = []
+        self._numbers: dict[int, int] = {}  # of nodes, by id
+        self._arrays: dict[int, int] = {}  # inputs by id
+        for path, written in roots:
+            value = path.find()
+            name = path.name
+            log = path.kind in ("cell", "global") and name in mentions.logs
+            given = path.kind == "object" and not is_object(
+                value
+            )  # a container among the arguments
+            self.roots.append((path, self._content(value, name, written or given, log)))
+        for number, node in enumerate(self.nodes):  # it grows meanwhile
+            self._enter(number, node)
+
+    # The walk
+
+    def _content(self, value: Any, name: str, live: bool, log: bool) -> Content:
+        cls = type(value)
+        log = log and cls in _LOGS
+        if is_traceable_array(value):
+            number = self._arrays.get(id(value))
+            if number is None:
+                spec = array_spec(array_of(value), name if name.isidentifier() else "")
+                if type(value) is np.ndarray:
+                    spec = replace(spec, writeable=value.flags.writeable)
+                elif is_generator(value):
+                    spec = replace(spec, holder=holder_of(value))
+                number = self._arrays[id(value)] = self._input(value, spec)
+            return Input(number)
+        number_like = number_spec(value) if live and not self.policy.fixed else None
+        if number_like is not None:
+            return Input(self._input(value, number_like))
+        live &= not is_object(value)
+        composite = cls in (list, tuple, deque, *_DICTS) or hasattr(cls, "_fields")
+        if composite or log or is_object(value):
+            number = self._numbers.get(id(value))
+            if number is None and len(self.nodes) < _LIMIT:
+                number = self._numbers[id(value)] = len(self.nodes)
+                self.nodes.append(Node(value, cls, name, {}, log, live, standing=value))
+            if number is not None:
+                if not log and self.nodes[number].log:
+                    self.nodes[number].log = False  # it is read under another name
+                    self._enter(number, self.nodes[number])
+                return Inner(number)
+        if is_random_state(value):
+            return Fixed(value, None)  # by identity: who draws from it sees to the rest
+        return Fixed(value, freeze(value))
+
+    def _input(self, value: Any, spec: Spec) -> int:
+        self.inputs.append(InputOf(value, spec))
+        return len(self.inputs) - 1
+
+    def _enter(self, number: int, node: Node) -> None:
+        """Note what is in a node."""
+        value, more = node.value, self.policy.more
+        if node.log:
+            return
+        if not node.is_object:
+            pairs = value.items() if isinstance(value, dict) else enumerate(value)
+            for key, item in list(pairs):
+                live = node.live or (number, key) in more
+                node.slots[key] = self._content(item, f"{node.name}[{key!r}]", live, False)
+            return
+        names, stored, logs = self.mentions.names, self.mentions.stored, self.mentions.logs
+        attributes = attributes_of(value) or {}
+        absent = []
+        wanted = names | stored
+        own = all(is_user_module(base.__module__) for base in node.cls.__mro__[:-1])
+        if self.mentions.reflects or not own:  # who knows what is read
+            wanted = wanted | attributes.keys()
+            node.exact = tuple(attributes)
+        for key in sorted(wanted):
+            held = attributes.get(key, ABSENT)
+            if held is ABSENT:
+                held = _of_class(node.cls, key)
+            if held is ABSENT:
+                if self.mentions.asks:
+                    absent.append(key)
+                continue
+            live = key in stored or (number, key) in more
+            node.slots[key] = self._content(held, f"{node.name}.{key}", live, key in logs)
+        node.absent = tuple(absent)
+
+    # What stands in while the function is traced
+
+    @contextmanager
+    def entered(
+        self, tracers: Sequence[Any], states: Iterable[tuple[Any, Any]] = ()
+    ) -> Iterator[Snapshot]:
+        """With tracers in the place of the inputs, and of `states` of generators elsewhere; gives what
+        there is at the start. At the end everything is as it was before."""
+        with standing_in:
+            yield from self._entered(tracers, states)
+
+    def _entered(
+        self, tracers: Sequence[Any], states: Iterable[tuple[Any, Any]]
+    ) -> Iterator[Snapshot]:
+        saved = self.snapshot()
+        try:
+            for node in self.nodes:
+                node.standing = None
+            for node in self.nodes:
+                self._stand_in(node, tracers)
+            for path, content in self.roots:
+                held = path.find()
+                standing = self._standing(content, tracers, held)
+                if path.kind in ("cell", "global") and standing is not held:
+                    put_root(path, standing)
+            require_trace().watched = self
+            pairs = zip(self.inputs, tracers, strict=True)
+            held = [stand_in_for(i.value, given) for i, given in pairs if i.spec.holder]
+            threaded_state.let_stand_in([*held, *states])
+            yield self.snapshot()
+        finally:
+            self.restore(saved)
+            for node in self.nodes:
+                node.standing = node.value
+
+    def restore(self, before: Snapshot) -> None:
+        """Let everything be as it was."""
+        for node, content in zip(self.nodes, before.nodes, strict=True):
+            _restore(node, content)
+        for (path, _), value in zip(self.roots, before.roots, strict=True):
+            if path.kind in ("cell", "global") and path.find() is not value:
+                put_root(path, value)
+
+    @contextmanager
+    def undone(self, before: Snapshot) -> Iterator[None]:
+        """What raises inside has changed nothing."""
+        try:
+            yield
+        except BaseException:
+            self.restore(before)
+            raise
+
+    def changed(self, before: Snapshot, what: str) -> list[HeapSlot]:
+        """The slots that hold something else than before, in what is traced as `what`."""
+        found: list[HeapSlot] = []
+        for path, value in zip((p for p, _ in self.roots), before.roots, strict=True):
+            if path.kind in ("cell", "global") and path.find() is not value:
+                found.append(HeapSlot(path, None, str(path)))
+        for node, content in zip(self.nodes, before.nodes, strict=True):
+            if content is None:
+                continue
+            if node.log:
+                if len(content) != len(node.standing):
+                    _refuse_growth(node, what)
+                continue
+            old = content if isinstance(content, dict) else dict(enumerate(content))
+            now = _contents(node)
+            if old.keys() != now.keys() and not node.is_object:
+                _refuse_growth(node, what)
+            for key, value in now.items():
+                if key not in old or old[key] is not value:
+                    found.append(HeapSlot(node, key, f"{node.name}.{key}"))
+        return found
+
+    def snapshot(self) -> Snapshot:
+        """What there is now."""
+        return Snapshot([_saved(node) for node in self.nodes], [p.find() for p, _ in self.roots])
+
+    def _standing(self, content: Content, tracers: Sequence[Any], value: Any) -> Any:
+        """What stands in a slot that holds `value`."""
+        if isinstance(content, Inner):
+            node = self.nodes[content.node]
+            if node.standing is None:
+                node.standing = self._tuple(node, tracers)
+            return node.standing
+        if isinstance(content, Input):
+            return value if self.inputs[content.number].spec.holder else tracers[content.number]
+        return value
+
+    def _tuple(self, node: Node, tracers: Sequence[Any]) -> Any:
+        """A tuple with tracers in it, or what else the node is."""
+        value = node.value
+        if not isinstance(value, tuple):
+            return node.cls() if node.log else value
+        pairs = zip(node.slots.values(), value, strict=True)
+        items = [self._standing(content, tracers, item) for content, item in pairs]
+        if all(a is b for a, b in zip(items, value, strict=True)):
+            return value
+        make: Any = node.cls if node.cls is tuple else node.cls._make  # type: ignore[attr-defined]
+        return make(items)
+
+    def _stand_in(self, node: Node, tracers: Sequence[Any]) -> None:
+        if node.standing is None:
+            node.standing = self._tuple(node, tracers)
+        if isinstance(node.value, tuple):
+            return
+        for key, content in node.slots.items():
+            if not isinstance(content, Fixed):
+                held = slot_value(node, node.value, key)
+                standing = self._standing(content, tracers, held)
+                if standing is not held:
+                    put_slot(node, node.value, key, standing)
+
+    # What a call finds
+
+    def read(self) -> tuple[list[Any], list[Any]] | None:
+        """The inputs of a call, and the objects that are the nodes; None if the heap is not like the one
+        that was traced."""
+        inputs: list[Any] = [ABSENT] * len(self.inputs)
+        nodes: list[Any] = [ABSENT] * len(self.nodes)
+
+        def fits(content: Content, value: Any) -> bool:
+            if isinstance(content, Inner):
+                if nodes[content.node] is ABSENT and type(value) is self.nodes[content.node].cls:
+                    nodes[content.node] = value
+                return nodes[content.node] is value
+            if isinstance(content, Input):
+                return self._take(content.number, value, inputs)
+            if content.frozen is None:
+                return value is content.value
+            return bool(value is not ABSENT and freeze(value) == content.frozen)
+
+        for path, content in self.roots:
+            if not fits(content, path.find()):
+                return None
+        for node, value in zip(self.nodes, nodes, strict=True):
+            if node.log:
+                continue
+            held = _held(node, value)
+            if held is None or any(map(held.__contains__, node.absent)):
+                return None
+            for key, content in node.slots.items():
+                if not fits(content, held.get(key, ABSENT)):
+                    return None
+        if not all(_are_apart(nodes, group) for group in self.apart):
+            return None
+        return inputs, nodes
+
+    def _take(self, number: int, value: Any, inputs: list[Any]) -> bool:
+        wanted = self.inputs[number].spec
+        if inputs[number] is not ABSENT:
+            return inputs[number] is value
+        inputs[number] = value
+        if wanted.scalar:
+            now = number_spec(value)
+            return now is not None and (now.type, now.weak) == (wanted.type, wanted.weak)
+        if not is_traceable_array(value):
+            return False
+        if wanted.holder is not None and holder_of(value) != wanted.holder:
+            return False
+        array = inputs[number] = array_of(value)
+        return same_spec(array, wanted)
+
+    def arrays(self) -> list[Any]:
+        """The inputs that were there when the function was traced."""
+        return [array_of(one.value) for one in self.inputs]
+
+    def objects(self) -> list[Any]:
+        """The nodes that were there when the function was traced."""
+        return [node.value for node in self.nodes]
+
+    def forget(self) -> None:
+        """Let go of what was there when the function was traced."""
+        for node in self.nodes:
+            node.value = node.standing = None
+        for one in self.inputs:
+            one.value = None
+
+    @property
+    def specs(self) -> list[Spec]:
+        return [one.spec for one in self.inputs]
+
+    @property
+    def has_numbers(self) -> bool:
+        return any(spec.scalar for spec in self.specs)
+
+    def changes(self) -> list[str]:
+        """What is not as it was while tracing, in words; roughly."""
+        return [] if self.read() is not None else ["what the function reads or changes"]
+
+
+def _are_apart(nodes: Sequence[Any], group: Sequence[tuple[int, bool]]) -> bool:
+    changed = [id(nodes[n]) for n, is_changed in group if is_changed]
+    others = {id(nodes[n]) for n, is_changed in group if not is_changed}
+    return len(set(changed)) == len(changed) and others.isdisjoint(changed)
+
+
+def _contents(node: Node) -> dict[Any, Any]:
+    value = node.value
+    if node.is_object:
+        return attributes_of(value) or {}
+    return value if isinstance(value, dict) else dict(enumerate(value))
+
+
+def _refuse_growth(node: Node, what: str) -> None:
+    complain(
+        errors.OuterMutationError,
+        f"{node.name}, a {node.cls.__name__}, gets another length inside of {what}",
+        "collect results in an array of the final size, or return them from the function.",
+    )
+
+
+def number_spec(value: Any) -> Spec | None:
+    """The spec of a number that can be an input."""
+    kind = _WEAK.get(type(value))
+    if kind is not None:
+        fits = kind != "i" or -(2**63) <= value < 2**63
+        return Spec(TensorType((), WEAK_DTYPES[kind]), kind, True) if fits else None
+    if isinstance(value, np.generic) and is_supported(value.dtype):
+        return Spec(TensorType((), value.dtype), None, True)
+    return None
+
+
+def _of_class(cls: type, name: str) -> Any:
+    """Data that objects have of their class; ABSENT for methods, properties, and Python's own."""
+    if name[:2] == name[-2:] == "__":
+        return ABSENT
+    for base in cls.__mro__[:-1]:
+        if name in vars(base):
+            value = vars(base)[name]
+            plain = not isinstance(value, FunctionType) and not hasattr(type(value), "__get__")
+            return value if plain else ABSENT
+    return ABSENT
+
+
+def _held(node: Node, value: Any) -> dict[Any, Any] | None:
+    """What is in the slots of an object that is in the place of a node; None if they are others."""
+    if node.is_object:
+        held = attributes_of(value) or {}
+        if node.exact is not None and tuple(held) != node.exact:
+            return None
+        for key in node.slots.keys() - held.keys():
+            held[key] = _of_class(node.cls, key)
+        return held
+    if len(value) != len(node.slots):
+        return None
+    if not isinstance(value, dict):
+        return dict(enumerate(value))
+    same = all(
+        a is b or (type(a) is type(b) and a == b) for a, b in zip(value, node.slots, strict=True)
+    )
+    return value if same else None
+
+
+def _saved(node: Node) -> Any:
+    """The content of a node, to be put back: of a log, what was added to it."""
+    if node.log:
+        return [] if node.standing is node.value else node.standing.copy()
+    if node.is_object:
+        return attributes_of(node.value)
+    return None if isinstance(node.value, tuple) else node.value.copy()
+
+
+def _restore(node: Node, before: Any) -> None:
+    value = node.value
+    if before is None:
+        return
+    if node.log:
+        if node.standing is not value:
+            put_content(node.standing, before)
+        return
+    if node.is_object:
+        now = attributes_of(value) or {}
+        for name in now.keys() - before.keys():
+            object.__delattr__(value, name)
+        for name, held in before.items():
+            if name not in now or now[name] is not held:
+                object.__setattr__(value, name, held)
+        return
+    pairs = (value.items(), before.items()) if isinstance(value, dict) else (value, before)
+    if len(value) != len(before) or any(
+        x is not y and (not isinstance(value, dict) or x[0] is not y[0] or x[1] is not y[1])
+        for x, y in zip(*pairs, strict=True)
+    ):
+        put_content(value, before)
+
+
+def put_content(holder: Any, content: Any) -> None:
+    """Give a list, deque, dict or set the content of another."""
+    if isinstance(holder, list):
+        holder[:] = content
+        return
+    holder.clear()
+    if isinstance(holder, deque):
+        holder.extend(content)
+    else:
+        holder.update(content)
+
+
+def slot_value(node: Node, holder: Any, key: Any) -> Any:
+    """What is in a slot of an object that is in the place of a node; ABSENT if nothing is."""
+    if not node.is_object:
+        return holder[key]
+    held = (attributes_of(holder) or {}).get(key, ABSENT)
+    return _of_class(node.cls, key) if held is ABSENT else held
+
+
+def put_slot(node: Node, holder: Any, key: Any, value: Any) -> None:
+    """Put a value into a slot of an object that is in the place of a node."""
+    if node.is_object:
+        object.__setattr__(holder, key, value)
+    else:
+        holder[key] = value
+
+
+def put_root(path: Path, value: Any) -> None:
+    """Let a global or a closure cell hold `value`; ABSENT: nothing."""
+    if isinstance(path.root, CellType):
+        if value is ABSENT:
+            del path.root.cell_contents
+        else:
+            path.root.cell_contents = value
+    elif value is ABSENT:
+        path.root.pop(path.name, None)
+    else:
+        path.root[path.name] = value

@@ -1,0 +1,54 @@
+"""Which functions have a heap, and where it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+from .free_variables import FreeVariables
+from .heap import Heap, Policy
+from .hidden import is_traceable_array
+from .mentions import mentions_of
+from .paths import ABSENT, Path
+from .subjects import is_object
+
+_CODE = (FunctionType, MethodType, BuiltinFunctionType, ModuleType, type, partial, property)
+
+
+def find_heap(variables: FreeVariables, objects: Sequence[Path], policy: Policy) -> Heap | None:
+    """The heap of a function that may change what is outside of it; None if it changes nothing."""
+    written = {**variables.written, **variables.added}
+    roots: dict[Any, tuple[Path, bool]] = {}
+    holds_others = False  # objects or containers, that could be changed inside
+    for path in (*objects, *written.values(), *(path for path, _ in variables.values.values())):
+        base = path.base
+        value = base.find()
+        live = base.key in variables.written
+        inside = not isinstance(value, _CODE) and _has_inside(value)
+        if live or inside or is_traceable_array(value):
+            roots.setdefault(base.key, (base, live))
+            holds_others |= inside
+    if not written and not holds_others:
+        return None
+    mentions = mentions_of(variables.codes)
+    if not written and not mentions.writes:
+        return None
+    return Heap(list(roots.values()), mentions, policy)
+
+
+def _has_inside(value: Any) -> bool:
+    return (
+        isinstance(value, (list, dict, set, tuple)) or hasattr(value, "popleft") or is_object(value)
+    )
+
+
+def is_covered(path: Path, value: Any, key: Sequence[Any]) -> bool:
+    """Whether the heap sees to what a path leads to: data, and attributes that are not there."""
+    how = key[-1] if isinstance(key[-1], str) else ""
+    if how == "absent":
+        return bool(path.attrs)
+    if how == "is":
+        return is_object(value)  # its class is compared
+    return not how and (value is ABSENT or not isinstance(value, _CODE))

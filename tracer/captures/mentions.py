@@ -1,0 +1,73 @@
+"""What code does with names, whatever they belong to: which it reads, stores, only adds to."""
+
+from __future__ import annotations
+
+import dis
+from collections import Counter
+from collections.abc import Iterable
+from types import CodeType
+
+from ...ir.record import field, record
+
+_ADDING = frozenset({"append", "extend", "add"})
+_CHANGING = _ADDING | frozenset(
+    "appendleft clear discard extendleft insert pop popitem popleft remove reverse rotate setdefault "
+    "sort update __setitem__ __delitem__".split()
+)
+_REFLECTIVE = frozenset(
+    {"getattr", "hasattr", "setattr", "delattr", "vars", "__dict__", "__setattr__"}
+)
+_CATCHING = frozenset({"AttributeError", "Exception", "BaseException"})
+_MAKING = frozenset({"__init__", "__new__", "__post_init__"})  # they assign to what is new
+_LOADS = frozenset({"LOAD_ATTR", "LOAD_METHOD", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_NAME"})
+_STORES = frozenset({"STORE_ATTR", "DELETE_ATTR"})
+_ITEM_STORES = frozenset({"STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE"})
+
+
+@record(frozen=False)
+class Mentions:
+    """`names` of attributes that code may read, `stored` those that it assigns to. `logs` are names of
+    which code only ever calls `append`, `extend` or `add`. `writes`: it may change objects or containers
+    that are not new. `asks`: it may find out that an attribute is not there. `reflects`: it makes up
+    names of attributes."""
+
+    names: set[str] = field(default_factory=set)
+    stored: set[str] = field(default_factory=set)
+    logs: frozenset[str] = frozenset()
+    writes: bool = False
+    asks: bool = False
+    reflects: bool = False
+
+
+def mentions_of(codes: Iterable[CodeType]) -> Mentions:
+    """What all of the code together does with names."""
+    mentions = Mentions()
+    loaded: Counter[str] = Counter()
+    added: Counter[str] = Counter()
+    texts: set[str] = set()
+    for code in codes:
+        mentions.names.update(code.co_names)
+        texts.update(c for c in code.co_consts if isinstance(c, str))
+        before = ""  # the name that the instruction before has loaded
+        for op in dis.get_instructions(code):
+            name = op.argval if op.opname in _LOADS else ""
+            if name:
+                loaded[name] += 1
+                if before and name in _ADDING:
+                    added[before] += 1
+                mentions.writes |= name in _CHANGING
+            elif op.opname in _STORES:
+                mentions.stored.add(op.argval)
+                mentions.writes |= code.co_name not in _MAKING
+            mentions.writes |= op.opname in _ITEM_STORES
+            if op.opname not in ("CACHE", "PUSH_NULL"):
+                before = name
+    if mentions.names & _REFLECTIVE:
+        mentions.names |= texts
+        mentions.reflects = True
+        if {"setattr", "delattr", "__setattr__", "vars", "__dict__"} & mentions.names:
+            mentions.stored |= texts
+            mentions.writes = True
+    mentions.asks = bool(mentions.names & (_REFLECTIVE | _CATCHING))
+    mentions.logs = frozenset(n for n, count in added.items() if loaded[n] == count)
+    return mentions

@@ -1,0 +1,238 @@
+"""The heap of a function as a part of its call program: compared before the run, changed after it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from functools import partial
+from types import MemberDescriptorType
+from typing import TYPE_CHECKING, Any
+
+from ...runtime.call.program import Owned
+from ..captures.effects import (
+    Again,
+    Constant,
+    Effects,
+    Known,
+    Leaf,
+    Made,
+    Recipe,
+    Which,
+    Write,
+    adding,
+    apply,
+    build,
+)
+from ..captures.frozen import attributes_of, freeze
+from ..captures.heap import Content, Heap, Inner, Input, Node
+from ..captures.paths import ABSENT
+from .native_guards import NotNative, plain_keys
+
+if TYPE_CHECKING:
+    from .native_call import _Writer
+
+
+class NativeHeap:
+    """Writes what a program does with a heap. `first` is the number of its first input among all."""
+
+    def __init__(self, writer: _Writer, heap: Heap, effects: Effects, first: int) -> None:
+        self.writer, self.program = writer, writer.program
+        self.heap, self.effects, self.first = heap, effects, first
+        self.words: dict[int, int] = {}  # of the nodes
+        self._inputs: dict[int, int] = {}  # words of what holds the inputs
+        self._value: Callable[[int], int] = int
+
+    # Before the run
+
+    def find(self) -> None:
+        """Compare the heap with the one that was traced, and take the inputs."""
+        found = self.heap.read()
+        if found is None:
+            raise NotNative
+        now = found[1]
+        for path, content in self.heap.roots:
+            self._content(self.writer.read(path), content, path.read())
+        for number, node in enumerate(self.heap.nodes):
+            if not node.log:
+                self._node(self.words[number], node, now[number])
+        for group in self.heap.apart:
+            self.program.apart([(self.words[n], 0, 1, changed) for n, changed in group])
+
+    def _node(self, word: int, node: Node, value: Any) -> None:
+        program = self.program
+        if node.is_object:
+            for key, content in node.slots.items():
+                _refuse_code(node.cls, key)
+                held = getattr(value, key)
+                self._content(self.writer.attribute(word, key), content, held)
+            if node.exact is not None:
+                program.ask(program.own(), partial(_check_exact, node.exact), word)
+            elif node.absent:
+                program.ask(program.own(), partial(_check_absent, node.absent), word)
+            return
+        if node.cls is dict:
+            words = program.values(word, plain_keys(value))
+        elif node.cls is list or issubclass(node.cls, tuple):
+            words = program.items(word, node.cls, len(node.slots))
+        else:
+            answer = program.own()
+            program.ask(answer, partial(_items, list(node.slots)), word)
+            words = program.items(answer, tuple, len(node.slots))
+        held = list(value.values()) if isinstance(value, dict) else list(value)
+        for part, content, item in zip(words, node.slots.values(), held, strict=True):
+            self._content(part, content, item)
+
+    def _content(self, word: int, content: Content, value: Any) -> None:
+        program = self.program
+        if isinstance(content, Inner):
+            if content.node in self.words:
+                program.same(word, self.words[content.node])
+                return
+            self.words[content.node] = word
+            cls = self.heap.nodes[content.node].cls
+            program.of_type(word, cls)
+            if self.heap.nodes[content.node].is_object:
+                self._class(cls)
+        elif isinstance(content, Input):
+            if content.number in self._inputs:
+                program.same(word, self._inputs[content.number])
+                return
+            self._inputs[content.number] = word
+            self.writer.input(word, value, self.first + content.number)
+        elif content.frozen is None:
+            program.identity(word, content.value)
+        elif not self.writer.attempt(self.writer.frozen, word, value):
+            program.ask(program.own(), partial(_check_same, content.frozen), word)
+
+    def _class(self, cls: type) -> None:
+        if type.__getattribute__(cls, "__getattribute__") is not object.__getattribute__:
+            raise NotNative
+        if not self.program.unchanged_class(cls):
+            raise NotNative
+
+    # After the run
+
+    def finish_in_python(self, leaves: Callable[[], Owned]) -> None:
+        """Let Python make the changes and the result of the leaves of the effects."""
+        program = self.program
+        nodes = program.make(list, [program.alias(self.words[n]) for n in sorted(self.words)])
+        finish = partial(self.effects.finish, self.heap)
+        program.give(program.call(finish, [leaves(), nodes]))
+
+    def finish(self, leaf: Callable[[int], Owned], value: Callable[[int], int]) -> None:
+        """Make the changes, and give the result. `leaf` gives the leaves of the effects, and `value` the
+        words of those that are numbers."""
+        program, effects = self.program, self.effects
+        self._value = value
+        holders = {w.target: w for w in effects.writes if w.kind != "root"}
+        kept = {n: program.alias(self.words[n]) for n in holders}  # writes may drop what held them
+        made: dict[int, Owned] = {}
+        result = self._build(effects.result, leaf, made)
+        values = [self._build(write.value, leaf, made) for write in effects.writes]
+        for write, new in zip(effects.writes, values, strict=True):
+            self._change(write, kept.get(write.target, 0), new)
+        program.give(result)
+
+    def _change(self, write: Write, holder: int, value: Owned) -> None:
+        program = self.program
+        if write.kind == "root":
+            path = self.heap.roots[write.target][0]
+            if path.kind == "cell":
+                program.put_cell(program.constant_result(path.root), value)
+            else:
+                program.put_key(program.constant_result(path.root), path.name, value)
+        elif write.kind == "attribute":
+            program.put_attribute(holder, write.key, value)
+        elif write.kind == "item" and self.heap.nodes[write.target].cls is list:
+            program.put_item(holder, write.key, value)
+        elif write.kind == "item":
+            program.put_key(holder, write.key, value)
+        elif write.kind == "extend":
+            cls = self.heap.nodes[write.target].cls
+            program.call(adding(cls), [program.alias(holder), value])
+        else:
+            program.call(partial(apply, write), [program.alias(holder), value])
+
+    def _build(self, recipe: Recipe, leaf: Callable[[int], Owned], made: dict[int, Owned]) -> Owned:
+        program = self.program
+        if isinstance(recipe, Leaf):
+            return leaf(recipe.number)
+        if isinstance(recipe, Constant):
+            return program.constant_result(recipe.value)
+        if isinstance(recipe, Known):
+            return program.alias(self.words[recipe.node])
+        if isinstance(recipe, Again):
+            return program.alias(made[recipe.number])
+        if isinstance(recipe, Which):
+            cases = [(n, self._build(origin, leaf, made)) for n, origin in recipe.origins]
+            otherwise = self._build(recipe.otherwise, leaf, made)
+            assert isinstance(recipe.number, Leaf)
+            return program.pick(self._value(recipe.number.number), cases, otherwise)
+        assert isinstance(recipe, Made)
+        parts = [self._build(part, leaf, made) for part in recipe.parts]
+        if recipe.cls in (list, tuple):
+            whole = program.make(recipe.cls, parts)
+        elif recipe.cls is dict:
+            whole = program.make_dict(list(recipe.keys), parts)
+        else:
+            whole = program.call(partial(_make, recipe), parts)
+        made[recipe.number] = whole
+        return program.alias(whole)
+
+
+def _make(recipe: Made, *parts: Any) -> Any:
+    leaves = tuple([Leaf(i) for i in range(len(parts))])
+    return build(Made(recipe.number, recipe.cls, recipe.keys, leaves), parts, (), {})
+
+
+def is_buildable(effects: Effects) -> bool:
+    """Whether native code can make all values, one after the other."""
+    finished: set[int] = set()
+
+    def visit(recipe: Recipe) -> bool:
+        if isinstance(recipe, Again):
+            return recipe.number in finished  # not one that it is a part of itself
+        if isinstance(recipe, Made):
+            whole = all(map(visit, recipe.parts))
+            finished.add(recipe.number)
+            return whole
+        return isinstance(recipe, (Leaf, Constant, Known, Which))
+
+    kinds = {"attribute", "item", "root", "content", "extend"}
+    values = (w.value for w in effects.writes)
+    gone = any(isinstance(value, Constant) and value.value is ABSENT for value in values)
+    known = not gone and all(w.kind in kinds for w in effects.writes)
+    return known and all([visit(effects.result), *(visit(w.value) for w in effects.writes)])
+
+
+def _refuse_code(cls: type, name: str) -> None:
+    """NotNative if reading or writing an attribute runs code of the user's."""
+    member = inspect.getattr_static(cls, name, None)
+    if hasattr(type(member), "__set__") and not isinstance(member, MemberDescriptorType):
+        raise NotNative
+
+
+def _check_absent(names: Sequence[str], value: Any) -> None:
+    if any(map((attributes_of(value) or {}).__contains__, names)):
+        raise LookupError
+
+
+def _check_exact(names: Sequence[str], value: Any) -> None:
+    if tuple(attributes_of(value) or {}) != names:
+        raise LookupError
+
+
+def _check_same(frozen: Any, value: Any) -> None:
+    if freeze(value) != frozen:
+        raise LookupError
+
+
+def _items(keys: Sequence[Any], value: Any) -> tuple[Any, ...]:
+    """What is in a deque or a dict; LookupError if it has other keys."""
+    if isinstance(value, dict):
+        if len(value) != len(keys) or any(
+            type(a) is not type(b) or a != b for a, b in zip(value, keys, strict=True)
+        ):
+            raise LookupError
+        return tuple(value.values())
+    return tuple(value)
