@@ -323,8 +323,8 @@ def test_an_interrupt_leaves_all_or_nothing() -> None:
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
         for k in range(20):
-            signal.setitimer(signal.ITIMER_REAL, 1e-4 * (1 + k % 5))
             try:
+                signal.setitimer(signal.ITIMER_REAL, 1e-4 * (1 + k % 5))
                 while True:
                     g(s, 1.0)
             except KeyboardInterrupt:
