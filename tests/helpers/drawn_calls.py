@@ -225,6 +225,9 @@ def twin(x: Any) -> Any:
     return made
 
 
+_RAISED = (OverflowError, IndexError, TypeError, ValueError, ArithmeticError)
+
+
 def agree(call: Call, drawn: Drawn, backend: str = "interpreter") -> None:
     """Compiled, a call gives what NumPy gives: value, dtype, shape, and what it assigned to arguments.
     Where NumPy raises, it raises what the same `except` catches."""
@@ -242,7 +245,7 @@ def agree(call: Call, drawn: Drawn, backend: str = "interpreter") -> None:
                 return
             try:
                 got = compiled(*mine)
-            except (OverflowError, IndexError, TypeError, ValueError, ArithmeticError) as other:
+            except (*_RAISED, AttributeError) as other:
                 assert not isinstance(other, GraphError), other
                 return
             # What a traced Python number is, is known later, and it is an array by then.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import queue
 from collections.abc import Callable
 from typing import Any
 
@@ -423,11 +424,11 @@ def test_assignment_to_an_array_from_outside_the_body(jit: Callable[..., Any]) -
 
 
 def test_a_value_that_leaks_from_the_body(jit: Callable[..., Any]) -> None:
-    kept = []
+    kept: queue.Queue[Any] = queue.Queue()  # no container that is merged and carried
 
     def f(x: Any) -> Any:
-        jt.fori_loop(0, 3, lambda i, c: (kept.append(c + 1), c)[1], x)
-        return kept[-1] + x
+        jt.fori_loop(0, 3, lambda i, c: (kept.put(c + 1), c)[1], x)
+        return kept.get() + x
 
     with pytest.raises(Exception, match="test_control.py") as info:
         jit(f)(X)
