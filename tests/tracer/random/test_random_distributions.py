@@ -231,7 +231,8 @@ def test_edges():
         with pytest.raises(ValueError):
             wrong()
     with pytest.raises(TypeError, match="Python int"):
-        jt.jit(lambda n: R.permutation(KEY, n))(5)
+        jt.jit(lambda x: R.permutation(KEY, int(x[0])))(np.array([5]))
+    assert jt.jit(lambda n: R.permutation(KEY, n))(5).tolist() == R.permutation(KEY, 5).tolist()
 
 
 def test_permutations_and_choices():
