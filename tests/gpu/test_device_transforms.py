@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import queue
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -154,15 +155,16 @@ def test_loops_that_are_called_again_are_compiled_once() -> None:
         return c.sum() < 100
 
     def double(c: Any) -> Any:
-        traced.append(type(c))
+        traced.put(type(c))
         return c * 2
 
-    traced: list[Any] = []
+    traced: queue.SimpleQueue[Any] = queue.SimpleQueue()  # out of sight of what is carried
     for _ in range(3):
         jt.while_loop(go_on, double, put(A))
-    count = len(traced)
+    count = traced.qsize()
     jt.while_loop(go_on, double, put(A))
-    assert count == len(traced) and jt.DeviceArray not in traced
+    assert count == traced.qsize()
+    assert jt.DeviceArray not in [traced.get() for _ in range(count)]
 
 
 def test_mistakes_are_named() -> None:

@@ -122,10 +122,11 @@ class Snapshot:
 @record
 class Policy:
     """Which numbers are inputs: those that are assigned to by name, and `more`, by node and key.
-    With `fixed` none is, because Python asks for their values."""
+    With `fixed` none is, because Python asks for their values, and with `arrays` no array either."""
 
     more: frozenset[tuple[int, Any]] = frozenset()
     fixed: bool = False
+    arrays: bool = False
 
 
 @record
@@ -180,7 +181,7 @@ class Heap:
     def _content(self, value: Any, name: str, live: bool, log: bool) -> Content:
         cls = type(value)
         log = log and cls in _LOGS
-        if is_traceable_array(value):
+        if is_traceable_array(value) and not (self.policy.arrays and cls is np.ndarray):
             number = self._arrays.get(id(value))
             if number is None:
                 spec = array_spec(array_of(value), name if name.isidentifier() else "")

@@ -63,6 +63,20 @@ def device_finisher(traced: Traced) -> Callable[[list[Any], Sequence[Any]], Any]
     return finisher(traced, _present_on_device)
 
 
+def device_effects_finisher(traced: Traced) -> Callable[[list[Any], Sequence[Any]], Any]:
+    """The same of the leaves of effects: what goes back into the place of a Python number is one."""
+    finish = device_finisher(traced)
+    numbers = [k for k, result in enumerate(traced.results) if result.weak and result.scalar]
+
+    def finish_effects(outputs: list[Any], inputs: Sequence[Any]) -> list[Any]:
+        leaves = list(finish(outputs, inputs))
+        for k in numbers:
+            leaves[k] = np.asarray(leaves[k]).item()
+        return leaves
+
+    return finish_effects
+
+
 def _present_on_device(
     result: Result, outputs: Sequence[DeviceArray], inputs: Sequence[DeviceArray]
 ) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from ...runtime.cuda.array import DONATED, DeviceArray
 from ..captures.captured_variables import CapturedVariables
 from ..core.accept import to_array
-from ..core.finish import device_finisher
+from ..core.finish import device_effects_finisher, device_finisher
 from ..core.tracing import Traced
 from ..devices.devices import put_all
 from .dispatch import Call
@@ -42,10 +42,11 @@ class DeviceEntry(Entry):
         super().__init__(call, traced, captured, program, reason, seconds, donated)
         self.program = program
         self.attempts = 1 << 30  # no call program: what is launched is native already
-        self._direct = self.all_explicit and not (self.written or donated)
+        plain = self.all_explicit and self.effects is None
+        self._direct = plain and not (self.written or donated)
 
     def _finisher(self, traced: Traced) -> Callable[[list[Any], Sequence[Any]], Any]:
-        return device_finisher(traced)
+        return device_finisher(traced) if self.effects is None else device_effects_finisher(traced)
 
     def fast(self, leaves: Sequence[Any]) -> Any:
         hidden = self.check()
@@ -57,7 +58,7 @@ class DeviceEntry(Entry):
         arrays = self._on_device([*leaves, *hidden] if hidden else leaves)
         return self.finish(self._run(arrays), arrays)
 
-    def __call__(self, leaves: Sequence[Any], hidden: tuple[Any, ...]) -> Any:
+    def _compute(self, leaves: Sequence[Any], hidden: tuple[Any, ...]) -> Any:
         self._hits += 1
         if not self.all_explicit:
             leaves = [leaves[i] for i in self.explicit]

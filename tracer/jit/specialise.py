@@ -65,17 +65,25 @@ def trace_call(
         raise
 
 
-def _with_fixed_numbers(
+def _with_fixed(
     function: JitFunction, call: Call, captured: CapturedVariables, views: bool
 ) -> tuple[Traced, CapturedVariables] | None:
-    """Trace with the numbers of the heap as they are, in case that Python asks for them."""
-    if captured.heap is None or not captured.heap.has_numbers:
+    """Trace with the numbers of the heap as they are, in case that Python asks for them; then with its
+    arrays, too, which a function that changes nothing may ask for."""
+    if captured.heap is None:
         return None
+    if captured.heap.has_numbers:
+        try:
+            again = function._captured_variables(call, policy=Policy(fixed=True))
+            return _trace_settled(function, call, again, views)
+        except errors.JitneyError:
+            pass
     try:
-        again = function._captured_variables(call, policy=Policy(fixed=True))
-        return _trace_settled(function, call, again, views)
+        again = function._captured_variables(call, policy=Policy(fixed=True, arrays=True))
+        traced, again = _trace_settled(function, call, again, views)
     except errors.JitneyError:
         return None
+    return (traced, again) if again.effects is None or not again.effects.writes else None
 
 
 def _trace_either(
@@ -85,7 +93,7 @@ def _trace_either(
     try:
         return _trace_settled(function, call, captured, views)
     except errors.JitneyError:
-        fixed = _with_fixed_numbers(function, call, captured, views)
+        fixed = _with_fixed(function, call, captured, views)
         if fixed is not None:
             return fixed
         if not captured.hidden:
