@@ -15,6 +15,8 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from types import CellType, FunctionType
 from typing import Any, NoReturn
 
+import numpy as np
+
 from ..core import pytree, threaded_state
 from ..core.generators import GeneratorKind, asking, behind
 from ..core.specs import Spec, Static
@@ -179,6 +181,12 @@ class CapturedVariables:
             pairs = zip(leaves, hidden.specs, strict=True)
             arrays += [array_of(leaf) for leaf, spec in pairs if isinstance(spec, Spec)]
         return arrays
+
+    def guarded_arrays(self) -> list[np.ndarray[Any, Any]]:
+        """The arrays that the function sees themselves."""
+        values = [g.value for g in self.guards if not g.how and type(g.value) not in IMMUTABLE]
+        parts = [part for value in values for part, _ in walk(value)]
+        return [x for x in parts if isinstance(x, np.ndarray) and not x.dtype.hasobject]
 
     def forget(self) -> None:
         """Let go of the objects that were there when the function was traced."""

@@ -427,6 +427,13 @@ class Heap:
     def specs(self) -> list[Spec]:
         return [one.spec for one in self.inputs]
 
+    def fixed_arrays(self) -> list[np.ndarray[Any, Any]]:
+        """The arrays that the function sees themselves, see `Policy`."""
+        slots = [content for node in self.nodes for content in node.slots.values()]
+        contents = [*slots, *(content for _, content in self.roots)]
+        values = [content.value for content in contents if isinstance(content, Fixed)]
+        return [x for x in values if isinstance(x, np.ndarray) and not x.dtype.hasobject]
+
     @property
     def has_numbers(self) -> bool:
         return any(spec.scalar for spec in self.specs)

@@ -271,15 +271,6 @@ class Call:
                 f"pass jitney's own generator, {root} = jt.random.default_rng(seed), whose state "
                 "compiled functions advance",
             )
-        if isinstance(leaf, (str, bytes)) or callable(leaf):
-            if name != root:
-                self.refuse(
-                    index,
-                    kind,
-                    f"pass it as an argument of its own, made static, or make {root!r} a dataclass "
-                    "with it among the static_fields of jt.register_pytree",
-                )
-            self.refuse(index, kind, f"make it static: jt.jit(f, static_argnames={root!r})")
         self.refuse(
             index,
             kind,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import traceback
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -78,12 +79,35 @@ def _with_fixed(
             return _trace_settled(function, call, again, views)
         except errors.JitneyError:
             pass
-    try:
-        again = function._captured_variables(call, policy=Policy(fixed=True, arrays=True))
-        traced, again = _trace_settled(function, call, again, views)
-    except errors.JitneyError:
+    again = function._captured_variables(call, policy=Policy(fixed=True, arrays=True))
+    seen = [] if again.heap is None else again.heap.fixed_arrays()
+    found = _trace_without_changes(function, call, again, views, seen)
+    if found is None or (found[1].effects is not None and found[1].effects.writes):
         return None
-    return (traced, again) if again.effects is None or not again.effects.writes else None
+    return found
+
+
+def _trace_without_changes(
+    function: JitFunction,
+    call: Call,
+    captured: CapturedVariables,
+    views: bool,
+    arrays: Sequence[np.ndarray[Any, Any]],
+) -> tuple[Traced, CapturedVariables] | None:
+    """Trace a function that sees these arrays themselves. None if it cannot be, or changes one of them:
+    that would happen once, while it is traced, and is undone."""
+    before = [array.copy() for array in arrays]
+    changed = []
+    try:
+        found = _trace_settled(function, call, captured, views)
+    except errors.JitneyError:
+        found = None
+    finally:
+        pairs = zip(arrays, before, strict=True)
+        changed = [(array, old) for array, old in pairs if array.tobytes() != old.tobytes()]
+        for array, old in changed:
+            np.copyto(array, old)
+    return None if changed else found
 
 
 def _trace_either(
@@ -98,11 +122,10 @@ def _trace_either(
             return fixed
         if not captured.hidden:
             raise
-        try:
-            plain = function._captured_variables(call, substitute=False)
-            return _trace_settled(function, call, plain, views)
-        except errors.JitneyError:
-            pass
+        plain = function._captured_variables(call, substitute=False)
+        found = _trace_without_changes(function, call, plain, views, plain.guarded_arrays())
+        if found is not None:
+            return found
         raise
 
 

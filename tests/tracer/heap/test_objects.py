@@ -390,3 +390,28 @@ def test_objects_are_let_go_of() -> None:
     del s
     gc.collect()
     assert kept() is None
+
+
+def test_what_python_asks_for_is_not_changed_while_tracing() -> None:
+    """Where the values of arrays are asked for, the function sees the arrays themselves: one that also
+    changes some is refused, and has changed nothing."""
+    buf, sizes = np.zeros(3), np.array([2, 1])
+
+    def f(x: Any) -> Any:
+        buf[1] += 1
+        return np.ones(int(sizes[0])) * x
+
+    with pytest.raises(jt.errors.TracerIndexError):
+        jt.jit(f)(2.0)
+    assert not buf.any()
+
+    def g(x: Any) -> Any:
+        parts = []
+        for size in sizes:
+            parts.append(np.ones(int(size)) * x)
+        return np.concatenate(parts)
+
+    compiled = jt.jit(g)
+    for changed in (2, 4):
+        sizes[0] = changed
+        np.testing.assert_array_equal(compiled(3.0), g(3.0))
