@@ -79,7 +79,8 @@ def _cpu() -> dict[str, str]:
 
 
 def _threads() -> dict[str, str]:
-    from .threads.pool import get_threads, supported
+    from .threads.futex import supported
+    from .threads.pool import get_threads
 
     threads = get_threads()
     return {"threads": str(threads) if supported() else "1 (no thread pool for this system)"}

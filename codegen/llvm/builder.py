@@ -396,9 +396,22 @@ class Builder(ABC):
             address = name
         return self._call(result, address, values)
 
+    def call_variadic(self, result: str, name: str, *args: Value | Number) -> Value:
+        """Call a function of C that takes whatever comes after its first argument. Numbers are i64."""
+        values = [as_operand(a.type if isinstance(a, Value) else "i64", a) for a in args]
+        kind = f"({values[0].type}, ...)"
+        self.declare(name, f"declare {result} @{name}{kind}")
+        return self.fresh(result, f"call {result} {kind} @{name}({_arguments(values)})")
+
     def run(self, function: Callee, *args: Value | Number) -> Value:
         """Call a function of the same module."""
         return self._call(function.result, function.address, _as_taken(function, args))
+
+    def leave_to(self, function: Callee, *args: Value | Number) -> None:
+        """The end: a function of the same module, which returns to whoever called this one."""
+        arguments = _arguments(_as_taken(function, args))
+        self.line(f"tail call {function.result} {function.address.text}({arguments})")
+        self.ret()
 
     def ask(self, function: Callee, *args: Value | Number) -> Value:
         """The same of one whose result depends on its arguments only: it need not be asked twice."""

@@ -59,6 +59,28 @@ class Defined(NamedTuple):
         return symbol(self.name)
 
 
+class Variable(NamedTuple):
+    """A variable of a module, all zeros when the code is loaded, or a constant with this `content`."""
+
+    name: str
+    type: str
+    internal: bool = True
+    align: int = 0
+    content: str = ""
+
+    @property
+    def address(self) -> Value:
+        return symbol(self.name)
+
+    def text(self) -> str:
+        linkage = "internal " if self.internal else ""
+        start = f"constant {self.type} {self.content}"
+        if not self.content:
+            start = f"global {self.type} zeroinitializer"
+        aligned = f", align {self.align}" if self.align else ""
+        return f"{self.address.text} = {linkage}{start}{aligned}"
+
+
 def declarations(functions: Iterable[Function]) -> dict[str, str]:
     """What functions call that none of them is: names and declarations."""
     functions = list(functions)
@@ -71,10 +93,13 @@ def declarations(functions: Iterable[Function]) -> dict[str, str]:
     }
 
 
-def module_ir(functions: Sequence[Function], objects: Sequence[str]) -> str:
+def module_ir(
+    functions: Sequence[Function], objects: Sequence[str] = (), variables: Iterable[Variable] = ()
+) -> str:
     """The LLVM text of functions that call each other; `objects` are external symbols."""
     declared = declarations(functions)
-    lines = [f"@{name} = external global i8" for name in objects]
+    lines = [variable.text() for variable in variables]
+    lines += [f"@{name} = external global i8" for name in objects]
     lines += [declared[name] for name in sorted(declared)]
     lines += [function.text() for function in functions]
     return "\n".join([*lines, '!0 = !{!"branch_weights", i32 1000, i32 1}', ""])

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from ...codegen.llvm.builder import NULL, Value, constant, symbol
-from ...codegen.llvm.modules import Function
+from ...codegen.llvm.modules import Function, Variable
 from ..handlers import TRACE_DOMAIN, Handler
 from ..native.layout import ALIGNED, C_CONTIGUOUS, OWNDATA, WRITEABLE, NdarrayLayout
 
-SCRATCH_SLOTS = 4  # blocks that wait for the next call
+_SCRATCH_SLOTS = 4  # blocks that wait for the next call
+SCRATCH = Variable("scratch_slots", f"[{_SCRATCH_SLOTS} x ptr]")
 _KEEP_LIMIT = 64 << 20  # larger blocks are given back at once
 _PAGE = 4096
 _CARRAY = C_CONTIGUOUS | ALIGNED | WRITEABLE
@@ -71,7 +72,7 @@ def take_scratch(layout: NdarrayLayout) -> Function:
     nbytes, capsule, handler = f.args
     dims = f.alloca("i64")
     needed = nbytes + 64
-    with f.each(SCRATCH_SLOTS) as i:
+    with f.each(_SCRATCH_SLOTS) as i:
         cached = f.load("ptr", _SLOTS, i, "i64")
         look = f.block("look")
         next = f.block("next")
@@ -103,7 +104,7 @@ def give_scratch(layout: NdarrayLayout) -> Function:
     drop, search = f.block("drop"), f.block("search")
     f.branch(size.ule(_KEEP_LIMIT), search, drop, likely=True)
     f.at(search)
-    with f.each(SCRATCH_SLOTS) as i:
+    with f.each(_SCRATCH_SLOTS) as i:
         cached = f.load("ptr", _SLOTS, i, "i64")
         look, put, next = f.block("look"), f.block("put"), f.block("next")
         f.branch(cached.eq(NULL), put, look, likely=True)
@@ -122,7 +123,7 @@ def give_scratch(layout: NdarrayLayout) -> Function:
     return f
 
 
-_SLOTS = symbol("scratch_slots")
+_SLOTS = SCRATCH.address
 _BYTE = symbol("uint8")
 
 

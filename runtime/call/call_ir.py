@@ -18,7 +18,7 @@ from ...codegen.llvm.modules import Function, module_ir
 from ...codegen.module import STATUS_WORDS
 from ..native.layout import NdarrayLayout
 from . import guard_opcodes, work_opcodes  # noqa: F401  # they register the opcodes
-from .arrays_ir import SCRATCH_SLOTS, give_scratch, own_array, take_scratch
+from .arrays_ir import SCRATCH, give_scratch, own_array, take_scratch
 from .call_fields import CHAIN_HEAD, CHAIN_OBJECT, CHAIN_WORDS, FALLBACK, OBJECTS
 from .opcodes_ir import MISS, Interpreter
 from .ranges_ir import sort_pairs
@@ -35,8 +35,7 @@ def call_ir(layout: NdarrayLayout, base_size: int) -> str:
         Interpreter(layout),
         _vectorcall(base_size),
     ]
-    slots = f"@scratch_slots = internal global [{SCRATCH_SLOTS} x ptr] zeroinitializer\n"
-    return slots + module_ir(functions, list(OBJECTS))
+    return module_ir(functions, list(OBJECTS), [SCRATCH])
 
 
 def _report_failure() -> Function:

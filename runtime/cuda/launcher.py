@@ -161,7 +161,7 @@ def launcher(library: DriverLibrary, context: int = 0) -> Launcher:
 
 @lru_cache(maxsize=1)
 def _native() -> Callable[..., int]:
-    library = load_support("cuda launcher", lambda: module_ir([interpreter()], ()), ["cuda_run"])
+    library = load_support("cuda launcher", lambda: module_ir([interpreter()]), ["cuda_run"])
     kind = ctypes.CFUNCTYPE(ctypes.c_int, *(ctypes.c_void_p,) * 4)
     return kind(library.keep().address("cuda_run"))
 

@@ -28,8 +28,7 @@ from ..native.image import call_in_child
 from ..native.layout import array_api, ndarray_layout
 from ..native.llvm import lock
 from ..native.support import load_support
-from ..threads.pool_ir import supported
-from .recycling_ir import recycling_ir
+from ..threads.futex import supported
 
 _NAME = b"jitney"
 _SET_HANDLER = 304  # PyDataMem_SetHandler in NumPy's API table, since 1.22
@@ -42,6 +41,12 @@ class RecyclerStats:
     kept: int  # bytes that wait for an array
     reused: int  # arrays made from kept blocks
     mapped: int  # blocks asked of the system
+
+
+def _text() -> str:
+    from .recycling_ir import recycling_ir  # with the first compilation: it imports the builder
+
+    return recycling_ir()
 
 
 class Recycler:
@@ -73,7 +78,7 @@ class Recycler:
         exports = [f"recycling_{name}" for name in functions]
         exports += ["forked", "trim", "limit", "kept", "reused", "mapped"]
         # Arrays may outlive everything else of ours.
-        library = load_support("recycling", recycling_ir, exports).keep()
+        library = load_support("recycling", _text, exports).keep()
         addresses = {name: library.address(f"recycling_{name}") for name in functions}
         self._handler = Handler(name=_NAME, version=1, **addresses)
         new_capsule = ctypes.PYFUNCTYPE(

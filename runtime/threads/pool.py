@@ -41,7 +41,7 @@ from ..native.host import host_target
 from ..native.image import call_in_child
 from ..native.llvm import lock
 from ..native.support import load_support
-from .pool_ir import pool_ir, supported
+from .futex import supported
 
 MAX_THREADS = 1024
 
@@ -118,6 +118,12 @@ class PoolStats:
     inline: int  # jobs that found the pool busy
 
 
+def _text() -> str:
+    from .pool_ir import pool_ir  # with the first compilation: it imports the builder
+
+    return pool_ir(host_target())
+
+
 class ThreadPool:
     """The process's pool. Loading its code starts no thread; the first parallel call does."""
 
@@ -127,7 +133,7 @@ class ThreadPool:
         if self.parallel:
             exports += ["reset", "limit", "started", "forks", "joins", "inlines"]
         # Workers run this code until the process ends.
-        library = load_support("pool", lambda: pool_ir(host_target()), exports).keep()
+        library = load_support("pool", _text, exports).keep()
         self.parallel_for = library.address(Target.PARALLEL_FOR)
         self.watched_for = library.address(Target.WATCHED_FOR)
         self._threads = 1

@@ -1,4 +1,4 @@
-"""The LLVM text of the thread pool: `jitney_parallel_for` and its workers.
+"""The LLVM code of the thread pool: `jitney_parallel_for` and its workers.
 
 The protocol. One 32-bit word says it all: generation(16) | open(1) | active(15). The caller
 owns `busy`, writes the job, opens a new generation, works too, closes it and waits until
@@ -14,311 +14,277 @@ Workers block all signals but those of their own faults, and are detached. Where
 
 from __future__ import annotations
 
-import platform
-import sys
-
+from ...codegen.llvm.builder import NULL, Value, constant
+from ...codegen.llvm.modules import Function, Variable, module_ir
 from ...codegen.target import Target
+from .futex import FUTEX_CALL, supported
 
 SPINS = 2000  # pauses before a worker sleeps: about 0.1 ms
 
-_FUTEX_CALL = {"x86_64": 202, "aarch64": 98}
-_PAUSE = {
-    "x86_64": ("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()"),
-    "aarch64": ("declare void @llvm.aarch64.hint(i32)", "call void @llvm.aarch64.hint(i32 1)"),
+_WAIT, _WAKE = constant("i32", 128), constant("i32", 129)  # FUTEX_PRIVATE
+_PAUSE: dict[str, tuple[str, list[Value]]] = {
+    "x86_64": ("llvm.x86.sse2.pause", []),
+    "aarch64": ("llvm.aarch64.hint", [constant("i32", 1)]),
 }
 # Signals that a fault raises on the thread itself must stay deliverable: ILL, BUS, FPE, SEGV, TRAP.
 _FAULTS = (4, 7, 8, 11, 5)
+_SET_MASK = constant("i32", 2)  # SIG_SETMASK
+_MASK_WORDS = 16
 
-_INLINE_IR = """
-define void @jitney_parallel_for(ptr %fn, ptr %ctx, i64 %n, i64 %grain) nounwind {
-entry:
-  %some = icmp sgt i64 %n, 0
-  br i1 %some, label %run, label %out
-run:
-  call void %fn(ptr %ctx, i64 0, i64 %n)
-  br label %out
-out:
-  ret void
-}
+_STATE = Variable("state", "i32", align=64)
+_GENERATION, _OPEN, _ACTIVE = 1 << 16, 1 << 15, (1 << 15) - 1  # its parts
+_SLEEPERS = Variable("sleepers", "i32", align=64)
+_NEXT = Variable("next", "i64", align=64)  # first index that nobody has claimed
+_BUSY = Variable("busy", "i32", align=64)
+_JOB = (
+    Variable("job_fn", "ptr", align=64),
+    Variable("job_ctx", "ptr"),
+    Variable("job_n", "i64"),
+    Variable("job_grain", "i64"),
+)
+# Workers that may join, the caller not counted; threads that exist.
+_LIMIT = Variable("limit", "i32", internal=False, align=64)
+_STARTED = Variable("started", "i32", internal=False)
+# Jobs that ran on the pool, workers that took part in them, jobs that found the pool busy.
+_FORKS, _JOINS, _INLINES = (
+    Variable(name, "i64", internal=False) for name in ("forks", "joins", "inlines")
+)
+_THREAD_NAME = Variable("thread_name", "[7 x i8]", content='c"jitney\\00"')
+_VARIABLES = (_STATE, _SLEEPERS, _NEXT, _BUSY, *_JOB, _LIMIT, _STARTED, _FORKS, _JOINS, _INLINES)
 
-define void @jitney_watched_for(
-    ptr %fn, ptr %ctx, i64 %n, i64 %grain, ptr %watch, ptr %what) nounwind {
-  call void @jitney_parallel_for(ptr %fn, ptr %ctx, i64 %n, i64 %grain)
-  ret void
-}
-"""
-
-_POOL_IR = """
-@state = internal global i32 0, align 64          ; generation << 16 | open << 15 | active
-@sleepers = internal global i32 0, align 64
-@next = internal global i64 0, align 64           ; first index that nobody has claimed
-@busy = internal global i32 0, align 64
-@job_fn = internal global ptr null, align 64
-@job_ctx = internal global ptr null
-@job_n = internal global i64 0
-@job_grain = internal global i64 0
-@limit = global i32 0, align 64                   ; workers that may join, the caller not counted
-@started = global i32 0                           ; threads that exist
-@forks = global i64 0                             ; jobs that ran on the pool
-@joins = global i64 0                             ; workers that took part in them
-@inlines = global i64 0                           ; jobs that found the pool busy
-
-declare i64 @syscall(i64, ...)
-declare i32 @pthread_create(ptr, ptr, ptr, ptr)
-declare i32 @pthread_detach(i64)
-declare i32 @pthread_sigmask(i32, ptr, ptr)
-declare i32 @pthread_setname_np(i64, ptr)
-declare i32 @sched_yield()
-declare i64 @llvm.readcyclecounter()
-{declare_pause}
-@thread_name = internal constant [7 x i8] c"jitney\\00"
-
-define internal void @claim_chunks() nounwind {{
-entry:
-  %fn = load ptr, ptr @job_fn
-  %ctx = load ptr, ptr @job_ctx
-  %n = load i64, ptr @job_n
-  %grain = load i64, ptr @job_grain
-  br label %claim
-claim:
-  %lo = atomicrmw add ptr @next, i64 %grain monotonic
-  %some = icmp slt i64 %lo, %n
-  br i1 %some, label %run, label %out
-run:
-  %end = add i64 %lo, %grain
-  %whole = icmp slt i64 %end, %n
-  %hi = select i1 %whole, i64 %end, i64 %n
-  call void %fn(ptr %ctx, i64 %lo, i64 %hi)
-  br label %claim
-out:
-  ret void
-}}
-
-; A worker for life. %arg is the generation that it must not answer.
-define internal ptr @worker(ptr %arg) nounwind {{
-entry:
-  %arg_int = ptrtoint ptr %arg to i64
-  %first = trunc i64 %arg_int to i32
-  br label %idle
-idle:
-  %seen = phi i32 [ %first, %entry ], [ %generation, %too_late ], [ %generation, %work ]
-  br label %look
-look:
-  %spins = phi i32 [ 0, %idle ], [ %spins_next, %pause ], [ 0, %sleep ]
-  %now = load atomic i32, ptr @state acquire, align 4
-  %now_generation = lshr i32 %now, 16
-  %news = icmp ne i32 %now_generation, %seen
-  br i1 %news, label %try, label %nothing
-nothing:
-  %spins_next = add i32 %spins, 1
-  %patient = icmp slt i32 %spins_next, {spins}
-  br i1 %patient, label %pause, label %sleep
-pause:
-  {pause}
-  br label %look
-sleep:
-  %before = atomicrmw add ptr @sleepers, i32 1 seq_cst
-  ; FUTEX_WAIT | FUTEX_PRIVATE: returns at once if the word is no longer %now
-  %waited = call i64 (i64, ...) @syscall(
-      i64 {futex}, ptr @state, i32 128, i32 %now, ptr null, ptr null, i32 0)
-  %after = atomicrmw sub ptr @sleepers, i32 1 seq_cst
-  br label %look
-try:
-  %seen_state = phi i32 [ %now, %look ], [ %fresh, %retry ]
-  %generation = lshr i32 %seen_state, 16
-  %open_bit = and i32 %seen_state, 32768
-  %open = icmp ne i32 %open_bit, 0
-  %active = and i32 %seen_state, 32767
-  %cap = load atomic i32, ptr @limit monotonic, align 4
-  %room = icmp slt i32 %active, %cap
-  %welcome = and i1 %open, %room
-  br i1 %welcome, label %join, label %too_late
-too_late:
-  br label %idle
-join:
-  %joined_state = add i32 %seen_state, 1
-  %swap = cmpxchg ptr @state, i32 %seen_state, i32 %joined_state acq_rel acquire
-  %fresh = extractvalue {{ i32, i1 }} %swap, 0
-  %joined = extractvalue {{ i32, i1 }} %swap, 1
-  br i1 %joined, label %work, label %retry
-retry:
-  br label %try
-work:
-  %joins_before = atomicrmw add ptr @joins, i64 1 monotonic
-  call void @claim_chunks()
-  %left = atomicrmw sub ptr @state, i32 1 release
-  br label %idle
-}}
-
-; Start threads until %wanted exist. Only the owner of @busy calls this.
-define internal void @start(i32 %wanted) nounwind {{
-entry:
-  %thread = alloca i64
-  %blocked = alloca [16 x i64]
-  %saved = alloca [16 x i64]
-{block_signals}
-  %masked = call i32 @pthread_sigmask(i32 2, ptr %blocked, ptr %saved)
-  br label %more
-more:
-  %have = load i32, ptr @started
-  %lacking = icmp slt i32 %have, %wanted
-  br i1 %lacking, label %create, label %out
-create:
-  %now = load atomic i32, ptr @state monotonic, align 4
-  %generation = lshr i32 %now, 16
-  %generation_wide = zext i32 %generation to i64
-  %arg = inttoptr i64 %generation_wide to ptr
-  %error = call i32 @pthread_create(ptr %thread, ptr null, ptr @worker, ptr %arg)
-  %failed = icmp ne i32 %error, 0
-  br i1 %failed, label %refused, label %created
-created:
-  %id = load i64, ptr %thread
-  %named = call i32 @pthread_setname_np(i64 %id, ptr @thread_name)
-  %detached = call i32 @pthread_detach(i64 %id)
-  %have_more = add i32 %have, 1
-  store i32 %have_more, ptr @started
-  br label %more
-refused:                                          ; the system has no more threads for us
-  store atomic i32 %have, ptr @limit monotonic, align 4
-  br label %out
-out:
-  %unmasked = call i32 @pthread_sigmask(i32 2, ptr %saved, ptr null)
-  ret void
-}}
-
-define void @jitney_parallel_for(ptr %fn, ptr %ctx, i64 %n, i64 %grain) nounwind {{
-  tail call void @jitney_watched_for(
-      ptr %fn, ptr %ctx, i64 %n, i64 %grain, ptr null, ptr null)
-  ret void
-}}
-
-define void @jitney_watched_for(
-    ptr %fn, ptr %ctx, i64 %n, i64 %grain0, ptr %watch, ptr %what) nounwind {{
-entry:
-  %clock = alloca i64, align 8
-  %watched = icmp ne ptr %watch, null
-  %some = icmp sgt i64 %n, 0
-  br i1 %some, label %size, label %out
-size:
-  %sane = icmp sgt i64 %grain0, 0
-  %grain = select i1 %sane, i64 %grain0, i64 1
-  %small = icmp sle i64 %n, %grain
-  %limit = load atomic i32, ptr @limit monotonic, align 4
-  %alone = icmp sle i32 %limit, 0
-  %serial = or i1 %small, %alone
-  br i1 %serial, label %inline, label %ask
-ask:
-  %swap = cmpxchg ptr @busy, i32 0, i32 1 acquire monotonic
-  %won = extractvalue {{ i32, i1 }} %swap, 1
-  br i1 %won, label %own, label %taken
-taken:
-  %inlines_before = atomicrmw add ptr @inlines, i64 1 monotonic
-  br label %inline
-inline:
-  call void %fn(ptr %ctx, i64 0, i64 %n)
-  br label %out
-own:
-  %have = load i32, ptr @started
-  %lacking = icmp slt i32 %have, %limit
-  br i1 %lacking, label %grow, label %publish
-grow:
-  call void @start(i32 %limit)
-  br label %publish
-publish:
-  store ptr %fn, ptr @job_fn
-  store ptr %ctx, ptr @job_ctx
-  store i64 %n, ptr @job_n
-  store i64 %grain, ptr @job_grain
-  store atomic i64 0, ptr @next monotonic, align 8
-  %forks = load i64, ptr @forks
-  %forks_next = add i64 %forks, 1
-  store i64 %forks_next, ptr @forks
-  %old = load atomic i32, ptr @state monotonic, align 4
-  %new = add i32 %old, 98304                      ; generation + 1, open; active is 0
-  store atomic i32 %new, ptr @state seq_cst, align 4
-  %asleep = load atomic i32, ptr @sleepers seq_cst, align 4
-  %wake_any = icmp sgt i32 %asleep, 0
-  br i1 %wake_any, label %wake, label %work
-wake:
-  ; no more workers than there are chunks for
-  %n_less = sub i64 %n, 1
-  %others = sdiv i64 %n_less, %grain              ; chunks beside the caller's first
-  %limit_wide = zext i32 %limit to i64
-  %few = icmp slt i64 %others, %limit_wide
-  %count_wide = select i1 %few, i64 %others, i64 %limit_wide
-  %count = trunc i64 %count_wide to i32
-  ; FUTEX_WAKE | FUTEX_PRIVATE
-  %woken = call i64 (i64, ...) @syscall(
-      i64 {futex}, ptr @state, i32 129, i32 %count, ptr null, ptr null, i32 0)
-  br label %work
-work:
-  call void @claim_chunks()
-  %closed = atomicrmw and ptr @state, i32 -32769 seq_cst
-  br i1 %watched, label %begin, label %join
-begin:
-  %began = call i64 @llvm.readcyclecounter()
-  store i64 %began, ptr %clock, align 8
-  br label %join
-join:
-  %spins = phi i32 [ 0, %work ], [ 0, %begin ], [ %spins_next, %spin ], [ 0, %yield ], [ 0, %look ]
-  %now = load atomic i32, ptr @state acquire, align 4
-  %active = and i32 %now, 32767
-  %finished = icmp eq i32 %active, 0
-  br i1 %finished, label %release, label %wait
-wait:
-  %spins_next = add i32 %spins, 1
-  %patient = icmp slt i32 %spins_next, {spins}
-  br i1 %patient, label %spin, label %yield
-spin:
-  {pause}
-  br label %join
-yield:                                            ; a worker may be waiting for this very core
-  %yielded = call i32 @sched_yield()
-  br i1 %watched, label %look, label %join
-look:
-  %stopped = call i1 %watch(ptr %what, ptr %clock)
-  br label %join
-release:
-  store atomic i32 0, ptr @busy release, align 4
-  br label %out
-out:
-  ret void
-}}
-
-; In the child after fork(): no worker has come along, and whoever held the pool is gone.
-define void @reset() nounwind {{
-  store i32 0, ptr @started
-  store i32 0, ptr @sleepers
-  store i32 0, ptr @state
-  store i32 0, ptr @busy
-  ret void
-}}
-"""
+_ONE, _ONE_WIDE = constant("i32", 1), constant("i64", 1)
 
 
-def supported(triple: str = "") -> bool:
-    """Whether there is a pool for a target triple (default: this machine)."""
-    if not triple:
-        return sys.platform == "linux" and platform.machine() in _FUTEX_CALL
-    return "linux" in triple and triple.partition("-")[0] in _FUTEX_CALL
+def _futex(f: Function, machine: str, how: Value, number: Value) -> None:
+    state = _STATE.address
+    f.call_variadic(
+        "i64", "syscall", FUTEX_CALL[machine], state, how, number, NULL, NULL, constant("i32", 0)
+    )
+
+
+def _pause(f: Function, machine: str) -> None:
+    name, arguments = _PAUSE[machine]
+    f.call("void", name, *arguments)
+
+
+def _claim_chunks() -> Function:
+    f = Function("void", "claim_chunks", internal=True)
+    fn, ctx, n, grain = (f.load(part.type, part.address) for part in _JOB)
+    claim, run, out = f.later("claim"), f.later("run"), f.later("out")
+    f.jump(claim)
+    f.at(claim)
+    lo = f.update_atomic("add", _NEXT.address, grain, "monotonic")
+    f.branch(lo < n, run, out)
+    f.at(run)
+    f.call("void", fn, ctx, lo, f.least(lo + grain, n))
+    f.jump(claim)
+    f.at(out)
+    f.ret()
+    return f
+
+
+def _worker(machine: str, claim_chunks: Function) -> Function:
+    """A worker for life. It must not answer the generation that is there when it is made."""
+    f = Function("ptr", "worker", internal=True, first="ptr")
+    idle, look, attempt = (
+        f.later("idle", seen="i32"),
+        f.later("look", spins="i32"),
+        f.later("attempt", state="i32"),
+    )
+    nothing, pause, sleep, join, work = (
+        f.later(hint) for hint in ("nothing", "pause", "sleep", "join", "work")
+    )
+    f.jump(idle, f.first.to("ptrtoint", "i64").trunc("i32"))
+    (seen,) = f.at(idle)
+    f.jump(look, 0)
+
+    (spins,) = f.at(look)
+    now = f.load_atomic("i32", _STATE.address, "acquire")
+    f.fork((now >> 16).ne(seen), attempt, [now], nothing)
+    f.at(nothing)
+    spins = spins + 1
+    f.branch(spins < SPINS, pause, sleep)
+    f.at(pause)
+    _pause(f, machine)
+    f.jump(look, spins)
+    f.at(sleep)
+    f.update_atomic("add", _SLEEPERS.address, _ONE, "seq_cst")
+    _futex(f, machine, _WAIT, now)  # returns at once if the word is no longer `now`
+    f.update_atomic("sub", _SLEEPERS.address, _ONE, "seq_cst")
+    f.jump(look, 0)
+
+    (state,) = f.at(attempt)
+    generation = state >> 16
+    is_open = (state & _OPEN).ne(0)
+    active = state & _ACTIVE
+    has_room = active < f.load_atomic("i32", _LIMIT.address, "monotonic")
+    f.fork(is_open & has_room, join, (), idle, [generation])
+    f.at(join)
+    fresh, joined = f.swap_atomic(_STATE.address, state, state + 1, "acq_rel acquire")
+    f.fork(joined, work, (), attempt, [fresh])
+    f.at(work)
+    f.update_atomic("add", _JOINS.address, _ONE_WIDE, "monotonic")
+    f.run(claim_chunks)
+    f.update_atomic("sub", _STATE.address, _ONE, "release")
+    f.jump(idle, generation)
+    return f
+
+
+def _start(worker: Function) -> Function:
+    """Start threads until as many exist as are wanted. Only the owner of `busy` calls this."""
+    f = Function("void", "start", internal=True, wanted="i32")
+    thread = f.alloca("i64", align=8)
+    blocked, saved = (f.alloca(f"[{_MASK_WORDS} x i64]", align=8) for _ in range(2))
+    faults = sum(1 << (signal - 1) for signal in _FAULTS)
+    for k in range(_MASK_WORDS):
+        f.store(constant("i64", -1 if k else ~faults), blocked, k, "i64")
+    f.call("i32", "pthread_sigmask", _SET_MASK, blocked, saved)
+    more, create, created, refused, out = (
+        f.later(hint) for hint in ("more", "create", "created", "refused", "out")
+    )
+    f.jump(more)
+    f.at(more)
+    count = f.load("i32", _STARTED.address)
+    f.branch(count < f.wanted, create, out)
+    f.at(create)
+    generation = f.load_atomic("i32", _STATE.address, "monotonic") >> 16
+    first = generation.zext("i64").to("inttoptr", "ptr")
+    error = f.call("i32", "pthread_create", thread, NULL, worker.address, first)
+    f.branch(error.ne(0), refused, created)
+    f.at(created)
+    identity = f.load("i64", thread)
+    f.call("i32", "pthread_setname_np", identity, _THREAD_NAME.address)
+    f.call("i32", "pthread_detach", identity)
+    f.store(count + 1, _STARTED.address)
+    f.jump(more)
+    f.at(refused)  # the system has no more threads for us
+    f.store_atomic(count, _LIMIT.address, "monotonic")
+    f.jump(out)
+    f.at(out)
+    f.call("i32", "pthread_sigmask", _SET_MASK, saved, NULL)
+    f.ret()
+    return f
+
+
+def _watched() -> Function:
+    job = {"fn": "ptr", "ctx": "ptr", "n": "i64", "grain": "i64", "watch": "ptr", "what": "ptr"}
+    return Function("void", Target.WATCHED_FOR, internal=False, **job)
+
+
+def _watched_for(machine: str, claim_chunks: Function, start: Function) -> Function:
+    f = _watched()
+    fn, ctx, n, grain, watch, what = f.args
+    clock = f.alloca("i64", align=8)
+    is_watched = watch.ne(NULL)
+    size, ask, taken, inline, own = (
+        f.later(hint) for hint in ("size", "ask", "taken", "inline", "own")
+    )
+    grow, publish, wake, work, begin = (
+        f.later(hint) for hint in ("grow", "publish", "wake", "work", "begin")
+    )
+    join = f.later("join", spins="i32")
+    wait, spin, give_way, look, release, out = (
+        f.later(hint) for hint in ("wait", "spin", "give_way", "look", "release", "out")
+    )
+    f.branch(n > 0, size, out)
+
+    f.at(size)
+    grain = f.select(grain > 0, grain, 1)
+    is_small = n <= grain
+    limit = f.load_atomic("i32", _LIMIT.address, "monotonic")
+    f.branch(is_small | (limit <= 0), inline, ask)
+    f.at(ask)
+    _, won = f.swap_atomic(_BUSY.address, constant("i32", 0), _ONE, "acquire monotonic")
+    f.branch(won, own, taken)
+    f.at(taken)
+    f.update_atomic("add", _INLINES.address, _ONE_WIDE, "monotonic")
+    f.jump(inline)
+    f.at(inline)
+    f.call("void", fn, ctx, 0, n)
+    f.jump(out)
+
+    f.at(own)
+    f.branch(f.load("i32", _STARTED.address) < limit, grow, publish)
+    f.at(grow)
+    f.run(start, limit)
+    f.jump(publish)
+    f.at(publish)
+    for part, value in zip(_JOB, (fn, ctx, n, grain), strict=True):
+        f.store(value, part.address)
+    f.store_atomic(constant("i64", 0), _NEXT.address, "monotonic")
+    f.store(f.load("i64", _FORKS.address) + 1, _FORKS.address)
+    # The next generation, open, and nobody is active in it.
+    state = f.load_atomic("i32", _STATE.address, "monotonic") + (_GENERATION | _OPEN)
+    f.store_atomic(state, _STATE.address, "seq_cst")
+    f.branch(f.load_atomic("i32", _SLEEPERS.address, "seq_cst") > 0, wake, work)
+    f.at(wake)  # no more workers than there are chunks beside the caller's first
+    others = f.binary("sdiv", n - 1, grain)
+    _futex(f, machine, _WAKE, f.least(others, limit.zext("i64")).trunc("i32"))
+    f.jump(work)
+    f.at(work)
+    f.run(claim_chunks)
+    f.update_atomic("and", _STATE.address, constant("i32", ~_OPEN), "seq_cst")
+    f.fork(is_watched, begin, (), join, [0])
+    f.at(begin)
+    f.store(f.call("i64", "llvm.readcyclecounter"), clock, align=8)
+    f.jump(join, 0)
+
+    (spins,) = f.at(join)
+    active = f.load_atomic("i32", _STATE.address, "acquire") & _ACTIVE
+    f.branch(active.eq(0), release, wait)
+    f.at(wait)
+    spins = spins + 1
+    f.branch(spins < SPINS, spin, give_way)
+    f.at(spin)
+    _pause(f, machine)
+    f.jump(join, spins)
+    f.at(give_way)  # a worker may be waiting for this very core
+    f.call("i32", "sched_yield")
+    f.fork(is_watched, look, (), join, [0])
+    f.at(look)
+    f.call("i1", watch, what, clock)
+    f.jump(join, 0)
+    f.at(release)
+    f.store_atomic(constant("i32", 0), _BUSY.address, "release")
+    f.jump(out)
+    f.at(out)
+    f.ret()
+    return f
+
+
+def _inline_for() -> Function:
+    """What serves where there is no pool: nobody waits, so nobody watches."""
+    f = _watched()
+    with f.when(f.n > 0):
+        f.call("void", f.fn, f.ctx, 0, f.n)
+    f.ret()
+    return f
+
+
+def _parallel_for(watched_for: Function) -> Function:
+    f = Function("void", Target.PARALLEL_FOR, fn="ptr", ctx="ptr", n="i64", grain="i64")
+    f.leave_to(watched_for, *f.args, NULL, NULL)
+    return f
+
+
+def _reset() -> Function:
+    """In the child after fork(): no worker has come along, and whoever held the pool is gone."""
+    f = Function("void", "reset")
+    for variable in (_STARTED, _SLEEPERS, _STATE, _BUSY):
+        f.store(constant("i32", 0), variable.address)
+    f.ret()
+    return f
 
 
 def pool_ir(target: Target) -> str:
     """LLVM text of the pool for `target`: the real one on Linux, an inline loop elsewhere."""
     if not supported(target.triple):
-        return _INLINE_IR
+        inline_for = _inline_for()
+        return module_ir([_parallel_for(inline_for), inline_for])
     machine = target.triple.partition("-")[0]
-    faults = sum(1 << (signal - 1) for signal in _FAULTS)
-    masks = [~faults] + [-1] * 15
-    block_signals = "\n".join(
-        f"  %mask{i} = getelementptr i64, ptr %blocked, i64 {i}\n  store i64 {mask}, ptr %mask{i}"
-        for i, mask in enumerate(masks)
-    )
-    declare_pause, pause = _PAUSE[machine]
-    return _POOL_IR.format(
-        futex=_FUTEX_CALL[machine],
-        spins=SPINS,
-        declare_pause=declare_pause,
-        pause=pause,
-        block_signals=block_signals,
-    )
+    claim_chunks = _claim_chunks()
+    worker = _worker(machine, claim_chunks)
+    start = _start(worker)
+    watched_for = _watched_for(machine, claim_chunks, start)
+    functions = [claim_chunks, worker, start, _parallel_for(watched_for), watched_for, _reset()]
+    return module_ir(functions, variables=(*_VARIABLES, _THREAD_NAME))

@@ -20,7 +20,8 @@ from jitney.codegen.target import Target
 from jitney.runtime.native.engine import engine_for, host_engine
 from jitney.runtime.native.image import LoadedImage
 from jitney.runtime.threads import pool
-from jitney.runtime.threads.pool_ir import pool_ir, supported
+from jitney.runtime.threads.futex import supported
+from jitney.runtime.threads.pool_ir import pool_ir
 
 needs_pool = pytest.mark.skipif(not supported(), reason="no thread pool for this system")
 
