@@ -45,6 +45,7 @@ from .common import (
     reduced,
 )
 from .elementwise import where as choose
+from .float_errors import checked, raising
 from .table import function
 
 
@@ -91,6 +92,9 @@ def _accumulation(op: str, combine: str, identity: int) -> Callable[..., Any]:
         else:
             x = masked(x.astype(dtype, copy=False), where, identity)
             result = reduce(op, x, axes, _keep(keepdims))
+            if x.size and raising():
+                largest = reduce("max", abs(x), axes, _keep(keepdims))
+                checked("reduce", [as_value(largest)], as_value(result))
         if given(initial) and initial is not None:
             start = as_elements(initial, dtype)
             if x.size:

@@ -14,14 +14,22 @@ from ..core.tracers import Tracer, as_value, wrap, wrap_like
 from ..messages import errors
 from ..messages.errors import complain
 from .common import broadcast_shape, broadcast_values, build, kind, operand, store
+from .float_errors import checked, raising
 from .lowerings import LOWERINGS
 from .table import FUNCTIONS, function
 
 COMPARISONS = frozenset("less less_equal greater greater_equal equal not_equal".split())
 
 
-def apply(ufunc: np.ufunc, *operands: Any, dtype: Any = None, casting: str = "same_kind") -> Any:
-    """`ufunc(*operands)`: a tracer with fresh storage, or a tuple of them."""
+def apply(
+    ufunc: np.ufunc,
+    *operands: Any,
+    dtype: Any = None,
+    casting: str = "same_kind",
+    where: Any = True,
+) -> Any:
+    """`ufunc(*operands)`: a tracer with fresh storage, or a tuple of them. Errors count only of
+    elements for which `where` holds."""
     operands = tuple(operand(x) for x in operands)
     name = ufunc.__name__
     if name in COMPARISONS:
@@ -38,6 +46,9 @@ def apply(ufunc: np.ufunc, *operands: Any, dtype: Any = None, casting: str = "sa
         name, operands, dtypes = "sqrt", operands[:1], dtypes[:1]
     values = broadcast_values(operands, dtypes[: len(operands)], "operands")
     result = LOWERINGS[name](build(), *values)
+    if raising():
+        counted = None if where is True else as_value(operand(where), BOOL)
+        checked(ufunc.__name__, values, result[0] if isinstance(result, tuple) else result, counted)
     if isinstance(result, tuple):
         return tuple(wrap_like(v, operands) for v in result)
     return wrap_like(result, operands)
@@ -119,7 +130,7 @@ def call(
         )
     if signature is None and dtype is not None and ufunc.nout == 1:
         dtype = np.dtype(dtype)
-    result = apply(ufunc, *inputs, dtype=dtype, casting=casting)
+    result = apply(ufunc, *inputs, dtype=dtype, casting=casting, where=where)
     if ufunc.nout > 1:
         outs = (None,) * ufunc.nout if out is None else out
         pairs = zip(result, outs, strict=True)

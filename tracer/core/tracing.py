@@ -9,8 +9,8 @@ from __future__ import annotations
 import enum
 import inspect
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
@@ -133,6 +133,21 @@ def serve_twins(make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Non
     _twins[:] = [make]
 
 
+@contextmanager
+def _own_float_errors() -> Iterator[None]:
+    """The state of `np.errstate` in which a function that is compiled begins, and has to end."""
+    with np.errstate(all="warn"):
+        before = np.geterr()
+        yield
+        if np.geterr() != before:
+            complain(
+                errors.ImpureFunctionError,
+                "np.seterr changes how NumPy tells of floating-point errors after the call, too: it "
+                "would do so once, while the function is traced",
+                'write `with np.errstate(divide="raise"):` around what it is for.',
+            )
+
+
 def trace_function(
     function: Callable[..., Any],
     specs: Sequence[Spec | Static | Same],
@@ -168,7 +183,8 @@ def trace_function(
     trace = Trace(Graph(name), parent=current_trace(), eager=eager, what=what, options=options)
     trace.conditional, trace.borrowed = conditional, borrowed
     trace.origins = [] if sharing else trace.origins
-    with tracing(trace), borrowed or nullcontext():
+    alone = trace.parent is None and not eager
+    with tracing(trace), borrowed or nullcontext(), _own_float_errors() if alone else nullcontext():
         leaves = _parameters(trace, specs, concrete)
         watched = trace.watched if conditional else None
         before = None if watched is None else watched.snapshot()
@@ -202,7 +218,7 @@ def trace_function(
         trace.graph.outputs = outputs.values + [tracer._storage.value for tracer in mutated]
         parameters = [tracer._storage.parameter for tracer in mutated]
     del out, out_leaves, outputs, args, kwargs, leaves
-    if trace.parent is None and not eager:
+    if alone:
         _settle_captures(trace)
     if not values_only:
         results = [_result_is_capture(trace, result) for result in results]

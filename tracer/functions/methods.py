@@ -9,6 +9,7 @@ import numpy as np
 
 from ...ir.types import dtype_kind, is_complex
 from ..arrays.common import build, known_array, lies_in, store
+from ..arrays.float_errors import checked, raising
 from ..arrays.table import FUNCTIONS, ArrayFunction
 from ..core import views
 from ..core.constants import is_differentiated
@@ -141,7 +142,10 @@ def astype(
     if target == self.dtype and not copy and self.weak is None and lies_in(self, order):
         return self
     build()
-    return wrap_like(as_value(self, target), (self,), scalar=self.scalar, order=order, copy=True)
+    value = as_value(self, target)
+    if target != self.dtype and raising():
+        checked("cast", [as_value(self)], value)
+    return wrap_like(value, (self,), scalar=self.scalar, order=order, copy=True)
 
 
 @method("conj", "conjugate")

@@ -23,6 +23,7 @@ from ..arrays.common import (
     shape_of,
 )
 from ..arrays.elementwise import where
+from ..arrays.float_errors import checked, raising
 from ..arrays.movement import broadcast_to, concatenate, moveaxis
 from ..arrays.reductions import sum_
 from ..arrays.table import function
@@ -48,7 +49,11 @@ def _scan(op: str, name: str) -> Callable[..., Any]:
             x = x.astype(bool).astype(np.uint8)
             value = build().op(op_name, as_value(x), axis=axis, reverse=False)
             return finish(wrap_like(value, (x,)).astype(bool), out)
-        value = build().op(op, as_value(x.astype(dtype)), axis=axis, reverse=False)
+        terms = as_value(x.astype(dtype))
+        value = build().op(op, terms, axis=axis, reverse=False)
+        if raising():
+            largest = build().op("cummax", as_value(abs(wrap(terms))), axis=axis, reverse=False)
+            checked("accumulate", [largest], value)
         return finish(wrap_like(value, (x,)), out)
 
     traced.__name__ = name

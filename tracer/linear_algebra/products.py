@@ -16,6 +16,7 @@ import numpy as np
 from ...ir.graph import Value
 from ...ir.types import BOOL, F32, I32, I64, is_complex, is_float
 from ..arrays.common import array, axis_index, build, common_dtype, finish, finish_ufunc, ints
+from ..arrays.float_errors import checked, raising
 from ..arrays.movement import moveaxis
 from ..arrays.table import eagerly, function, numpy_function, refuse_option
 from ..core.promotion import DType, can_cast, canonical, finfo
@@ -41,7 +42,10 @@ def contract(
         x, y = (build_.convert(source, dtype=F32) for source in small if source is not None)
         return build_.convert(build_.dot(x, y, contract=axes, batch=batch), dtype=a.dtype)
     if a.dtype != BOOL:
-        return build_.dot(a, b, contract=axes, batch=batch)
+        product = build_.dot(a, b, contract=axes, batch=batch)
+        if raising() and 0 not in (*a.shape, *b.shape):
+            checked("matmul", [as_value(abs(wrap(x)).max()) for x in (a, b)], product)
+        return product
     a, b = (build_.convert(x, dtype=I32) for x in (a, b))
     return build_.convert(build_.dot(a, b, contract=axes, batch=batch), dtype=BOOL)
 
