@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from .tracer.control.control import fori_loop as fori_loop
     from .tracer.control.control import switch as switch
     from .tracer.control.control import while_loop as while_loop
+    from .tracer.control.prange import prange as prange
     from .tracer.control.scans import foldl as foldl
     from .tracer.control.scans import foldr as foldr
     from .tracer.control.scans import map_fn as map_fn
@@ -116,6 +117,7 @@ _HOMES = {
     "linearize": "tracer.transforms.linear",
     "map_fn": "tracer.control.scans",
     "parse_graph": "ir.text_parser",
+    "prange": "tracer.control.prange",
     "pure_callback": "tracer.control.callbacks",
     "py_func": "tracer.control.callbacks",
     "r_": "tracer.indexing.concatenators",

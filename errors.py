@@ -7,6 +7,7 @@ from .tracer.messages.errors import BoundsError as BoundsError
 from .tracer.messages.errors import CarryError as CarryError
 from .tracer.messages.errors import CaseError as CaseError
 from .tracer.messages.errors import CastingError as CastingError
+from .tracer.messages.errors import ConflictError as ConflictError
 from .tracer.messages.errors import DTypeError as DTypeError
 from .tracer.messages.errors import DynamicShapeError as DynamicShapeError
 from .tracer.messages.errors import EndlessRecursionError as EndlessRecursionError

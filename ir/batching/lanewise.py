@@ -8,6 +8,7 @@ lanes that take it, because its condition is masked.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from ..build import Builder
 from ..graph import Graph, Op, Value
@@ -96,11 +97,16 @@ def _branches(b: Builder, op: Op, operands: Sequence[Value], active: Value | Non
     return results
 
 
+def own_attrs(op: Op) -> dict[str, Any]:
+    """The attributes of a `while` whose iterations are counted by nobody any more."""
+    return {name: value for name, value in op.attrs.items() if name != "independent"}
+
+
 def _loop(b: Builder, op: Op, operands: Sequence[Value], active: Value | None) -> list[Value]:
     regions = lanewise_loop(op, masked=active is not None)
     if regions is None:
         raise _NotLanewiseError
-    attrs = dict(op.attrs)
+    attrs = own_attrs(op)
     if active is not None:
         operands = [active, *operands]
         attrs["consts"] += 1

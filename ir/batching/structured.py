@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 
 from ..graph import Graph, Op, Value
 from ..types import TAPE, TOKEN, TensorType
-from .lanewise import lanewise_loop
+from .lanewise import lanewise_loop, own_attrs
 from .tapes import per_branch, source_of
 from .transform import (
     BatchBuilder,
@@ -199,7 +199,7 @@ def _until_all_are_done(
     lanes = lanewise_loop(op, masked=b.active is not None)
     if lanes is not None:
         mask = [] if b.active is None else [b.active]
-        attrs = {**op.attrs, "consts": consts + len(mask)}
+        attrs = {**own_attrs(op), "consts": consts + len(mask)}
         inputs = [*mask, *b.spread_all(operands, batched)]
         results = b.op("lanes_while", *inputs, regions=lanes, **attrs)
         return results if isinstance(results, tuple) else [results], flags
@@ -234,7 +234,8 @@ def _until_all_are_done(
     ]
     inside.active = active
     new_body.outputs = [goes_on(inside, [*new_body.params[:consts], *new]), *new]
-    loop = b.append(op.definition, [*fixed, running, *carry], op.attrs, [new_test, new_body])
+    regions = [new_test, new_body]
+    loop = b.append(op.definition, [*fixed, running, *carry], own_attrs(op), regions)
     return loop.results[1:], flags
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
-from ...ir.record import record
+from ...ir.record import record, replace
 from ...ir.types import C128, F64, I64, is_integer
 from ..core.effects import check
 from ..core.tracers import Tracer, as_value, emit, wrap
 from ..messages import errors
 from ..messages.errors import complain, describe
 from .logic import choose
-from .variables import is_traced, is_undecided
+from .variables import in_graph, is_traced, is_undecided
 
 
 @record(frozen=False)
@@ -24,6 +24,7 @@ class Items:
     item: Callable[[Any], Any]
     done: Callable[[Any, Any], None] = lambda i, item: None
     text: str = "range of a traced value"
+    independent: bool = False  # whether iterations over them are said to be, by `jt.prange`
 
     def __iter__(self) -> Iterator[Any]:
         if isinstance(self.length, int):
@@ -68,6 +69,23 @@ def _rows(x: Tracer) -> Items:
             x[i] = row
 
     return Items(x.shape[0], item, done)
+
+
+def prange_(*args: Any) -> Any:
+    """`jt.prange`, of integers that may be traced."""
+    numbers = range_(*args)
+    if not in_graph():
+        return numbers
+    if isinstance(numbers, range):
+        items = numbered(numbers)
+        return replace(items, independent=True, text="jt.prange")
+    return replace(numbers, independent=True)
+
+
+def numbered(numbers: range) -> Items:
+    """The numbers of an ordinary range by their places."""
+    first, step = (numbers[0], numbers.step) if numbers else (0, 1)
+    return Items(len(numbers), lambda i: i * step + first)
 
 
 def range_(*args: Any) -> Any:

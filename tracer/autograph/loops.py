@@ -17,6 +17,7 @@ from ...ir.graph import Graph, Value
 from ...ir.opdef import OPS
 from ...ir.record import record
 from ...ir.types import BOOL, TensorType
+from ..control.conflicts import refuse_conflicts
 from ..control.regions import Out, TracedRegion, have_effects, trace_region
 from ..control.regions import union as captures
 from ..core import pytree
@@ -276,7 +277,9 @@ class TracedLoop:
 
     # The op
 
-    def emit(self, test: Callable[[Any], Any] | None, body: TracedRegion) -> None:
+    def emit(
+        self, test: Callable[[Any], Any] | None, body: TracedRegion, independent: bool
+    ) -> None:
         """Append the op and set the variables to what it gives."""
         trace = require_trace()
         outs = [out for c in self.carried.values() for out in c.types]
@@ -328,10 +331,27 @@ class TracedLoop:
                 "length": self.length,
                 "reverse": False,
             }
+        if independent:
+            attrs["independent"] = True
         with trace.builder.at(user_line(2)):
             op = trace.builder.append(OPS["while" if test else "scan"], operands, attrs, graphs)
+        if independent:
+            refuse_conflicts(op, self._names(), self.line)
         advance(op.results)
         self._leave(op.results, outs)
+
+    def _names(self) -> list[str]:
+        """What the user calls the carries of the op."""
+        names = [
+            "" if key == COUNTER else carried.name
+            for key, carried in self.carried.items()
+            for _ in carried.types
+        ]
+        pairs = list(zip(self.state.names, self.entry, strict=True))
+        for storage in self.storages:
+            own = [n for n, x in pairs if isinstance(x, Tracer) and x._storage is storage]
+            names.append(own[0] if own else "")
+        return names
 
     def _leave(self, results: Sequence[Value], outs: Sequence[Out]) -> None:
         for storage, value in zip(self.storages, results[len(outs) :], strict=False):
@@ -390,11 +410,12 @@ def loop(
     counted: bool = False,
     length: int | None = None,
     accept: Callable[[TracedLoop, TracedRegion], None] = lambda built, region: None,
+    independent: bool = False,
 ) -> None:
     """`while test(count): body(count)`, with what it does to the variables of `state`.
 
     `count` is 0, 1, ... if the loop is `counted`, else None. Without a test there are `length`
-    iterations. `accept` may raise when it sees the body.
+    iterations. `accept` may raise when it sees the body. `independent`: so `jt.prange` says.
     """
 
     def whole() -> list[Doubt]:
@@ -402,7 +423,7 @@ def loop(
         region = built.body(body)
         accept(built, region)
         doubts = built.doubts
-        built.emit(test, region)
+        built.emit(test, region, independent)
         return [*doubts, *built.doubts]
 
     settle_doubts(whole())

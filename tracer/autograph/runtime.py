@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sized
 from functools import partial
 from typing import Any
 
+from ...ir.record import replace
 from ..control.regions import TracedRegion
 from ..core.threaded_state import draws
 from ..messages import errors
@@ -23,7 +24,7 @@ from .elements import own_viewed as own_viewed
 from .elements import update as update
 from .elements import update_elements as update_elements
 from .handlers import tried as tried
-from .iteration import Items, items_of
+from .iteration import Items, items_of, numbered
 from .logic import and_ as and_
 from .logic import assert_ as assert_
 from .logic import compare as compare
@@ -175,7 +176,7 @@ def for_stmt(
                 watch.decided.pop(watch.code, None)
                 body(value)  # once more, as it stands
                 more is None or more()
-            numbers = _numbers(iterable[count:])
+            numbers = numbered(iterable[count:])
             if watch.roll(partial(_over, numbers, body, more, state, check_numbers), state):
                 return
 
@@ -188,13 +189,8 @@ def _rolls(
     state: State,
 ) -> bool:
     """Make one op of a whole loop."""
-    build = partial(_over, _numbers(iterable), body, more, state, check_numbers)
+    build = partial(_over, numbered(iterable), body, more, state, check_numbers)
     return watch.roll(build, state)
-
-
-def _numbers(numbers: range) -> Items:
-    first, step = (numbers[0], numbers.step) if numbers else (0, 1)
-    return Items(len(numbers), lambda i: i * step + first)
 
 
 def _over(
@@ -247,8 +243,11 @@ def _peeled(
         if not isinstance(items.length, int) or items.length < 2:
             raise
     _iteration(items, body, 0)
-    rest = Items(
-        items.length - 1, lambda i: items.item(i + 1), lambda i, item: items.done(i + 1, item)
+    rest = replace(
+        items,
+        length=items.length - 1,
+        item=lambda i: items.item(i + 1),
+        done=lambda i, item: items.done(i + 1, item),
     )
     go_on = more is None or more()
     if is_undecided(go_on):
@@ -268,8 +267,23 @@ def _loop_over(
     iteration = partial(_iteration, items, body)
     length = items.length
     if more is None and isinstance(length, int):
-        loop(None, iteration, state, "for", counted=True, length=length, accept=accept)
+        loop(
+            None,
+            iteration,
+            state,
+            "for",
+            counted=True,
+            length=length,
+            accept=accept,
+            independent=items.independent,
+        )
         return
+    if items.independent and more is not None:
+        complain(
+            errors.TransformError,
+            "`break` or `return` in a loop over jt.prange would leave out iterations that may have run",
+            "loop over range(...), which keeps the order.",
+        )
 
     def test(count: Any) -> Any:
         left = truth(count < length)
@@ -277,7 +291,8 @@ def _loop_over(
 
     if more is not None and more() is False:
         return
-    loop(test, iteration, state, "for", counted=True, accept=accept)
+    independent = items.independent
+    loop(test, iteration, state, "for", counted=True, accept=accept, independent=independent)
 
 
 def _finish(
@@ -291,7 +306,7 @@ def _finish(
     left = list(rest) if isinstance(iterable, range) else []
     if len(left) > _UNROLLED:
         try:
-            _over(_numbers(iterable[-len(left) :]), body, more, state)
+            _over(numbered(iterable[-len(left) :]), body, more, state)
             return
         except (errors.TracerIndexError, errors.TracerConversionError):
             pass  # the body needs the number itself, as a list's index or in a shape

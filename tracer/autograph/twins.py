@@ -13,6 +13,7 @@ import numpy as np
 
 from ..captures.paths import is_user_module
 from ..control import callbacks
+from ..control.prange import prange
 from ..core.conversions import unreadable
 from ..core.foreign import borrowed
 from ..core.trace import current_trace
@@ -168,6 +169,8 @@ def _function(function: FunctionType) -> Any:
     if id(code) in _done:
         return function
     module = function.__globals__.get("__name__")  # __module__ may be copied from what it wraps
+    if function is prange:
+        return iteration.prange_
     if not is_user_module(module):
         if module == callbacks.__name__:
             return function  # what it is given runs in Python

@@ -147,6 +147,10 @@ class TransformError(JitneyError, Refusal, TypeError):
     """A function that a transformation cannot take: generators, a non-scalar loss, ..."""
 
 
+class ConflictError(JitneyError, Refusal, ValueError):
+    """Iterations of a `jt.prange` that touch an element which one of them writes."""
+
+
 class EndlessRecursionError(JitneyError, Refusal, RecursionError):
     """A function that calls itself, and whether it ends is known only when the code runs."""
 

@@ -5,6 +5,7 @@
         carry = body(consts, carry). Both regions take (consts..., carry...).
 
 In reverse mode the forward loop counts its iterations, and the backward loop makes as many.
+`independent`: see `scan`; only of loops that count up to a number.
 `checkpoint` says what is kept for it: with "all" (here), a record per iteration on a tape, of what
 the backward part of the body needs; "sqrt" and a number of slots are in `loops_checkpoint`.
 """
@@ -30,7 +31,11 @@ from .structured import check_checkpoint, check_params, listed, region
 
 
 def _infer_while(
-    *types: Type, consts: int, checkpoint: str | int = "all", regions: tuple[Graph, ...]
+    *types: Type,
+    consts: int,
+    checkpoint: str | int = "all",
+    independent: bool = False,
+    regions: tuple[Graph, ...],
 ) -> tuple[Type, ...]:
     if len(regions) != 2:
         raise GraphError(f"needs two regions, cond and body, got {len(regions)}")
@@ -51,7 +56,11 @@ def _infer_while(
 
 
 def _while(
-    *arrays: Any, consts: int, checkpoint: str | int = "all", regions: tuple[Graph, ...]
+    *arrays: Any,
+    consts: int,
+    checkpoint: str | int = "all",
+    independent: bool = False,
+    regions: tuple[Graph, ...],
 ) -> tuple[Any, ...]:
     test, body = regions
     fixed, carry = arrays[:consts], list(arrays[consts:])
@@ -187,14 +196,14 @@ register(
         _forward_while,
         total=False,
         batch=batch_while,
-        attrs=("consts", "checkpoint"),
+        attrs=("consts", "checkpoint", "independent"),
         regions=2,
         doc="a loop with a trip count known only at run time",
         extra={
             "examples": tuple(
                 Example(
                     (Arg((2,)), Arg((), "i64", 4), Arg((2,))),
-                    {"consts": 1, "checkpoint": checkpoint},
+                    {"consts": 1, "checkpoint": checkpoint, "independent": False},
                     "iufc",
                     lambda dtype: countdown(TensorType((2,), dtype)),
                 )

@@ -8,6 +8,9 @@
 With `reverse` it walks from the last index to the first; a y lands at the index of its x's. A
 length of 0 gives the initial carries and empty ys. Tokens and tapes may be carries.
 
+`independent`, if it is there, is the user's word that iterations may be made in any order, and at the
+same time: what they carry are arrays of which each writes its own elements, and sums and the like.
+
 In reverse mode the forward scan also stacks what the backward part of the body needs and cannot
 compute again from consts, slices of xs and ys (see `residuals`); the backward scan walks the other
 way, and adds up the cotangents of consts in carries.
@@ -37,7 +40,13 @@ from .structured import check_params, listed, region
 
 
 def infer_scan(
-    *types: Type, consts: int, carries: int, length: int, reverse: bool, regions: tuple[Graph, ...]
+    *types: Type,
+    consts: int,
+    carries: int,
+    length: int,
+    reverse: bool,
+    independent: bool = False,
+    regions: tuple[Graph, ...],
 ) -> tuple[Type, ...]:
     """The types of the last carries and of the stacked results. GraphError as any type rule."""
     if len(regions) != 1:
@@ -68,7 +77,13 @@ def infer_scan(
 
 
 def _scan(
-    *arrays: Any, consts: int, carries: int, length: int, reverse: bool, regions: tuple[Graph, ...]
+    *arrays: Any,
+    consts: int,
+    carries: int,
+    length: int,
+    reverse: bool,
+    independent: bool = False,
+    regions: tuple[Graph, ...],
 ) -> tuple[Any, ...]:
     (body,) = regions
     fixed, carry = arrays[:consts], list(arrays[consts : consts + carries])
@@ -193,6 +208,8 @@ def _forward_scan(
     start = [b.op("tape_new")] if tapes else []
     operands = [*op.operands[: consts + carries], *start, *op.operands[consts + carries :]]
     attrs = {**op.attrs, "carries": carries + len(start)}
+    if tapes:
+        attrs.pop("independent", None)
     all_results = list(b.append(op.definition, operands, attrs, [new]).results)
     tape = all_results.pop(carries) if tapes else None
     results = all_results[: len(body.outputs)]
@@ -277,7 +294,13 @@ def _examples() -> tuple[Example, ...]:
     return tuple(
         Example(
             (Arg((2,)), Arg((2,)), Arg((length, 2))),
-            {"consts": 1, "carries": 1, "length": length, "reverse": length > 3},
+            {
+                "consts": 1,
+                "carries": 1,
+                "length": length,
+                "reverse": length > 3,
+                "independent": False,
+            },
             "iufc",
             regions,
         )
@@ -295,7 +318,7 @@ register(
         _vjp_scan,
         _forward_scan,
         batch=batch_scan,
-        attrs=("consts", "carries", "length", "reverse"),
+        attrs=("consts", "carries", "length", "reverse", "independent"),
         regions=1,
         doc="a loop over the slices of arrays, which carries values and stacks results",
         extra={"examples": _examples()},
