@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import itertools
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -75,6 +76,22 @@ class Engine:
             module.get_function(name).linkage = "internal"
         return module
 
+    @contextmanager
+    def _selections(self, text: str) -> Iterator[None]:
+        """Where functions went through LLVM's passes, selections stay selections in machine code.
+
+        By default LLVM makes jumps of those that it thinks are waited for. Where they follow the data, as
+        in tables that are filled from their own entries, every second jump is guessed wrongly.
+        """
+        chosen = MARK in text and self.target.triple.startswith("x86_64")
+        if chosen:
+            self._llvm.set_option("jitney", "-x86-cmov-converter=false")
+        try:
+            yield
+        finally:
+            if chosen:  # options are the process's, where other compilers may be
+                self._llvm.set_option("jitney", "-x86-cmov-converter=true")
+
     def _parse(self, text: str) -> Any:
         try:
             module = self._llvm.parse_assembly(self._header + text)
@@ -109,7 +126,8 @@ class Engine:
             try:
                 if coroutines:
                     self._split_coroutines(module)
-                return bytes(machine.emit_object(module))
+                with self._selections(text):
+                    return bytes(machine.emit_object(module))
             finally:
                 module.close()
 
@@ -118,7 +136,8 @@ class Engine:
         with lock:
             module = self._optimised(text)
             try:
-                return str(self._machine.emit_assembly(module))
+                with self._selections(text):
+                    return str(self._machine.emit_assembly(module))
             finally:
                 module.close()
 
