@@ -51,6 +51,8 @@ class Repeat:
     """`for counter in range(length)`, or `while condition`; `test` computes the condition.
 
     `trips` is the length, an int64 of at least 0, of a `for` whose counter's extent only bounds it.
+    With a counter and a condition it ends where the first of the two ends it: the condition is only
+    asked where trips are left.
     The variables `carries` start as `start` and become `new` at the end of each trip; after the loop
     they hold the last values.
     """

@@ -3,6 +3,9 @@
     before: i = start; while i < n: ... i + 1           a carry, and a test of each trip
     after:  for trip in range(n - start): ...           i is the position start + trip, and no carry
 
+    before: while j >= 0 and a[j] > v: ... j - 1
+    after:  for trip in range(start + 1): if not a[j] > v: break; ...
+
 Positions are affine in the trips, so that accesses at them can be known to be in bounds.
 """
 
@@ -13,10 +16,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...ir.graph import Graph
-from ...ir.types import I64
+from ...ir.graph import Graph, Op, Value
+from ...ir.types import BOOL, I64
 from ..loop_ir.index import Index, Var
 from ..loop_ir.scalar_code import Body, Let, nodes
+from ..math import EXPANSIONS
 from ..scalar import PRIMITIVES, Expr, binary, select
 from .pointwise import as_index, folded, index_value
 
@@ -83,6 +87,71 @@ def trips_of(
             if carried[k].item() is here and way.step == step and _is_invariant(limit, changing):
                 return _distance(way.start, limit, step)
     return None
+
+
+def most_trips(
+    test: Graph, own: Mapping[int, Counter], first: int, given: Sequence[Any]
+) -> tuple[Var, Expr] | None:
+    """The trips that a `while` makes at most, since its test first asks whether its counter is short of
+    a limit, and nothing that can fail before; the variable that counts them.
+
+    `test` has parameters that are `given`: constants, and from `first` on what is carried.
+    """
+    if any(op.name not in EXPANSIONS and op.name not in ("constant", "cond") for op in test.ops):
+        return None
+    flag: Value | None = test.outputs[0]
+    while flag is not None and flag.op is not None and flag.op.name == "cond":
+        flag = _asked_first(flag.op)
+    op = None if flag is None else flag.op
+    if op is None or op.name not in _SHORT_OF:
+        return None
+    step, beyond = _SHORT_OF[op.name]
+    for (counter, limit), sign in ((op.operands, step), (reversed(op.operands), -step)):
+        place = test.params.index(counter) - first if counter in test.params else -1
+        stop = _position(test, limit, given)
+        if place in own and own[place].step == sign and stop is not None:
+            way = (stop - own[place].start) * sign + beyond
+            least, most = way.reach()
+            if least > -UNKNOWN and most < UNKNOWN and all(map(_is_loop, way.terms)):
+                trips = index_value(way)
+                counted = Var("trip", max(most, 1), way)
+                return counted, trips if least >= 0 else binary("max", trips, 0)
+    return None
+
+
+# Comparisons of a counter with a limit: by which step it comes there, and how many trips beyond.
+_SHORT_OF = {"lt": (1, 0), "le": (1, 1), "gt": (-1, 0), "ge": (-1, 1)}
+
+
+def _asked_first(op: Op) -> Value | None:
+    """The condition of `first and second`, which is a branch."""
+    index, short = op.operands[0].op, op.regions[0].outputs[0]
+    if index is None or index.name != "convert" or len(op.regions) != 2:
+        return None
+    (first,) = index.operands
+    if first.dtype != BOOL:
+        return None
+    if short.op is None:
+        return first if op.operands[1 + op.regions[0].params.index(short)] is first else None
+    is_false = short.op.name == "constant" and not short.op.attrs["value"].any()
+    return first if is_false else None
+
+
+def _position(graph: Graph, value: Value, given: Sequence[Any]) -> Index | None:
+    """A limit that is the same in each trip, as a position."""
+    if value.op is not None:
+        if value.op.name != "constant" or value.shape or value.dtype != I64:
+            return None
+        return Index(int(value.op.attrs["value"]))
+    held = given[graph.params.index(value)]
+    if not isinstance(held, np.ndarray) or held.shape or held.item().dtype != I64:
+        return None
+    limit = held.item()
+    return as_index(limit, 0, 0) if limit.op in ("index", "const") else None
+
+
+def _is_loop(atom: Any) -> bool:
+    return isinstance(atom, Var)
 
 
 def _is_invariant(limit: Expr, changing: set[Expr]) -> bool:

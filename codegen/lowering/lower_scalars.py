@@ -13,25 +13,27 @@ run faster since its arrays are long enough for vectors, is left to `lower_loops
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from ...ir.cost import Cost
 from ...ir.graph import Op, Value
 from ...ir.record import replace
+from ...ir.types import I64
 from ..loop_ir.index import Index, Var, of_var
 from ..loop_ir.kernel import Array
 from ..loop_ir.scalar_code import Choose, Repeat
 from ..loop_ir.steps import Copy, ScalarCode
 from ..math import EXPANSIONS
-from ..scalar import Expr
+from ..scalar import Expr, Unique, const, var
 from ..schedule.in_place import carried
 from . import scalar_rules
-from .counters import counters, trips_of
+from .counters import Counter, counters, most_trips, trips_of
 from .elements import Elements, at, chosen, pick, variables
 from .lower import HOMES, Lowering, memory_type, rule_of
 from .lower_control import contiguous
+from .pointwise import index_value
 from .scalar_builder import RULES, SMALL, Held, ScalarBuilder, Stored, Unfit, rule
 
 CHEAP = 24  # operations up to which all branches are computed
@@ -168,19 +170,23 @@ def _loop(c: ScalarBuilder, op: Op, top: bool = False) -> list[Held]:
             ys.append(whole)
     test, condition = None, None
     if op.name == "while":
+        most = most_trips(op.regions[0], own, first, [*consts, *carried])
+        if most is not None:
+            counter, trips = most
+            _follow(own, of_var(counter), carried)
         with c.inside() as test:
             (flag,) = c.region(op.regions[0], [*consts, *carried])
         assert isinstance(flag, np.ndarray)
         condition = pick(flag, ())
-        counted = trips_of(condition, test, own, carried)
+        counted = trips_of(condition, test, own, carried) if most is None else None
         if counted is not None:
             counter, trips = counted
+        if counted is not None or (condition.op == "const" and condition.attr):
             test = condition = None
     kept = list(range(carries))
     if counter is not None:
         kept = [k for k in kept if k not in own]
-        for k, way in own.items():
-            carried[k] = _one(way.after(of_var(counter)))
+        _follow(own, of_var(counter), carried)
     with c.inside() as inner:
         for x in xs:
             if isinstance(x, np.ndarray):
@@ -194,11 +200,22 @@ def _loop(c: ScalarBuilder, op: Op, top: bool = False) -> list[Held]:
         raise Unfit
     rest = ([held[k] for k in kept] for held in (carried, init, out))
     now, start, new = map(_flat, rest)
+    made = trips
+    if counter is not None and condition is not None:  # only the loop knows
+        made = var(Unique("made"), I64)
+        now, start = [*now, made], [*start, const(0, I64)]
+        new = [*new, index_value(of_var(counter) + 1)]
     c.block.statements.append(Repeat(now, start, inner, new, counter, test, condition, trips))
     if counter is not None:
         for k, way in own.items():
-            carried[k] = _one(way.last(counter, trips))
+            carried[k] = _one(way.last(counter, made))
     return [*_renewed(c, carried), *(Stored(whole) for whole in ys)]
+
+
+def _follow(own: Mapping[int, Counter], trip: Index, carried: list[Held]) -> None:
+    """Carries that count are positions in trip `trip`."""
+    for k, way in own.items():
+        carried[k] = _one(way.after(trip))
 
 
 def _one(expr: Expr) -> Elements:
@@ -269,6 +286,11 @@ def _stacked(c: ScalarBuilder, x: Value, size: int) -> Stored | None:
 def _cond(c: ScalarBuilder, op: Op) -> None:
     index = c.scalar(op.operands[0])
     arguments = [c.get(v) for v in op.operands[1:]]
+    if index.op == "const":
+        chosen_region = op.regions[min(max(index.attr, 0), len(op.regions) - 1)]
+        for value, held in zip(op.results, c.region(chosen_region, arguments), strict=True):
+            c.bind(value, held)
+        return
     if _cheap(op) and not _known_late(op.operands[0]):
         outputs = [c.region(r, arguments) for r in op.regions]
         for value, parts in zip(op.results, zip(*outputs, strict=True), strict=True):

@@ -42,12 +42,19 @@ def index_value(index: Index) -> Expr:
 
 
 def folded(expr: Expr) -> Expr:
-    """Sums, differences and multiples of positions are positions: integers wrap either way."""
-    if expr.dtype != I64 or expr.op not in ("add", "sub", "mul"):
+    """Sums, differences and multiples of positions are positions: integers wrap either way. Comparisons
+    of positions may be known."""
+    if expr.op == "convert" and expr.args[0].op == "const" and expr.args[0].dtype == BOOL:
+        return const(int(expr.args[0].attr), expr.dtype) if expr.dtype.kind == "i" else expr
+    compares = expr.op in _HOLDS and expr.dtype == BOOL
+    if not compares and (expr.dtype != I64 or expr.op not in ("add", "sub", "mul")):
         return expr
-    if any(a.op not in ("index", "const") for a in expr.args):
+    if any(a.op not in ("index", "const") or a.dtype != I64 for a in expr.args):
         return expr
     a, b = (as_index(x, 0, 0) for x in expr.args)
+    if compares:
+        known = _HOLDS[expr.op](a, b) if all(map(_is_int64, (a, b))) else None
+        return expr if known is None else const(known, BOOL)
     if expr.op == "add":
         found = a + b
     elif expr.op == "sub":
@@ -59,6 +66,29 @@ def folded(expr: Expr) -> Expr:
     if any(abs(k) >= 1 << 62 for k in (found.const, *found.terms.values())):
         return expr
     return index_value(found)
+
+
+def _is_int64(index: Index) -> bool:
+    least, most = index.reach()
+    return least >= -(1 << 63) and most < 1 << 63
+
+
+def _less(a: Index, b: Index) -> bool | None:
+    """Whether one position is less than another; None: it depends."""
+    least, most = (b - a).reach()
+    return True if least > 0 else False if most <= 0 else None
+
+
+def _not(known: bool | None) -> bool | None:
+    return None if known is None else not known
+
+
+_HOLDS: dict[str, Callable[[Index, Index], bool | None]] = {
+    "lt": _less,
+    "gt": lambda a, b: _less(b, a),
+    "ge": lambda a, b: _not(_less(a, b)),
+    "le": lambda a, b: _not(_less(b, a)),
+}
 
 
 def as_index(expr: Expr, lo: int, hi: int) -> Index:

@@ -44,7 +44,10 @@ def remainder(x: Expr, y: Expr) -> Expr:
     divisor = _safe(y)
     r = binary("rem", x, divisor)
     if x.dtype.kind == "i":
-        r = select(ne(r, 0) & (binary("xor", r, divisor) < 0), r + divisor, r)
+        if y.op == "const":
+            return select(ne(r, 0) & (binary("xor", r, divisor) < 0), r + divisor, r)
+        sign = binary("ashr", divisor, _bits(x.dtype) - 1)  # known before r is: divisions take long
+        r = select(binary("xor", r, sign) - sign < 0, r + divisor, r)
     return r
 
 

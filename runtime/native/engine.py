@@ -80,8 +80,8 @@ class Engine:
     def _selections(self, text: str) -> Iterator[None]:
         """Where functions went through LLVM's passes, selections stay selections in machine code.
 
-        By default LLVM makes jumps of those that it thinks are waited for. Where they follow the data, as
-        in tables that are filled from their own entries, every second jump is guessed wrongly.
+        By default LLVM makes jumps of those that it thinks are waited for. Where they follow the data,
+        as in tables that are filled from their own entries, many jumps are guessed wrongly.
         """
         chosen = MARK in text and self.target.triple.startswith("x86_64")
         if chosen:

@@ -51,7 +51,7 @@ def lanes_of_trips(e: NestEmitter, s: Repeat) -> int:
         return 0
     sizes = [c.dtype.itemsize for loop in inner for c in loop.carries]
     lanes = e.b.target.vector_bits // (8 * max(sizes, default=8))
-    divergent = any(loop.counter is None or loop.trips is not None for loop in inner)
+    divergent = any(loop.condition is not None or loop.trips is not None for loop in inner)
     if not divergent and max(len(loop.carries) for loop in inner) <= CARRIES:
         lanes *= VECTORS
     while lanes > 4 and lanes > s.length:
@@ -269,8 +269,9 @@ class TripEmitter(StatementEmitter):
 
     def _repeat(self, s: Repeat) -> None:
         start = [self._wide(x) for x in s.start]
-        if s.counter is None:
-            self._bind(s.carries, self._as_long_as_any(s, start, None))
+        if s.condition is not None:
+            limit = None if s.trips is None else self._wide(s.trips)
+            self._bind(s.carries, self._as_long_as_any(s, start, limit))
             return
         trips = None if s.trips is None else self.exprs.operand(s.trips)
         if trips is None:
@@ -307,7 +308,7 @@ class TripEmitter(StatementEmitter):
     def _as_long_as_any(
         self, s: Repeat, start: Sequence[Value], limit: Value | int | None
     ) -> Sequence[Value]:
-        """Each lane has trips of its own: until its condition fails, or `limit` of them."""
+        """Each lane has trips of its own: until its condition fails, or after `limit` of them."""
         b, before = self.b, self.b.mask
         head, body, leave = b.later("any"), b.later("body"), b.later("leave")
         due, again = b.later("due"), b.later("again")
@@ -320,16 +321,16 @@ class TripEmitter(StatementEmitter):
         b.at(head)
         with b.scope():
             self._bind(s.carries, names)
+            still = on
             if s.counter is not None:
                 self.indices.positions[s.counter] = position
                 assert limit is not None
-                going = b.compare("ult", b.splat(position, self.lanes), limit)
-            else:
-                assert s.test is not None and s.condition is not None
-                b.mask = on
+                still = on & b.compare("ult", b.splat(position, self.lanes), limit)
+            if s.condition is not None:
+                assert s.test is not None
+                b.mask = still
                 self.block(s.test)
-                going = self._wide(s.condition)
-            still = on & going
+                still = still & self._wide(s.condition)
             word = still.to("bitcast", f"i{self.lanes}") if self.lanes > 1 else still
             b.fork(word.ne(0), body, (), leave)
             b.at(body)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Any
 
 from ...loop_ir.scalar_code import (
     Body,
@@ -127,7 +128,8 @@ class StatementEmitter(ABC):
     def _repeat(self, s: Repeat) -> None:
         """Copies of the body one after the other, as long as there are enough trips; then the rest."""
         values = [self.exprs.operand(e).value for e in s.start]
-        trips = trips_of(self, s, values)
+        bounded = s.counter is not None and s.condition is not None
+        trips = None if bounded else trips_of(self, s, values)
         if trips is None:
             self._while(s, values)
             return
@@ -156,18 +158,30 @@ class StatementEmitter(ABC):
             return [self.exprs.operand(e).value for e in s.new]
 
     def _while(self, s: Repeat, values: Sequence[Value]) -> None:
+        """A loop that its condition ends, or, if it has a counter, the last of its trips."""
         assert s.test is not None and s.condition is not None
         copies = self.copies(_size(s.body) + _size(s.test) + len(s.new) + 1)
-        head, leave = self.b.later("while"), self.b.later("done")
-        types = [type_text(c.dtype, 1) for c in s.carries]
-        left, *names = self.b.parameters(head, "i64", *types)
-        last = self.b.parameters(leave, *types)
         every = interval(self.step.work * copies)
-        self.b.jump(head, every, *values)
+        polls = s.counter is None or s.length > every
+        most = None if s.trips is None else self.exprs.operand(s.trips).value
+        head, leave = self.b.later("while"), self.b.later("done")
+        own = ["i64"] * (polls + (most is not None))  # turns until it polls, and the trip
+        types = [type_text(c.dtype, 1) for c in s.carries]
+        parameters = self.b.parameters(head, *own, *types)
+        counts, names = parameters[: len(own)], parameters[len(own) :]
+        last = self.b.parameters(leave, *types)
+        self.b.jump(head, *([every] * polls), *([0] * (most is not None)), *values)
         self.b.at(head)
-        fewer = left - 1
+        fewer = counts[0] - 1 if polls else None
+        trip = counts[-1] if most is not None else None
         now: Sequence[Value] = names
         for _ in range(copies):
+            if trip is not None and most is not None:
+                asked = self.b.later("left")
+                self.b.fork(trip.ne(most), asked, (), leave, now)
+                self.b.at(asked)
+                assert s.counter is not None
+                self.indices.positions[s.counter] = trip
             inside = self.b.later("body")
             with self.b.scope():
                 for carry, value in zip(s.carries, now, strict=True):
@@ -178,6 +192,19 @@ class StatementEmitter(ABC):
                 self.b.at(inside)
                 self.block(s.body)
                 now = [self.exprs.operand(e).value for e in s.new]
+            if trip is not None:
+                trip = self.b.stepped(trip, 1, "nuw nsw")
+        trips = [] if trip is None else [trip]
+        if fewer is None:
+            self.b.jump(head, *trips, *now)
+        else:
+            self._poll_if(fewer, every, head, (*trips, *now))
+        self.b.at(leave)
+        for carry, value in zip(s.carries, last, strict=True):
+            self.exprs.bind(carry, value, uniform=True)
+
+    def _poll_if(self, fewer: Value, every: int, head: Any, values: Sequence[Value]) -> None:
+        """Go back to `head`, with a look for signals each time that no turns are left until one."""
         due, on = self.b.later("due"), self.b.later("on")
         (again,) = self.b.parameters(on, "i64")
         over = fewer.eq(0)
@@ -186,10 +213,7 @@ class StatementEmitter(ABC):
         self.poll()
         self.b.jump(on, every)
         self.b.at(on)
-        self.b.jump(head, again, *now)
-        self.b.at(leave)
-        for carry, value in zip(s.carries, last, strict=True):
-            self.exprs.bind(carry, value, uniform=True)
+        self.b.jump(head, again, *values)
 
 
 class ScalarCodeEmitter(StatementEmitter):

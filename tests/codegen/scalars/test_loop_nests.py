@@ -172,6 +172,56 @@ def test_random_nests_with_every_access_checked(program: str) -> None:
         check(written(program))
 
 
+WALKS = (
+    "{j} {less} {stop} and {x} > s",
+    "{j} {less} {stop} and a[i, {j}] > s and v[{j}] < 2",
+    "{x} > s and {j} {less} {stop}",
+    "({j} {less} {stop}) and (k[{j}] > 0 or v[{j}] > s)",
+    "{j} {less} {stop} and w < 3",
+    "not {j} {more} {stop} and {x} > s",
+)
+STEPS = (("<", ">=", 1), ("<=", ">", 1), (">", "<=", -1), (">=", "<", -1), ("<", ">=", -1))
+
+
+@st.composite
+def walks(draw: st.DrawFn) -> str:
+    """A `while` in a loop that walks until it meets a limit, or something else."""
+    less, more, step = draw(st.sampled_from(STEPS))
+    starts = ("i", "i - 1", "i + 1", "0", f"{N - 1}", "k[i]", "m - 1")
+    stops = ("0", "i", f"{N}", f"{N - 1}", "i + 2", "-1", "m", "m - 1", "k[i]")
+    test = draw(st.sampled_from(WALKS)).format(
+        j="j",
+        less=less,
+        more=more,
+        stop=draw(st.sampled_from(stops)),
+        x=draw(st.sampled_from(("v[j]", "v[j - 1]", "a[j, i]", "v[min(j, 3)]"))),
+    )
+    body = draw(st.sampled_from(("v[j] = v[j] * 0.5", "s = s + 0.125", "v[j + 1] = s", "pass")))
+    start, after = draw(st.sampled_from(starts)), draw(st.sampled_from(("j", "j + 1", "j - 1")))
+    return f"""def f(a, v, k, h, m):
+    s = -0.5
+    w = 0
+    for i in range(1, {N} - 1):
+        j = {start}
+        w = 0
+        while {test}:
+            {body}
+            w += 1
+            if w > 12:
+                break
+            j {"+" if step > 0 else "-"}= 1
+        v[{after}] = s + w
+    return s
+""".replace("            if w > 12:\n                break\n" if draw(st.booleans()) else "\t", "")
+
+
+@settings(max_examples=30, deadline=None)
+@given(walks())
+def test_walks_until_a_limit_or_something_else(program: str) -> None:
+    with limited(TINY):
+        check(written(program))
+
+
 INNER = (
     "t = t * 0.5 + a[i, {p}]",
     "t += a[{p}, j] * v[{p}]",
