@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from .tracer.interop.array_api import from_dlpack as from_dlpack
     from .tracer.interop.array_api import isdtype as isdtype
     from .tracer.jit.jit import jit as jit
+    from .tracer.kernels.guvectorize import guvectorize as guvectorize
     from .tracer.transforms.check_grads import check_grads as check_grads
     from .tracer.transforms.check_grads import compute_gradient_error as compute_gradient_error
     from .tracer.transforms.custom import custom_jvp as custom_jvp
@@ -104,6 +105,7 @@ _HOMES = {
     "fori_loop": "tracer.control.control",
     "from_dlpack": "tracer.interop.array_api",
     "grad": "tracer.transforms.derivatives",
+    "guvectorize": "tracer.kernels.guvectorize",
     "hessian": "tracer.transforms.jacobians",
     "finfo": "tracer.core.promotion",
     "hvp": "tracer.transforms.linear",

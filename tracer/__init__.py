@@ -15,6 +15,7 @@ From the lowest room to the highest; imports run down only, and a test holds thi
     autograph       Python's own control flow
     jit             the jitted function: its calls, specialisations, memory on disk
     interop         operators of arrays on a GPU, the array API
+    kernels         functions of few elements as functions of arrays
     special, random SciPy's special functions;  random numbers
 
 Nothing here generates code: graphs are handed to `runtime`. What gives tracers their operators is

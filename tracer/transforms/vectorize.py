@@ -16,6 +16,7 @@ from ..core.tracers import Tracer, as_value, wrap
 from ..messages import errors
 from ..messages.errors import complain
 from ..messages.tracebacks import shortened
+from .example_loops import looped
 from .vmap import vmap
 
 Dims = tuple[str, ...]
@@ -61,7 +62,7 @@ def vectorize(
             f"excluded={excluded!r} has an entry that is neither a position nor a name",
             "name arguments by position, counted from 0, or by keyword.",
         )
-    dims = None if signature is None else _parse(signature)
+    dims = None if signature is None else parse_signature(signature)
 
     @shortened
     @functools.wraps(pyfunc, updated=())
@@ -91,6 +92,12 @@ def vectorize(
         shape = _broadcast(loops, arrays)
         flat = [_without_ones(x, loop, shape) for x, loop in zip(arrays, loops, strict=True)]
         function: Function = of_one
+        if shape and any(ins):
+            axes = range(len(shape))
+            follows = [tuple(d for d in axes if _follows(n, shape, d)) for n in loops]
+            out = looped(function, flat, follows, shape)
+            if out is not None:
+                return out[0]
         for axis in reversed(range(len(shape))):
             in_axes = tuple(0 if _follows(loop, shape, axis) else None for loop in loops)
             function = vmap(function, in_axes)
@@ -129,7 +136,7 @@ def _whole(x: Any, dtype: np.dtype[Any]) -> Any:
     return np.asarray(x, dtype)
 
 
-def _parse(signature: str) -> tuple[list[Dims], list[Dims]]:
+def parse_signature(signature: str) -> tuple[list[Dims], list[Dims]]:
     """`"(m,n),(n)->(m)"` as `[("m", "n"), ("n",)], [("m",)]`."""
     if not isinstance(signature, str) or not _SIGNATURE.fullmatch(signature):
         complain(
