@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from ...ir.record import replace
+from ..captures.untraced import as_python as as_python
 from ..control.regions import TracedRegion
 from ..core.threaded_state import draws
 from ..messages import errors
@@ -39,6 +40,7 @@ from .logic import or_ as or_
 from .logic import refuse as refuse
 from .logic import truth as truth
 from .loops import TracedLoop, loop
+from .plain_loops import Rest, rest_of
 from .raising import raised as raised
 from .rolling import FEW, Watch, check_numbers, needs_numbers, refuse_growth, traced_test
 from .texts import remainder as remainder
@@ -73,7 +75,11 @@ def if_stmt(test: Any, then: Callable[[], Any], otherwise: Callable[[], Any], st
 def while_stmt(test: Callable[[], Any], body: Callable[[], Any], state: State) -> None:
     """An ordinary loop for as long as the condition is an ordinary value."""
     watch = Watch(body) if in_graph() else None
+    plain = Rest(body, test) if watch is not None else None
+    count = 0
     while True:
+        if plain is not None and count == plain.due and plain.runs():
+            return
         before, effects = state.get(), _effects()
         go_on = test()
         if is_undecided(go_on):
@@ -82,6 +88,7 @@ def while_stmt(test: Callable[[], Any], body: Callable[[], Any], state: State) -
             return
         del before  # the body may replace the arrays in it
         body()
+        count += 1
         if (
             watch is not None
             and watch.many(1)
@@ -151,6 +158,9 @@ def for_stmt(
         _over(items, body, more, state)
         return
     rest = iter(iterable)
+    plain = rest_of(iterable, body) if in_graph() else None
+    if plain is not None and not plain.due and plain.runs(rest):
+        return
     watch = Watch(body) if type(iterable) is range and in_graph() else None
     beginning = None
     if watch is not None and len(iterable) >= _LONG and watch.whole is not False:
@@ -164,6 +174,8 @@ def for_stmt(
             _finish(iterable, rest, body, more, state)  # type: ignore[arg-type]
             return
         if not go_on:
+            return
+        if plain is not None and count == plain.due and plain.runs(rest):
             return
         left = len(iterable) - count if watch is not None else 0
         if watch is not None and not count & (count - 1) and watch.many(-(-left // count)):

@@ -5,13 +5,14 @@ import __future__
 
 import ast
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from ..captures.paths import is_user_module
+from ..captures.untraced import as_python, is_closed
 from ..control import callbacks
 from ..control.prange import prange
 from ..core.conversions import unreadable
@@ -23,7 +24,7 @@ from . import answers, iteration, logic, texts
 from .numpy_calls import replaced_numpy, where_traced
 from .origin import Unreadable, find_origin, has_source
 from .syntax.lazy import Lazy, is_lazy
-from .syntax.nodes import HELPERS, THUNK
+from .syntax.nodes import HELPERS, ORIGINAL, THUNK
 from .syntax.transform import Transformer
 
 _FUTURE = functools.reduce(
@@ -33,8 +34,10 @@ _FUTURE = functools.reduce(
 )
 # By the id of the original: it and its twin, or why there is none.
 _codes: dict[int, tuple[CodeType, CodeType | Unreadable]] = {}
-_done: dict[int, CodeType] = {}  # transformed code, by id
+# Transformed code by its id, and the code of the function that it was made of.
+_done: dict[int, tuple[CodeType, CodeType]] = {}
 _helpers: list[ModuleType] = []
+_PLAIN = "_jitney_plain"
 _CALLS_BACK = (map, filter, sorted, functools.reduce, functools.partial, min, max)
 
 
@@ -164,9 +167,21 @@ def _argument(x: Any) -> Any:
     return x
 
 
+def _perhaps_plain(function: FunctionType) -> Any:
+    """A twin that is made only if something traced reaches it."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        plain = as_python(function, (*args, *kwargs.values()))
+        return (plain or _twin(function))(*args, **kwargs)
+
+    setattr(call, _PLAIN, True)
+    return call
+
+
 def _function(function: FunctionType) -> Any:
     code = function.__code__
-    if id(code) in _done:
+    if id(code) in _done or getattr(function, _PLAIN, False):
         return function
     module = function.__globals__.get("__name__")  # __module__ may be copied from what it wraps
     if function is prange:
@@ -178,6 +193,14 @@ def _function(function: FunctionType) -> Any:
             return _with_callbacks(_wrapper(function))
         return _wrapper(function)
     entry = _codes.get(id(code))
+    if entry is None and code.co_name != "<lambda>" and is_closed(function):
+        return _perhaps_plain(function)
+    return _twin(function)
+
+
+def _twin(function: FunctionType) -> Any:
+    code = function.__code__
+    entry = _codes.get(id(code))
     if entry is None:
         entry = _codes[id(code)] = (code, _transformed(function))
     twin = entry[1]
@@ -186,6 +209,7 @@ def _function(function: FunctionType) -> Any:
         return function
     cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
     cells[HELPERS] = CellType(_helpers[0])
+    cells[ORIGINAL] = CellType(function)
     made = FunctionType(
         twin,
         function.__globals__,
@@ -255,25 +279,41 @@ def _transform(function: FunctionType) -> CodeType:
     else:
         node.name = name  # its own name may be that of a global, and calls of itself go there
         inner = node
-    cells = [*code.co_freevars, HELPERS]
+    new = _inside(inner, [*code.co_freevars, HELPERS, ORIGINAL], code, source)
+    return _rename(new, code.co_name, code.co_qualname, code)
+
+
+def _inside(inner: ast.stmt, cells: Collection[str], code: CodeType, at: ast.AST) -> CodeType:
+    """The code of a function that sees these variables of functions around it."""
     args = ast.arguments([], [ast.arg(c) for c in cells], None, [], [], None, [])
-    factory = ast.FunctionDef(name=name, args=args, body=[inner], decorator_list=[])
-    if hasattr(ast, "TypeAlias"):  # Python 3.12
-        factory.type_params = []  # type: ignore[attr-defined]
+    factory = ast.FunctionDef(name="_jt_factory", args=args, body=[inner], decorator_list=[])
     module = ast.Module([factory], [])
     for child in ast.walk(module):
         if "lineno" in child._attributes and not hasattr(child, "lineno"):
-            ast.copy_location(child, source)
+            ast.copy_location(child, at)
+        if isinstance(child, ast.FunctionDef) and hasattr(ast, "TypeAlias"):  # Python 3.12
+            child.type_params = getattr(child, "type_params", [])  # type: ignore[attr-defined]
     compiled = compile(module, code.co_filename, "exec", code.co_flags & _FUTURE, True)
     outer = next(c for c in compiled.co_consts if isinstance(c, CodeType))
-    wanted = (name, "<lambda>")
-    code_of_twin = next(
-        c for c in outer.co_consts if isinstance(c, CodeType) and c.co_name in wanted
-    )
-    return _rename(code_of_twin, code.co_name, code.co_qualname)
+    return next(c for c in outer.co_consts if isinstance(c, CodeType))
 
 
-def _rename(code: CodeType, name: str, qualname: str) -> CodeType:
+def plain_code(
+    body: CodeType, cells: Collection[str], make: Callable[[Any], ast.FunctionDef | None]
+) -> CodeType | None:
+    """The code of what `make` makes of the definition that a part of a twin comes from; it sees these
+    variables of the twin."""
+    source = _done[id(body)][1]
+    empty = tuple(CellType() for _ in source.co_freevars)
+    definition = find_origin(FunctionType(source, {}, closure=empty)).node
+    made = make(definition)
+    if made is None:
+        return None
+    code = _inside(made, cells, source, definition)
+    return code.replace(co_name=source.co_name, co_qualname=source.co_qualname)
+
+
+def _rename(code: CodeType, name: str, qualname: str, source: CodeType) -> CodeType:
     """The code under the user's name, and all that is in it: tracebacks show what was written."""
     constants = []
     for constant in code.co_consts:
@@ -281,10 +321,10 @@ def _rename(code: CodeType, name: str, qualname: str) -> CodeType:
             inner = constant.co_name
             made = inner.startswith("_jt_") or THUNK in constant.co_varnames
             if made:
-                constant = _rename(constant, name, qualname)
+                constant = _rename(constant, name, qualname, source)
             else:
-                constant = _rename(constant, inner, f"{qualname}.<locals>.{inner}")
+                constant = _rename(constant, inner, f"{qualname}.<locals>.{inner}", source)
         constants.append(constant)
     new = code.replace(co_consts=tuple(constants), co_name=name, co_qualname=qualname)
-    _done[id(new)] = new
+    _done[id(new)] = new, source
     return new

@@ -145,6 +145,7 @@ class Trace:
         self.token: Value | None = None  # the latest order token of effectful ops
         self.adoption: Any = None  # an autograph.adoption.Adoption: what may be assigned to inside
         self.rolled: dict[Any, Any] = {}  # which loops became ops, see autograph.rolling
+        self.closed: Any = None  # a captures.closed.ClosedCode: which code nothing traced can reach
         self.numbers: dict[Any, Value] = {}  # Python numbers that were made into arrays
         self.constants: dict[Value, Array | None] = {}  # see `constants`
         self.lent: dict[Value, Value] = {}  # what parameters stand for, if always for one value

@@ -6,6 +6,7 @@ import ast
 from typing import Any
 
 HELPERS = "_jt_"  # the name under which transformed code finds `runtime`
+ORIGINAL = "_jt_original"  # the user's function, as its twin knows it
 THUNK = "_jt_thunk"  # a parameter of the lambdas that hold operands
 
 

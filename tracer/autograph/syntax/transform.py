@@ -26,6 +26,7 @@ from .names import bound, changed
 from .nodes import HELPERS, assign, constant, expression, helper, load, located, thunk
 from .state_code import StateCode
 from .stores import Stores
+from .untraced import is_long, untraced
 
 
 class Transformer(Expressions):
@@ -45,7 +46,10 @@ class Transformer(Expressions):
         if isinstance(node, ast.Lambda):
             new: Any = self.visit_Lambda(node)
             return new
+        long = is_long(node)
         self.function(node)
+        if long:
+            node.body[:0] = untraced(node)
         return node
 
     def function(self, node: ast.FunctionDef) -> None:
