@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from .tracer.interop.array_api import isdtype as isdtype
     from .tracer.jit.jit import jit as jit
     from .tracer.kernels.guvectorize import guvectorize as guvectorize
+    from .tracer.kernels.vectorize import vectorize as vectorize
     from .tracer.transforms.check_grads import check_grads as check_grads
     from .tracer.transforms.check_grads import compute_gradient_error as compute_gradient_error
     from .tracer.transforms.custom import custom_jvp as custom_jvp
@@ -76,7 +77,6 @@ if TYPE_CHECKING:
     from .tracer.transforms.linear import linearize as linearize
     from .tracer.transforms.remat import checkpoint as checkpoint
     from .tracer.transforms.remat import checkpoint_name as checkpoint_name
-    from .tracer.transforms.vectorize import vectorize as vectorize
     from .tracer.transforms.vmap import vmap as vmap
 
 _HOMES = {
@@ -129,7 +129,7 @@ _HOMES = {
     "switch": "tracer.control.control",
     "threads": "runtime.threads.pool",
     "value_and_grad": "tracer.transforms.derivatives",
-    "vectorize": "tracer.transforms.vectorize",
+    "vectorize": "tracer.kernels.vectorize",
     "vjp": "tracer.transforms.derivatives",
     "vmap": "tracer.transforms.vmap",
     "while_loop": "tracer.control.control",

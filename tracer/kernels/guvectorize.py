@@ -14,13 +14,13 @@ from ...ir.types import TensorType
 from ..arrays.common import common_dtype
 from ..core.callables import Function, check_callable, function_name
 from ..core.promotion import canonical
-from ..core.trace import current_trace, require_trace
+from ..core.trace import require_trace
 from ..core.tracers import Tracer, as_value, wrap
-from ..jit.jit import jit
 from ..messages import errors
 from ..messages.errors import complain
 from ..messages.tracebacks import shortened
 from ..transforms.vectorize import Dims, parse_signature, vectorize
+from .calls import compiled_outside, stored
 
 
 @shortened
@@ -82,8 +82,7 @@ def _gufunc(pyfunc: Function, signature: str, otypes: Sequence[Any] | None) -> F
     else:
         _refuse_otypes(otypes)
         core = pyfunc
-    traced = vectorize(core, signature=signature)
-    compiled = jit(traced)
+    over_all = compiled_outside(vectorize(core, signature=signature))
 
     @shortened
     @functools.wraps(pyfunc, updated=())
@@ -99,13 +98,13 @@ def _gufunc(pyfunc: Function, signature: str, otypes: Sequence[Any] | None) -> F
             )
         places = _places(ins, outs, axis, axes, keepdims, signature)
         args = tuple(_to_the_end(x, p) for x, p in zip(args, places, strict=False))
-        results = (traced if current_trace() is not None else compiled)(*args)
+        results = over_all(*args)
         many = tuple(results) if isinstance(results, (tuple, list)) else (results,)
         if keepdims:
             many = tuple(np.reshape(x, (*np.shape(x), *(1 for _ in ins[0]))) for x in many)
         many = tuple(_from_the_end(x, p) for x, p in zip(many, places[len(ins) :], strict=True))
         if out is not None:
-            many = _stored(many, out)
+            many = stored(many, out)
         return many if len(outs) > 1 else many[0]
 
     gufunc.signature, gufunc.nin, gufunc.nout = signature, len(ins), len(outs)  # type: ignore[attr-defined]
@@ -269,30 +268,3 @@ def _to_the_end(x: Any, places: tuple[int, ...]) -> Any:
 def _from_the_end(x: Any, places: tuple[int, ...]) -> Any:
     last = tuple(range(-len(places), 0))
     return x if places == last else np.moveaxis(x, last, places)
-
-
-def _stored(results: tuple[Any, ...], out: Any) -> tuple[Any, ...]:
-    """Write results to the arrays that the caller gave."""
-    into = out if isinstance(out, tuple) else (out,)
-    if len(into) != len(results):
-        complain(
-            errors.TransformError,
-            f"out= has {len(into)} arrays for {len(results)} results",
-            "give one array for each result, or None.",
-        )
-    stored = []
-    for x, target in zip(results, into, strict=True):
-        if target is not None:
-            _refuse_shape(x, target)
-            np.copyto(target, x, casting="same_kind")
-        stored.append(x if target is None else target)
-    return tuple(stored)
-
-
-def _refuse_shape(x: Any, target: Any) -> None:
-    if np.shape(x) != np.shape(target):
-        complain(
-            errors.ShapeError,
-            f"a result of shape {np.shape(x)} does not fit into out= of shape {np.shape(target)}",
-            "give an array of the result's shape.",
-        )

@@ -28,32 +28,10 @@ _SIGNATURE = re.compile(
 )
 
 
-@shortened
 def vectorize(
-    pyfunc: Function | None = None,
-    *,
-    excluded: Collection[int | str] = (),
-    signature: str | None = None,
+    pyfunc: Function, *, excluded: Collection[int | str] = (), signature: str | None = None
 ) -> Function:
-    """`pyfunc` broadcast over its arguments, as np.vectorize, by `vmap` in place of a loop.
-
-        @jt.vectorize
-        def collatz(n): ...                      # of scalars; called with arrays of any shapes
-
-        matvec = jt.vectorize(lambda a, x: a @ x, signature="(m,n),(n)->(m)")
-
-    signature  which axes, the last ones, each argument has for `pyfunc`; equal names are equal sizes.
-               Without one, all are scalars. The axes in front of them broadcast.
-    excluded   positions and names of arguments that reach `pyfunc` as they are, as do all keyword
-               arguments.
-
-    Raises jt.errors.TransformError where `signature` or `excluded` do not fit the arguments.
-
-    >>> jt.vectorize(lambda x, y: x + y)(np.arange(3), 10)
-    array([10, 11, 12])
-    """
-    if pyfunc is None:
-        return functools.partial(vectorize, excluded=excluded, signature=signature)
+    """`pyfunc` broadcast over its arguments: see `kernels.vectorize`."""
     check_callable(pyfunc, "vectorize")
     left_out = frozenset(excluded)
     if any(type(e) not in (int, str) or (type(e) is int and e < 0) for e in left_out):
