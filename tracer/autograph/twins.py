@@ -26,6 +26,7 @@ from .origin import Unreadable, find_origin, has_source
 from .syntax.lazy import Lazy, is_lazy
 from .syntax.nodes import HELPERS, ORIGINAL, THUNK
 from .syntax.transform import Transformer
+from .world import replaced_world
 
 _FUTURE = functools.reduce(
     lambda flags, name: flags | getattr(__future__, name).compiler_flag,
@@ -54,6 +55,9 @@ def convert(function: Any) -> Any:
     drawing = replaced(function)
     if drawing is not None:
         return drawing
+    asking = replaced_world(function)
+    if asking is not None:
+        return asking
     of_numpy = replaced_numpy(function)
     if of_numpy is not None:
         return of_numpy

@@ -22,6 +22,7 @@ import builtins
 import dis
 import functools
 import inspect
+import os
 import sys
 import types
 from collections.abc import Iterator, Sequence
@@ -307,6 +308,8 @@ class _Finder:
             at_end = True
             if value is not ABSENT and called and self.call(path, value, free):
                 return
+        if value is os.getenv:  # a wrapper's function, which would not be entered
+            self.end(self.path_to(os.environ, "os.environ"), os.environ, False)
         if value is not ABSENT:
             self.end(path, value, free, called and at_end)
         elif path.key not in self.variables.written:
