@@ -51,7 +51,7 @@ def knapsack(weights, values, room):
     return best
 
 
-@kernel(lambda r, n: (r.random((n, n)),), 30, 100, 300)
+@kernel(lambda r, n: (r.random((n, n)),), 30, 100, 300, parallel="i")
 def shortest_paths(d):
     d = d.copy()
     n = d.shape[0]

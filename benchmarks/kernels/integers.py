@@ -22,7 +22,7 @@ def collatz(n):
     return best
 
 
-@kernel(lambda r, n: (r.integers(0, 1 << 40, n),), 1000, 30_000, 1_000_000)
+@kernel(lambda r, n: (r.integers(0, 1 << 40, n),), 1000, 30_000, 1_000_000, parallel="i")
 def bit_counts(x):
     out = np.zeros(x.shape[0], np.int64)
     for i in range(x.shape[0]):
@@ -60,7 +60,9 @@ def checksum(data):
     return h
 
 
-@kernel(lambda r, n: (r.integers(1, 1000, n), r.integers(1, 1000, n)), 100, 3000, 100_000)
+@kernel(
+    lambda r, n: (r.integers(1, 1000, n), r.integers(1, 1000, n)), 100, 3000, 100_000, parallel="i"
+)
 def divisors(a, b):
     out = np.zeros(a.shape[0], np.int64)
     for i in range(a.shape[0]):

@@ -10,7 +10,7 @@ def positive(r, n):
     return (a @ a.T + n * np.eye(n),)
 
 
-@kernel(lambda r, n: (r.random((n, n)), r.random((n, n))), 16, 64, 256)
+@kernel(lambda r, n: (r.random((n, n)), r.random((n, n))), 16, 64, 256, parallel="i")
 def product(a, b):
     n, m, k = a.shape[0], b.shape[1], a.shape[1]
     c = np.zeros((n, m))
@@ -23,7 +23,7 @@ def product(a, b):
     return c
 
 
-@kernel(positive, 16, 64, 256)
+@kernel(positive, 16, 64, 256, parallel="i")
 def lu(a):
     a = a.copy()
     n = a.shape[0]
@@ -63,7 +63,7 @@ def substitution(a, b):
     return x
 
 
-@kernel(lambda r, n: (r.random((n, n)), r.random(n)), 30, 300, 1000)
+@kernel(lambda r, n: (r.random((n, n)), r.random(n)), 30, 300, 1000, parallel="i")
 def matrix_vector(a, x):
     y = np.zeros(a.shape[0])
     for i in range(a.shape[0]):

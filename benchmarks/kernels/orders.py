@@ -31,7 +31,7 @@ def bubble_sort(x):
     return a
 
 
-@kernel(lambda r, n: (np.sort(r.random(n)), r.random(n)), 100, 3000, 100_000)
+@kernel(lambda r, n: (np.sort(r.random(n)), r.random(n)), 100, 3000, 100_000, parallel="i")
 def binary_search(a, wanted):
     out = np.zeros(wanted.shape[0], np.int64)
     for i in range(wanted.shape[0]):

@@ -5,7 +5,7 @@ import numpy as np
 from .kernel import kernel
 
 
-@kernel(lambda r, n: (r.random((n, n)), np.zeros(n)), 30, 300, 1000)
+@kernel(lambda r, n: (r.random((n, n)), np.zeros(n)), 30, 300, 1000, parallel="i")
 def row_norms(x, out):
     for i in range(x.shape[0]):
         s = 0.0
@@ -14,7 +14,7 @@ def row_norms(x, out):
         out[i] = np.sqrt(s)
 
 
-@kernel(lambda r, n: (r.random((n, n)), np.zeros(n)), 30, 300, 1000)
+@kernel(lambda r, n: (r.random((n, n)), np.zeros(n)), 30, 300, 1000, parallel="j")
 def column_sums(x, out):
     for j in range(x.shape[1]):
         s = 0.0
@@ -43,7 +43,7 @@ def place_of_largest(x):
     return place
 
 
-@kernel(lambda r, n: (r.standard_normal(n),), 1000, 30_000, 1_000_000)
+@kernel(lambda r, n: (r.standard_normal(n),), 1000, 30_000, 1_000_000, parallel="i")
 def count_positive(x):
     count = 0
     for i in range(x.shape[0]):
@@ -58,7 +58,7 @@ def histogram(x, counts):
         counts[int(x[i] * 64)] += 1
 
 
-@kernel(lambda r, n: (r.random((n, 3)), r.random((8, 3))), 100, 3000, 100_000)
+@kernel(lambda r, n: (r.random((n, 3)), r.random((8, 3))), 100, 3000, 100_000, parallel="i")
 def nearest_centre(points, centres):
     out = np.zeros(points.shape[0], np.int64)
     for i in range(points.shape[0]):

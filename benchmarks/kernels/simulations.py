@@ -7,7 +7,7 @@ import numpy as np
 from .kernel import kernel
 
 
-@kernel(lambda r, n: (r.random((n, 2)),), 30, 100, 600)
+@kernel(lambda r, n: (r.random((n, 2)),), 30, 100, 600, parallel="i")
 def pairs(p):
     n = p.shape[0]
     d = np.zeros((n, n))
@@ -17,7 +17,7 @@ def pairs(p):
     return d
 
 
-@kernel(lambda r, n: (r.random((n, 3)), r.random(n)), 20, 100, 500)
+@kernel(lambda r, n: (r.random((n, 3)), r.random(n)), 20, 100, 500, parallel="i")
 def gravity(p, m):
     n = p.shape[0]
     f = np.zeros((n, 3))
@@ -35,7 +35,7 @@ def gravity(p, m):
     return f
 
 
-@kernel(lambda r, n: (n, 100), 16, 64, 256, static=(0, 1))
+@kernel(lambda r, n: (n, 100), 16, 64, 256, static=(0, 1), parallel="i")
 def mandelbrot(n, most):
     out = np.zeros((n, n), np.int64)
     for i in range(n):
@@ -54,7 +54,7 @@ def mandelbrot(n, most):
     return out
 
 
-@kernel(lambda r, n: (n,), 16, 64, 256, static=(0,))
+@kernel(lambda r, n: (n,), 16, 64, 256, static=(0,), parallel="i")
 def julia(n):
     out = np.zeros((n, n))
     for i in range(n):
@@ -71,7 +71,7 @@ def julia(n):
     return out
 
 
-@kernel(lambda r, n: (n,), 16, 64, 256, static=(0,))
+@kernel(lambda r, n: (n,), 16, 64, 256, static=(0,), parallel="i")
 def ray_marching(n):
     image = np.zeros((n, n))
     for i in range(n):
@@ -93,7 +93,7 @@ def ray_marching(n):
     return image
 
 
-@kernel(lambda r, n: (r.random(n), 100), 10, 100, 1000, static=(1,))
+@kernel(lambda r, n: (r.random(n), 100), 10, 100, 1000, static=(1,), parallel="i")
 def logistic_map(x, steps):
     x = x.copy()
     for i in range(x.shape[0]):

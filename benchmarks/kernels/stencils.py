@@ -5,7 +5,7 @@ import numpy as np
 from .kernel import kernel
 
 
-@kernel(lambda r, n: (r.random((n, n)), np.zeros((n, n))), 128, 512, 1024)
+@kernel(lambda r, n: (r.random((n, n)), np.zeros((n, n))), 128, 512, 1024, parallel="i")
 def stencil(u, out):
     n = u.shape[0]
     m = u.shape[1]
@@ -14,13 +14,13 @@ def stencil(u, out):
             out[i, j] = 0.25 * (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1])
 
 
-@kernel(lambda r, n: (r.random(n), np.zeros(n)), 1000, 30_000, 1_000_000)
+@kernel(lambda r, n: (r.random(n), np.zeros(n)), 1000, 30_000, 1_000_000, parallel="i")
 def smooth(x, out):
     for i in range(1, x.shape[0] - 1):
         out[i] = (x[i - 1] + x[i] + x[i + 1]) / 3
 
 
-@kernel(lambda r, n: (r.random((n, n, n)), np.zeros((n, n, n))), 16, 48, 128)
+@kernel(lambda r, n: (r.random((n, n, n)), np.zeros((n, n, n))), 16, 48, 128, parallel="i")
 def laplacian(u, out):
     for i in range(1, u.shape[0] - 1):
         for j in range(1, u.shape[1] - 1):
@@ -36,7 +36,7 @@ def laplacian(u, out):
                 )
 
 
-@kernel(lambda r, n: ((r.random((n, n)) < 0.3).astype(np.int64),), 64, 256, 1024)
+@kernel(lambda r, n: ((r.random((n, n)) < 0.3).astype(np.int64),), 64, 256, 1024, parallel="i")
 def life(grid):
     n, m = grid.shape
     new = np.zeros((n, m), np.int64)
@@ -52,7 +52,7 @@ def life(grid):
     return new
 
 
-@kernel(lambda r, n: (r.random((n, n)), r.random((5, 5))), 64, 256, 512)
+@kernel(lambda r, n: (r.random((n, n)), r.random((5, 5))), 64, 256, 512, parallel="i")
 def convolution(image, weights):
     n, m = image.shape
     a, b = weights.shape
@@ -67,7 +67,7 @@ def convolution(image, weights):
     return out
 
 
-@kernel(lambda r, n: (r.random((n, n)),), 32, 128, 256)
+@kernel(lambda r, n: (r.random((n, n)),), 32, 128, 256, parallel="i")
 def bilateral(image):
     n, m = image.shape
     out = np.zeros((n, m))
@@ -85,7 +85,7 @@ def bilateral(image):
     return out
 
 
-@kernel(lambda r, n: (r.random(n), 50), 100, 2000, 40_000, static=(1,))
+@kernel(lambda r, n: (r.random(n), 50), 100, 2000, 40_000, static=(1,), parallel="i")
 def heat(u, steps):
     u = u.copy()
     new = u.copy()
@@ -97,7 +97,7 @@ def heat(u, steps):
     return u
 
 
-@kernel(lambda r, n: (r.random((n, n)),), 64, 256, 1024)
+@kernel(lambda r, n: (r.random((n, n)),), 64, 256, 1024, parallel="i")
 def maximum_filter(image):
     n, m = image.shape
     out = np.zeros((n, m))

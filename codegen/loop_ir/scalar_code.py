@@ -11,13 +11,13 @@ all that follows in its block and in the blocks inside.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from ...ir.record import field, record
 from ..math.functions import Elementwise
 from ..scalar import Expr
-from .index import Index, Var
+from .index import Index, Var, data_of
 from .kernel import Array
 
 
@@ -145,6 +145,27 @@ def nodes(block: Body) -> set[Expr]:
             found.add(node)
             pending += node.args
     return found
+
+
+def within(roots: Iterable[Expr]) -> Iterator[Expr]:
+    """All that expressions are made of, positions in arrays too; each once."""
+    pending, seen = [*roots], set[Expr]()
+    while pending:
+        node = pending.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        yield node
+        pending += node.args
+        if node.op == "load":
+            pending += data_at(node.attr.index)
+        elif node.op == "index":
+            pending += data_at((node.attr,))
+
+
+def data_at(position: Iterable[Index]) -> Iterator[Expr]:
+    """What the program computes of a position."""
+    return (data.expr for index in position for data in data_of(index))
 
 
 def calls(block: Body) -> list[Elementwise]:

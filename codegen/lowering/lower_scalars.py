@@ -33,6 +33,7 @@ from .counters import Counter, counters, most_trips, trips_of
 from .elements import Elements, at, chosen, pick, variables
 from .lower import HOMES, Lowering, memory_type, rule_of
 from .lower_control import contiguous
+from .merged_branches import merged
 from .pointwise import index_value
 from .scalar_builder import RULES, SMALL, Held, ScalarBuilder, Stored, Unfit, rule
 
@@ -321,7 +322,8 @@ def _cond(c: ScalarBuilder, op: Op) -> None:
             c.bind(value, fresh)
         elif isinstance(first, Stored):
             c.bind(value, c.newest(first) if first.array in written else first)
-    c.block.statements.append(Choose(index, blocks, values, results))
+    together = None if results or _known_late(op.operands[0]) else merged(index, blocks)
+    c.block.statements += together or [Choose(index, blocks, values, results)]
 
 
 def _flat(values: Sequence[Held]) -> list[Expr]:

@@ -14,13 +14,24 @@ loops only.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from ....ir.types import BOOL
 from ...limits import limits
-from ...loop_ir.index import Data, Div, Index, Var
+from ...loop_ir.index import Index, Var
 from ...loop_ir.kernel import Array
-from ...loop_ir.scalar_code import Body, Choose, Let, Repeat, Require, Special, Write
+from ...loop_ir.scalar_code import (
+    Body,
+    Choose,
+    Let,
+    Repeat,
+    Require,
+    Special,
+    Write,
+    data_at,
+    within,
+)
 from ...scalar import Expr
 from ..accesses import AccessEmitter
 from ..builder import Value
@@ -92,31 +103,8 @@ def _roots(block: Body) -> Iterator[Expr]:
 
 def _nodes(block: Body) -> Iterator[Expr]:
     """All that the statements of a block compute, positions in arrays too; each once."""
-    pending = [*_roots(block)]
-    for s in block.statements:
-        if isinstance(s, Write):
-            pending += _data(s.index)
-    seen: set[Expr] = set()
-    while pending:
-        node = pending.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        yield node
-        pending += node.args
-        if node.op == "load":
-            pending += _data(node.attr.index)
-        elif node.op == "index":
-            pending += _data((node.attr,))
-
-
-def _data(position: Sequence[Index]) -> Iterator[Expr]:
-    for index in position:
-        for atom in index.terms:
-            if isinstance(atom, Data):
-                yield atom.expr
-            elif isinstance(atom, Div):
-                yield from _data((atom.index,))
+    places = (data_at(s.index) for s in block.statements if isinstance(s, Write))
+    return within([*_roots(block), *chain.from_iterable(places)])
 
 
 def _is_vectors(node: Expr) -> bool:

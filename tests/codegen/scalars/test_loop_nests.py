@@ -116,6 +116,11 @@ STATEMENTS = (
     "k[{p}] = (k[{p}] + 3) % 5",
     "if {x} > {y}:\n{pad}    v[{q}] = {y}\n{pad}else:\n{pad}    s = s + 0.25",
     "if {x} < 0:\n{pad}    s = {y}",
+    "if {x} > {y}:\n{pad}    v[{q}] = {y}",
+    "if {x} > {y}:\n{pad}    a[{p}, {q}] = {y}\n{pad}    v[{p}] = {x}\n"
+    "{pad}else:\n{pad}    a[{p}, {q}] += 1",
+    "if {x} > s:\n{pad}    v[{p}] += 0.5\n{pad}elif {y} > s:\n{pad}    v[{p}] = {x}\n"
+    "{pad}else:\n{pad}    v[{p}] = 0.25",
 )
 
 
