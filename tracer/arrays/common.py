@@ -204,9 +204,11 @@ def ints(x: Any) -> tuple[int, ...]:
     """A shape, repetition counts, ...: an int or a sequence of ints, as a tuple of Python ints."""
     if isinstance(x, Tracer) and x.ndim == 1:
         x = require_static(x, "shape")
-    if (isinstance(x, (list, tuple, np.ndarray)) and np.ndim(x) > 0) or isinstance(x, range):
+    if isinstance(x, np.ndarray) and not x.ndim:
+        return (operator.index(x),)
+    if isinstance(x, (list, tuple, np.ndarray, range)):
         return tuple(operator.index(i) for i in x)
-    return () if isinstance(x, (list, tuple)) else (operator.index(x),)
+    return (operator.index(x),)
 
 
 def sizes(x: Any, what: str = "negative dimensions are not allowed") -> tuple[int, ...]:

@@ -258,7 +258,7 @@ def _with_line(error: Exception, name: str) -> NoReturn:
         raise error
     line = user_line(2)
     # Python names the implementation, `_sum.<locals>.traced() got an unexpected keyword ...`.
-    text = re.sub(r"^[\w.<>]+\(\)", f"{name}()", str(error))
+    text = re.sub(r"^[\w.<>]+\(\) (?=got|takes|missing)", f"{name}() ", str(error))
     said = text
     if line is not None:
         text = f"{text}\n  at {line} in {line.function}\n    {source_text(line)}"

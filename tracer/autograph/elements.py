@@ -13,8 +13,11 @@ import numpy as np
 
 from ..arrays.common import array
 from ..arrays.table import holds_tracer
+from ..core.constants import known_array
 from ..core.tracers import Tracer
 from ..indexing.concatenators import c_, r_
+from ..messages import errors
+from ..messages.errors import complain
 from .texts import remainder
 from .variables import is_own_array, put, taken_over
 
@@ -67,7 +70,17 @@ def _range(part: Any) -> Any:
 
 
 def _number(x: Tracer) -> Any:
-    return operator.index(x) if x.dtype.kind in "iu" else float(x)
+    constant = known_array(x)
+    if constant is not None:
+        return constant.item()
+    complain(
+        errors.TracerIndexError,
+        "the bounds of np.mgrid and np.ogrid decide the result's shape, and a traced value is known "
+        "only when the compiled function runs",
+        "compute them before the call and pass them as arguments: numbers are compiled in where they "
+        "are needed; or scale a grid of known size, start + step * np.arange(n).",
+        operands={"bound": x},
+    )
 
 
 def elements(root: Any, indices: Sequence[Any]) -> Any:

@@ -24,6 +24,10 @@ class Items:
     item: Callable[[Any], Any]
     done: Callable[[Any, Any], None] = lambda i, item: None
     text: str = "range of a traced value"
+    as_result = (
+        "a range whose end is traced as a result",
+        "return its ends, and make the range outside",
+    )
     independent: bool = False  # whether iterations over them are said to be, by `jt.prange`
 
     def __iter__(self) -> Iterator[Any]:

@@ -34,6 +34,10 @@ class Text:
     """Characters, and fields that become some."""
 
     __slots__ = ("parts",)
+    as_result = (
+        "a text with traced values in it as a result",
+        "print it, raise or assert with it; or return the values, and format them outside",
+    )
 
     def __init__(self, parts: Iterable[str | Field]) -> None:
         self.parts = tuple(parts)

@@ -6,6 +6,7 @@ an error that says what to write instead.
 
 from __future__ import annotations
 
+import ast
 import operator
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ import numpy as np
 
 from ..messages import errors
 from ..messages.errors import complain
+from ..messages.expressions import called, users_call, written
 from ..messages.source import is_user_frame
 from .constants import is_differentiated, known_array
 from .trace import Array, EagerBuilder, Trace
@@ -71,6 +73,15 @@ def truth(self: Tracer) -> bool:
             _INSTEAD[asker],
             operands={"condition": self},
         )
+    call = _call(self)
+    if call is not None:
+        complain(
+            errors.TracerBoolError,
+            f"`{written(call)}` compares traced values, or asks whether they hold, and a traced value "
+            f"{_why(self)}",
+            f"{_instead(call)}; or compute it before the call.",
+            operands={"value": self},
+        )
     complain(
         errors.TracerBoolError,
         f"a traced value has no truth value yet: it {_why(self)}, but `if`, `while`, `and`, `or`, "
@@ -79,6 +90,44 @@ def truth(self: Tracer) -> bool:
         "otherwise, *operands) or jt.while_loop to branch, & | ~ for logic; or "
         f"{_let_autograph(self)}{_make_static(self)}.",
         operands={"condition": self},
+    )
+
+
+_ARRAYS = "sort arrays: np.sort(x), or x[np.argsort(keys)] by a key"
+_QUEUES = "write the loop that it stands for, with `if` and an array of the largest size"
+_MASKS = "choose by element: np.where(x > 0, x, 0.0), or a loop with `if`"
+_FINDS = "look for it in an array: np.argmax(x == value), np.count_nonzero(x == value)"
+_OTHERWISE = "write it as a loop with `if` and `while`, which are compiled"
+_BY_COMPARISON = {
+    **dict.fromkeys(("sorted", "sort"), _ARRAYS),
+    "max": "write x[np.argmax(keys)] for the largest by a key",
+    "min": "write x[np.argmin(keys)] for the smallest by a key",
+    **dict.fromkeys("nlargest nsmallest".split(), _ARRAYS),
+    **dict.fromkeys("heapify heappush heappop heappushpop heapreplace merge".split(), _QUEUES),
+    **dict.fromkeys(
+        "bisect bisect_left bisect_right insort insort_left insort_right".split(),
+        "search arrays: np.searchsorted(x, value)",
+    ),
+    **dict.fromkeys("filter compress takewhile dropwhile filterfalse groupby".split(), _MASKS),
+    **dict.fromkeys("index count remove".split(), _FINDS),
+}
+
+
+def _call(x: Tracer) -> ast.Call | None:
+    """The call that asks for a value, to be named; None where autograph would have seen to it."""
+    return None if _let_autograph(x) else users_call(2)
+
+
+def _instead(call: ast.Call) -> str:
+    known = [name for name in called(call) if name in _BY_COMPARISON]
+    return _BY_COMPARISON[known[0]] if known else _OTHERWISE
+
+
+def _at_each_run(call: ast.Call) -> str:
+    """The advice to leave a call to Python."""
+    function = written(call.func)
+    return (
+        f"have Python call it at each run: jt.py_func({function}, jt.ShapeDtype(shape, dtype), ...)"
     )
 
 
@@ -106,18 +155,23 @@ def to_index(self: Tracer) -> int:
     constant = _known(self)
     if constant is not None:
         return constant.__index__()
+    call = _call(self)
+    who = "Python" if call is None else f"`{written(call)}`"
+    where = " (range, a shape, a list index, a slice bound)" if call is None else ""
+    index = "" if call is not None else ", loop with jt.fori_loop, or index an array with x[i]"
     try:
         complain(
             errors.TracerIndexError,
-            "Python needs an integer here (range, a shape, a list index, a slice bound), and a "
-            f"traced value {_why(self)}",
-            f"{_make_static(self)}, loop with jt.fori_loop, or index an array with x[i] or "
-            "jt.take(x, i).",
+            f"{who} needs an integer here{where}, and a traced value {_why(self)}",
+            f"{_make_static(self)}{index}.",
             operands={"index": self},
         )
     except errors.TracerIndexError as error:
         self._storage.trace.index_error = error  # `np.zeros(n)` raises another one instead
         raise
+
+
+_FORMATS = frozenset("str repr format print ascii join write".split())
 
 
 @method("__format__")
@@ -126,6 +180,14 @@ def formatted(self: Tracer, spec: str) -> str:
     constant = _known(self)
     if constant is not None:
         return format(constant.item(), spec) if not self.shape else format(constant, spec)
+    call = _call(self)
+    if call is not None and not _FORMATS.intersection(called(call)):
+        complain(
+            errors.TracerConversionError,
+            f"`{written(call)}` asks for the text of a traced value, which {_why(self)}",
+            f"{_at_each_run(call)}; or compute it before the call.",
+            operands={"x": self},
+        )
     complain(
         errors.TracerConversionError,
         f"the text of a traced value was asked for (str, format, print, f-string), and it {_why(self)}",
@@ -152,7 +214,7 @@ def hashed(self: Tracer) -> int:
     complain(
         errors.TracerConversionError,
         f"a set, a dict or hash() needs the hash of a number, and it {_why(self)}",
-        f"{_make_static(self)}, or look it up in an array: x[i].",
+        f"look it up in an array, x[i]; or {_make_static(self)}.",
         operands={"x": self},
     )
 
@@ -211,6 +273,15 @@ def to_array(self: Tracer, dtype: Any = None, copy: bool | None = None) -> Array
             return np.array(constant, dtype=dtype)
         return constant if dtype is None else _read_only(constant.astype(dtype))
     asker = _asker()
+    call = _call(self)
+    if asker is None and call is not None:
+        complain(
+            errors.TracerConversionError,
+            f"`{written(call)}` asks for the elements of a traced array, and they are known only when "
+            "the compiled function runs",
+            f"{_at_each_run(call)}; or write it with functions of NumPy's.",
+            operands={"x": self},
+        )
     if asker is not None:
         complain(
             errors.TracerConversionError,
@@ -236,8 +307,6 @@ _INSTEAD = {
     "c_": "write jt.c_[...], which takes traced arrays.",
     "ndenumerate": "use array operations with jt.indices(x.shape), or loop over range(n).",
     "vectorize": "call the function on the arrays themselves, or use jt.vectorize.",
-    "mgrid": "bounds decide the result's shape: make them static.",
-    "ogrid": "bounds decide the result's shape: make them static.",
     "eye": "write jt.eye(n, k=k), which takes a traced k.",
     "tri": "write jt.tri(n, k=k), which takes a traced k.",
 }
@@ -257,6 +326,8 @@ def _asker() -> str | None:
     if owner is not None:
         return _CLASSES.get(type(owner).__name__, type(owner).__name__)
     name = asker.f_code.co_name
+    if name in ("ndim", "shape"):  # asked by us, of what the user gave
+        return None
     for space in ("", "linalg.", "fft.", "lib.stride_tricks."):
         if callable(operator.attrgetter(space + name)(np) if _has(space + name) else None):
             return space + name
@@ -312,7 +383,10 @@ def _make_static(x: Tracer) -> str:
     if _in_vmap(x):
         return "pass a Python number with the axis None (in_axes)"
     if x._storage.parameter is None or x._storage.version or not value.name:
-        return "make the argument that it depends on static (static_argnames)"
+        return (
+            "compute it before the call and pass it as an argument: numbers are compiled in where they "
+            "are needed"
+        )
     return f"make `{value.name}` static (static_argnames={value.name!r})"
 
 
@@ -342,6 +416,17 @@ def _to_python(x: Tracer, what: str) -> Any:
         if what != "int()":
             _refuse_active(x, what)
         return array if array.ndim else array[()]
+    call = _call(x)
+    if call is not None and called(call)[:1] not in (["float"], ["int"], ["complex"]):
+        numpys = ""
+        if written(call.func).startswith(("math.", "cmath.")) and hasattr(np, called(call)[0]):
+            numpys = f"write np.{called(call)[0]}, which is compiled; or "
+        complain(
+            errors.TracerConversionError,
+            f"`{written(call)}` asks for a number, and a traced value {_why(x)}",
+            f"{numpys}{_at_each_run(call)}; or {_make_static(x)}.",
+            operands={"x": x},
+        )
     complain(
         errors.TracerConversionError,
         f"{what} needs a number, and a traced value {_why(x)} "

@@ -23,6 +23,7 @@ from ...ir.types import I64, TensorType, type_of
 from ...runtime.cuda.array import DeviceArray
 from ..messages import errors
 from ..messages.errors import complain
+from ..messages.expressions import tell_of_traced
 from . import pytree
 from .accept import refuse
 from .specs import Same, Spec, Static
@@ -202,6 +203,11 @@ def trace_function(
                 raise error.__cause__ from None
             if trace.index_error is not None and "got 'Tracer(" in str(error):
                 raise trace.index_error from None  # NumPy's own words for `np.zeros(n)`
+            tell_of_traced(error)
+            raise
+        except Exception as error:
+            if not isinstance(error, errors.JitneyError):
+                tell_of_traced(error)
             raise
         for check in trace.checks:
             check()
@@ -326,11 +332,9 @@ class _Outputs:
             return self._output(as_value(leaf), None, False)
         if isinstance(leaf, _IMMUTABLE):
             return Result(static=leaf)
-        return refuse(
-            leaf,
-            f"a result of type {type(leaf).__name__}",
-            "return arrays and numbers, or teach jitney the type with jt.register_pytree",
-        )
+        what = f"a result of type {type(leaf).__name__}"
+        remedy = "return arrays and numbers, or teach jitney the type with jt.register_pytree"
+        return refuse(leaf, *getattr(leaf, "as_result", (what, remedy)))
 
     def _whole(self, leaf: Tracer) -> Result:
         """The array that a leaf is a view of."""

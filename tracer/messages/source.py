@@ -1,9 +1,10 @@
-"""The user's line: the innermost stack frame that is no library's (jitney, NumPy, ...)."""
+"""The user's line: the innermost stack frame that is no library's (jitney, NumPy, Python's own, ...)."""
 
 from __future__ import annotations
 
 import functools
 import linecache
+import os
 import sys
 from types import FrameType
 from typing import Any
@@ -11,9 +12,11 @@ from typing import Any
 from ...ir.graph import SourceLine
 
 # Frames of these packages never are the user's line. Tests, notebooks and `__main__` are users.
-_HIDDEN = frozenset(
-    {"jitney", "numpy", "scipy", "optree", "llvmlite", "functools", "contextlib", "threading"}
+_HIDDEN = frozenset("jitney numpy scipy optree llvmlite pandas sklearn matplotlib".split())
+_STANDARD = (
+    f"{os.path.dirname(os.__file__)}{os.sep}"  # where Python's own modules are, and packages
 )
+_PACKAGES = ("site-packages", "dist-packages")
 _PACKAGE = __name__.partition(".")[0]
 _DEMO = f"{_PACKAGE}.demo."  # in the package, but written as a user writes
 
@@ -30,8 +33,16 @@ def is_user_frame(frame: FrameType) -> bool:
     if is_users is None:
         top = module.partition(".")[0]
         is_users = (top not in _HIDDEN and top != _PACKAGE) or module.startswith(_DEMO)
+        if is_users and top in sys.stdlib_module_names:
+            is_users = not _is_pythons(frame.f_code.co_filename)
         _users[module] = is_users
     return is_users
+
+
+def _is_pythons(file: str) -> bool:
+    """Whether a file is of Python's own library; a module of the user's may have the name of one."""
+    inside = file.removeprefix(_STANDARD) if file.startswith(_STANDARD) else ""
+    return bool(inside) and not inside.startswith(_PACKAGES)
 
 
 def is_own_frame(frame: FrameType) -> bool:

@@ -105,7 +105,7 @@ def the_truth_of_a_whole_array() -> None:
     f(X)
 
 
-@wrong(TypeError, "float() needs a number|traced f64[]", "static|astype")
+@wrong(TypeError, "float() needs a number|traced f64[]", "before the call|astype")
 def float_of_a_tracer() -> None:
     plain(lambda x: x * float(x[0]))(X)  # here
 

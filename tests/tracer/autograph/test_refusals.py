@@ -1,0 +1,98 @@
+"""What is refused says which call of the user's asked for a value, and what to write instead."""
+
+import bisect
+import fractions
+import heapq
+import itertools
+import json
+import math
+import statistics
+import struct
+
+import numpy as np
+import pytest
+
+import jitney as jt
+
+X = np.array([3.0, 1.0, 2.0])
+
+
+def by_key(x):
+    return max(x, key=lambda v: -v)
+
+
+def filtered(x):
+    return list(filter(lambda v: v > 1, x))
+
+
+def heap(x):
+    found = [x[0], x[1]]
+    heapq.heapify(found)
+    return found
+
+
+def shape_in_a_list(x):
+    return np.zeros([int(x[0]), 2])
+
+
+REFUSED = {
+    "sorted": (lambda x: sorted(x, key=lambda v: -v), "`sorted(x, ", "np.argsort"),
+    "max": (by_key, "`max(x, key=lambda v: -v)`", "np.argmax"),
+    "filter": (filtered, "`list(filter(lambda v: v > 1, x))`", "np.where"),
+    "heapify": (heap, "`heapq.heapify(found)`", "loop"),
+    "bisect": (lambda x: bisect.bisect([1.0, 2.0], x[0]), "`bisect.bisect(", "np.searchsorted"),
+    "median": (lambda x: statistics.median([x[0], x[1]]), "`statistics.median(", "before the call"),
+    "zeros": (lambda x: np.zeros(int(x[0])), "`np.zeros(int(x[0]))` needs an integer", "argument"),
+    "zeros of a list": (shape_in_a_list, "`np.zeros([int(x[0]), 2])` needs", "argument"),
+    "factorial": (lambda x: math.factorial(int(x[0])), "`math.factorial(int(x[0]))`", "argument"),
+    "isclose": (lambda x: math.isclose(x[0], 1.0), "`math.isclose(x[0], 1.0)`", "np.isclose"),
+    "mgrid": (lambda x: np.mgrid[0 : x[0]], "bounds of np.mgrid", "np.arange(n)"),
+    "ogrid": (
+        lambda x: np.ogrid[0:3, 0 : int(x[0])],
+        "bounds of np.mgrid and np.ogrid",
+        "np.arange",
+    ),
+    "text": (lambda x: f"{x[0]}", "text with traced values", "format them outside"),
+    "masked": (lambda x: np.ma.masked_where(x > 1, x), "`np.ma.masked_where(x > 1, x)`", "py_func"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_the_call_is_named(name):
+    f, says, remedy = REFUSED[name]
+    with pytest.raises(jt.errors.JitneyError) as info:
+        jt.jit(f)(X)
+    message = str(info.value)
+    assert says in message
+    assert remedy in message.splitlines()[-1]
+    assert len(message.splitlines()) < 8
+    assert name == "text" or f"{__file__}:" in message  # the user's line, and not a library's
+
+
+PYTHONS_OWN = {
+    "Fraction": lambda x: fractions.Fraction(int(x[0])),
+    "dumps": lambda x: json.dumps(float(x[0])),
+    "pack": lambda x: struct.pack("d", x[0]),
+    "islice": lambda x: list(itertools.islice([1, 2], int(x[0]))),
+    "nditer": lambda x: np.nditer(x),
+    "mean": lambda x: statistics.mean(x),
+}
+
+
+@pytest.mark.parametrize("name", PYTHONS_OWN)
+def test_what_python_itself_refuses_has_a_remedy(name):
+    f = PYTHONS_OWN[name]
+    with pytest.raises((TypeError, ValueError, struct.error)) as info:
+        jt.jit(f)(X)
+    (note,) = info.value.__notes__
+    assert f"{name} was called while the function was traced" in note
+    assert "jt.py_func(" in note
+
+
+def test_errors_of_the_users_own_have_no_note():
+    def f(x):
+        return len(x) + int("a")
+
+    with pytest.raises(ValueError, match="invalid literal") as info:
+        jt.jit(f)(X)
+    assert not getattr(info.value, "__notes__", None)
