@@ -1,21 +1,19 @@
 """Calls of NumPy that its protocols do not show to a tracer: what makes arrays of nothing, and what is
-given lists of traced values. Also the mathematical functions of Python's `math`."""
+given lists of traced values. What they are for `math` and `cmath` says `mathematics`."""
 
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 import numpy as np
 
-from ...ir.surface import ensure
 from ..arrays.common import array
 from ..arrays.table import BY_NUMPY, FUNCTIONS, holds_tracer
 from ..core.tracers import Tracer
-from .iteration import int_
+from .mathematics import MATHEMATICS
 
 _KINDS = (type(np.zeros_like), BuiltinFunctionType, FunctionType)
 _CREATIONS = {
@@ -31,35 +29,6 @@ _UNASKED = {  # functions that ask no argument what to do
         *("array", "asarray", "asanyarray", "asarray_chkfinite", "require", "isscalar"),
         *("ascontiguousarray", "asfortranarray"),
     )
-}
-_MATH: dict[Any, Callable[..., Any]] = {
-    getattr(math, name): getattr(np, name)
-    for name in (
-        *("sqrt", "cbrt", "exp", "exp2", "expm1", "log2", "log10", "log1p", "sin", "cos", "tan"),
-        *("sinh", "cosh", "tanh", "fabs", "degrees", "radians", "hypot", "copysign", "fmod"),
-        *("isnan", "isinf", "isfinite"),
-    )
-    if hasattr(math, name)
-} | {
-    math.asin: np.arcsin,
-    math.acos: np.arccos,
-    math.atan: np.arctan,
-    math.atan2: np.arctan2,
-    math.asinh: np.arcsinh,
-    math.acosh: np.arccosh,
-    math.atanh: np.arctanh,
-    math.pow: np.float_power,
-    math.log: lambda x, base=None: np.log(x) if base is None else np.log(x) / np.log(base),
-    math.floor: lambda x: _whole(np.floor(x)),
-    math.ceil: lambda x: _whole(np.ceil(x)),
-    math.trunc: lambda x: _whole(np.trunc(x)),
-    math.prod: lambda x, *, start=1: np.prod(array(list(x))) * start,
-    math.fsum: lambda x: np.sum(array(list(x))),
-    math.dist: lambda p, q: np.sqrt(np.sum((array(p) - array(q)) ** 2)),
-    math.erf: lambda x: FUNCTIONS["erf"](x),
-    math.erfc: lambda x: _special("erfc", x),
-    math.gamma: lambda x: _special("gamma", x),
-    math.lgamma: lambda x: _special("gammaln", x),
 }
 
 
@@ -88,8 +57,9 @@ def _function(function: Any) -> Callable[..., Any] | None:
     entry = FUNCTIONS[name] if name is not None else BY_NUMPY.get(function)
     if entry is not None:
         return where_traced(function, entry)
-    if function in _MATH:
-        return where_traced(function, _MATH[function])
+    scalar = MATHEMATICS.get(function)
+    if scalar is not None:
+        return where_traced(function, scalar)
     if isinstance(getattr(function, "__self__", None), np.ufunc):
         return _with_arrays(function, indexed=function.__name__ == "at")
     return None
@@ -132,12 +102,3 @@ def _scalar_type(kind: Any) -> Callable[..., Any]:
         return kind(*args, **kwargs)
 
     return call
-
-
-def _special(name: str, x: Any) -> Any:
-    ensure("special")
-    return FUNCTIONS[f"special.{name}"](x)
-
-
-def _whole(x: Any) -> Any:
-    return int_(x)

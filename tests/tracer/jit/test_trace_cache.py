@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import cmath
 import json
+import math
 import os
 import sys
 import textwrap
@@ -530,6 +532,7 @@ def key_of(value: Any) -> str:
         (np.float32(1), np.float64(1)),
         (np.dtype("f4"), np.dtype(">f4")),
         (np.sin, np.cos),
+        (math.sqrt, cmath.sqrt),
         (lambda x: x, lambda x: -x),
         (list, tuple),
         (range(3), range(4)),
