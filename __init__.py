@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from .tracer.interop.array_api import isdtype as isdtype
     from .tracer.jit.jit import jit as jit
     from .tracer.kernels.guvectorize import guvectorize as guvectorize
+    from .tracer.kernels.stencil import stencil as stencil
     from .tracer.kernels.vectorize import vectorize as vectorize
     from .tracer.transforms.check_grads import check_grads as check_grads
     from .tracer.transforms.check_grads import compute_gradient_error as compute_gradient_error
@@ -125,6 +126,7 @@ _HOMES = {
     "r_": "tracer.indexing.concatenators",
     "register_pytree": "tracer.core.pytree",
     "scan": "tracer.control.scans",
+    "stencil": "tracer.kernels.stencil",
     "stop_gradient": "tracer.transforms.derivatives",
     "switch": "tracer.control.control",
     "threads": "runtime.threads.pool",

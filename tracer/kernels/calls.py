@@ -37,13 +37,14 @@ def stored(results: tuple[Any, ...], out: Any) -> tuple[Any, ...]:
     stored = []
     for x, target in zip(results, into, strict=True):
         if target is not None:
-            _refuse_shape(x, target)
+            refuse_shape(x, target)
             np.copyto(target, x, casting="same_kind")
         stored.append(x if target is None else target)
     return tuple(stored)
 
 
-def _refuse_shape(x: Any, target: Any) -> None:
+def refuse_shape(x: Any, target: Any) -> None:
+    """ShapeError unless a result like `x` fits into the array `target`."""
     if np.shape(x) != np.shape(target):
         complain(
             errors.ShapeError,
