@@ -30,7 +30,7 @@ from .conditions import are_supported as conditions_are_supported
 from .cublas import BlasError
 from .driver import Context
 from .heaps import FIRST_BYTES, enough, has_heap
-from .launcher import Launcher, Location, Table, launcher
+from .launcher import Location, Table, launcher
 from .library import DeviceError
 from .memory import DeviceBuffer, context_pool
 from .plan import Bases, Planner, Segment, commands, is_static, may_be_recorded
@@ -130,16 +130,10 @@ class Work:
 class DeviceExecutable:
     """A program on a device. Runs may be begun from many threads; those on one stream follow each other.
 
-    `graphs`: whether what can be a CUDA graph becomes one. `native`: launch by machine code.
+    `graphs`: whether what can be a CUDA graph becomes one.
     """
 
-    def __init__(
-        self,
-        program: DeviceProgram,
-        context: Context,
-        graphs: bool = True,
-        run: Launcher | None = None,
-    ) -> None:
+    def __init__(self, program: DeviceProgram, context: Context, graphs: bool = True) -> None:
         self.program = program
         self.context = context
         self.pool = context_pool(context)
@@ -159,7 +153,7 @@ class DeviceExecutable:
             bound = enough(program)
             self._heap_bytes, self._may_exceed = bound or FIRST_BYTES, bound is None
         self.maps, self.described = TensorMaps(context.cuda), planner.maps
-        self._run_table = run or launcher(context.cuda, context.handle)
+        self._run_table = launcher(context.cuda, context.handle)
         self._outputs = [
             (math.prod(o.shape) * o.dtype.itemsize, f"{o.dtype.name}{list(o.shape)}")
             for o in program.outputs

@@ -9,8 +9,6 @@ driver is a table, made once; a call goes through it in machine code, putting ad
 `bases` is an array of addresses (inputs, outputs, scratch, slots of loops), and a location in a table is
 the number of a base and an offset. The code is the same for all programs; what it calls is given to it,
 so the emulated driver gets the same calls.
-
-Where machine code cannot be made or called, `python_launcher` does the same with ctypes.
 """
 
 from __future__ import annotations
@@ -274,67 +272,3 @@ def interpreter() -> Function:
             pattern = pattern.zext("i32")
         go_on(f.call("i32", function(2 + number), target, pattern, count, stream))
     return f
-
-
-def python_launcher(library: DriverLibrary, context: int = 0) -> Launcher:
-    """The same by ctypes, command by command."""
-    functions: list[Any] = [library.functions.get(name) for name in DRIVER_FUNCTIONS]
-    launch, copy, *fills, fetch, graph, record, push, pop = functions
-
-    def run(table: int, bases: int, stream: int) -> int:
-        if not context:
-            return walk(table, bases, stream)
-        code = push(context)
-        if code:
-            return int(code)
-        try:
-            return walk(table, bases, stream)
-        finally:
-            pop(ctypes.byref(ctypes.c_void_p()))
-
-    def walk(table: int, bases: int, stream: int) -> int:
-        words = ctypes.cast(table, ctypes.POINTER(ctypes.c_int64))
-        addresses = ctypes.cast(bases, ctypes.POINTER(ctypes.c_int64))
-        here = 0
-        while words[here] != END:
-            kind, size = words[here], words[here + 1]
-            if kind == LAUNCH:
-                code = launch(*_launch_arguments(words, here, addresses, stream))
-            elif kind in (COPY, FETCH):
-                target, source = (addresses[words[here + k]] + words[here + k + 1] for k in (2, 4))
-                code = (copy if kind == COPY else fetch)(target, source, words[here + 6], stream)
-            elif kind in (GRAPH, RECORD):
-                code = (graph if kind == GRAPH else record)(addresses[words[here + 2]], stream)
-            else:
-                width, value, count = words[here + 4 : here + 7]
-                target = addresses[words[here + 2]] + words[here + 3]
-                code = fills[width.bit_length() - 1](target, value, count, stream)
-            if code:
-                return int(code)
-            here += size
-        return 0
-
-    return run
-
-
-def _launch_arguments(words: Any, here: int, bases: Any, stream: int) -> tuple[Any, ...]:
-    halves = [half for w in words[here + 3 : here + 7] for half in (w & 0xFFFFFFFF, w >> 32)]
-    gx, gy, gz, bx, by, bz, shared, nbytes = halves
-    first = here + _HEAD
-    patches = words[here + 7]
-    data = words[first + 3 * patches : here + words[here + 1]]
-    packed = bytearray(struct.pack(f"<{len(data)}q", *data))
-    for k in range(patches):
-        offset, base, addend = words[first + 3 * k : first + 3 * k + 3]
-        address = bases[base] + addend
-        if offset >> _BYTES:
-            offset -= 1 << _BYTES
-            packed[offset : offset + MAP_BYTES] = ctypes.string_at(address, MAP_BYTES)
-        else:
-            struct.pack_into("<q", packed, offset, address)
-    buffer = ctypes.create_string_buffer(bytes(packed), max(len(packed), 1))
-    size = ctypes.c_size_t(nbytes)
-    extra = (ctypes.c_void_p * 5)(1, ctypes.addressof(buffer), 2, ctypes.addressof(size), 0)
-    # The array of pointers keeps what it points to only while these names live: pass all of them.
-    extra._held = (buffer, size)  # type: ignore[attr-defined]
-    return words[here + 2], gx, gy, gz, bx, by, bz, shared, stream, None, extra

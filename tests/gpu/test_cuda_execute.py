@@ -36,7 +36,7 @@ from jitney.runtime.cuda.conditions import SETTERS, NodeParameters
 from jitney.runtime.cuda.driver import Context, describe
 from jitney.runtime.cuda.emulator.driver import EmulatedLibrary
 from jitney.runtime.cuda.execute import DeviceExecutable
-from jitney.runtime.cuda.launcher import Table, launcher, pack_arguments, python_launcher
+from jitney.runtime.cuda.launcher import Table, launcher, pack_arguments
 from jitney.runtime.cuda.library import SIGNATURES, DeviceError
 from jitney.runtime.cuda.memory import OutOfMemoryError, context_pool
 from jitney.runtime.cuda.ptxas import find_ptxas
@@ -150,10 +150,7 @@ class Device:
         self.context = gpu.poison(Context(describe(self.library)[0]))
         self.pool = context_pool(self.context)
         self.stream = self.context.create_stream()
-        run = options.pop("run", None)
-        self.executable = DeviceExecutable(
-            made, self.context, run=run and run(self.library, self.context.handle), **options
-        )
+        self.executable = DeviceExecutable(made, self.context, **options)
 
     def __call__(self, *arrays, stream=None):
         stream = stream or self.stream
@@ -185,9 +182,8 @@ CHAIN = program(
 
 
 @pytest.mark.parametrize("graphs", [False, True], ids=["launches", "graphs"])
-@pytest.mark.parametrize("run", [launcher, python_launcher], ids=["native", "python"])
-def test_a_chain_of_kernels(graphs, run):
-    device = Device(CHAIN, graphs=graphs, run=run)
+def test_a_chain_of_kernels(graphs):
+    device = Device(CHAIN, graphs=graphs)
     rng = np.random.default_rng(0)
     for _ in range(5):
         x, y = rng.standard_normal((2, N))
@@ -573,8 +569,7 @@ def test_arguments_are_aligned_and_patched():
         Table().launch(1, ONE, ONE, 0, [(0, 0)] * 513)
 
 
-@pytest.mark.parametrize("make", [launcher, python_launcher])
-def test_commands_reach_the_driver_as_written(make):
+def test_commands_reach_the_driver_as_written():
     calls = []
 
     class Recorder(EmulatedLibrary):
@@ -633,7 +628,7 @@ def test_commands_reach_the_driver_as_written(make):
     assert table.commands == 9
     words = table.finish()
     bases = np.array([2**45, 2**46], np.int64)
-    run = make(Recorder(1 << 16))
+    run = launcher(Recorder(1 << 16))
     assert run(words.ctypes.data, bases.ctypes.data, 99) == 0
     packed = struct.pack("<qi4xq", 2**46 + 8, 1, 2**45 - 4)
     assert calls == [
@@ -648,10 +643,10 @@ def test_commands_reach_the_driver_as_written(make):
         ("record", 2**46, 99),
     ]
     calls.clear()
-    assert make(Recorder(1 << 16), 12)(words.ctypes.data, bases.ctypes.data, 1) == 0
+    assert launcher(Recorder(1 << 16), 12)(words.ctypes.data, bases.ctypes.data, 1) == 0
     assert calls[0] == ("push", 12) and calls[-1] == ("pop",) and len(calls) == 11
     calls.clear()
-    assert make(Recorder(1 << 16), 13)(words.ctypes.data, bases.ctypes.data, 1) == 201
+    assert launcher(Recorder(1 << 16), 13)(words.ctypes.data, bases.ctypes.data, 1) == 201
     assert calls == [("push", 13)]
     failing = Table()
     failing.fill((1, 0), 1, 4, 9)
@@ -659,5 +654,5 @@ def test_commands_reach_the_driver_as_written(make):
     words = failing.finish()
     calls.clear()
     assert run(words.ctypes.data, bases.ctypes.data, 0) == 77 and not calls
-    assert make(Recorder(1 << 16), 12)(words.ctypes.data, bases.ctypes.data, 0) == 77
+    assert launcher(Recorder(1 << 16), 12)(words.ctypes.data, bases.ctypes.data, 0) == 77
     assert calls == [("push", 12), ("pop",)]

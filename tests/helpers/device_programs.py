@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import gpu
@@ -13,8 +13,6 @@ from jitney.codegen.cuda.program import DeviceProgram
 from jitney.runtime.cuda.driver import Context, describe
 from jitney.runtime.cuda.emulator.machine import FORWARDS, Order
 from jitney.runtime.cuda.execute import DeviceExecutable
-from jitney.runtime.cuda.launcher import Launcher
-from jitney.runtime.cuda.library import DriverLibrary
 from jitney.runtime.cuda.memory import context_pool
 from jitney.runtime.cuda.transfers import download, upload
 
@@ -28,7 +26,6 @@ def execute(
     arrays: Sequence[np.ndarray[Any, Any]],
     order: Order = FORWARDS,
     runs: int = 1,
-    launcher: Callable[[DriverLibrary, int], Launcher] | None = None,
 ) -> list[np.ndarray[Any, Any]]:
     """The program's outputs, of the last of so many runs."""
     library = gpu.library(64 << 20)
@@ -37,8 +34,7 @@ def execute(
     context = gpu.poison(Context(describe(library)[0]))
     pool, stream = context_pool(context), context.create_stream()
     buffers = [upload(pool, a, stream, "an operand") for a in arrays]
-    run_table = launcher and launcher(library, context.handle)
-    executable = DeviceExecutable(program, context, run=run_table)
+    executable = DeviceExecutable(program, context)
     for _ in range(runs):
         run = executable.run([x.address for x in buffers], stream)
         run.wait()

@@ -34,7 +34,6 @@ from jitney.runtime.cuda.driver import describe
 from jitney.runtime.cuda.emulator import layout
 from jitney.runtime.cuda.emulator.driver import EmulatedLibrary
 from jitney.runtime.cuda.emulator.machine import FORWARDS, ORDERS, EmulationError
-from jitney.runtime.cuda.launcher import python_launcher
 from jitney.runtime.cuda.library import DeviceError
 from jitney.runtime.options import CompileOptions
 
@@ -345,8 +344,7 @@ def tile_shapes():
     return warpgroups.SHAPES
 
 
-@pytest.mark.parametrize("launcher", [None, python_launcher], ids=["native", "python"])
-def test_maps_are_made_for_each_launch_and_kept_by_graphs(monkeypatch, launcher):
+def test_maps_are_made_for_each_launch_and_kept_by_graphs(monkeypatch):
     """Three runs of three products: the first runs, the second is recorded, the third is replayed."""
     monkeypatch.setitem(tile_shapes(), (1, 24), 1.0)
     found, arrays, want = layer_program(rows=10)
@@ -354,7 +352,7 @@ def test_maps_are_made_for_each_launch_and_kept_by_graphs(monkeypatch, launcher)
     asked = []
     encode = tensor_maps.encode
     monkeypatch.setattr(tensor_maps, "encode", lambda *args: asked.append(args) or encode(*args))
-    for got, right in zip(execute(found, arrays, runs=3, launcher=launcher), want, strict=True):
+    for got, right in zip(execute(found, arrays, runs=3), want, strict=True):
         close(got, right, "tf32")
     assert len(asked) == 2
 
