@@ -6,6 +6,7 @@ The graph's reductions remove axes and nothing more; dtype rules, `keepdims`, `w
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -422,33 +423,20 @@ def _without_nan(x: Tracer, fill: Any) -> tuple[Tracer, Tracer | None]:
 
 
 def _nan_accumulation(name: str, plain: Callable[..., Any], identity: int) -> None:
-    def traced(
-        a: Any,
-        axis: Any = None,
-        dtype: Any = None,
-        out: Any = None,
-        keepdims: Any = False,
-        initial: Any = NO_VALUE,
-        where: Any = True,
-    ) -> Any:
-        x = _without_nan(array(a), identity)[0]
-        return plain(x, axis, dtype, out, keepdims, initial, where)
+    @functools.wraps(plain)
+    def traced(a: Any, *args: Any, **kwargs: Any) -> Any:
+        return plain(_without_nan(array(a), identity)[0], *args, **kwargs)
 
     function(name)(traced)
 
 
 def _nan_extremum(name: str, plain: Callable[..., Any], fill: Callable[[DType], Any]) -> None:
+    @functools.wraps(plain)
     def traced(
-        a: Any,
-        axis: Any = None,
-        out: Any = None,
-        keepdims: Any = False,
-        initial: Any = NO_VALUE,
-        where: Any = True,
+        a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *args: Any, **kwargs: Any
     ) -> Any:
-        x = array(a)
-        x, nan = _without_nan(x, fill(x.dtype))
-        result = plain(x, axis, None, keepdims, initial, where)
+        x, nan = _without_nan(array(a), fill(array(a).dtype))
+        result = plain(x, axis, None, keepdims, *args, **kwargs)
         if nan is not None:
             none = all_(nan, axis=axis, keepdims=_keep(keepdims))
             result = wrap(as_value(masked(result, ~none, math.nan)))
@@ -458,11 +446,12 @@ def _nan_extremum(name: str, plain: Callable[..., Any], fill: Callable[[DType], 
 
 
 def _nan_position(name: str, plain: Callable[..., Any], fill: Callable[[DType], Any]) -> None:
-    def traced(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
+    @functools.wraps(plain)
+    def traced(a: Any, axis: Any = None, *args: Any, **kwargs: Any) -> Any:
         x, nan = _without_nan(array(a), fill(array(a).dtype))
         if nan is not None and nan.size:
             check_values(~all_(nan, axis=axis).any(), "All-NaN slice encountered")
-        return plain(x, axis, out, keepdims=keepdims)
+        return plain(x, axis, *args, **kwargs)
 
     function(name)(traced)
 
@@ -494,18 +483,13 @@ def _check_destination(a: Any, out: Any) -> None:
 
 
 @function("nanmean")
+@functools.wraps(mean)
 def nanmean(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    keepdims: Any = False,
-    *,
-    where: Any = True,
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, *args: Any, **kwargs: Any
 ) -> Any:
     _check_destination(a, out)
-    x, numbers = _numbers(a, where, dtype)
-    return mean(x, axis, dtype, out, keepdims, where=numbers)
+    x, numbers = _numbers(a, kwargs.pop("where", True), dtype)
+    return mean(x, axis, dtype, out, *args, where=numbers, **kwargs)
 
 
 def _nan_spread(name: str, plain: Callable[..., Any]) -> None:

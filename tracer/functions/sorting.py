@@ -55,31 +55,17 @@ def _no_order(order: Any) -> None:
 
 
 def _sort_reference(
-    a: Any,
-    axis: Any = -1,
-    kind: Any = None,
-    order: Any = None,
-    *,
-    stable: Any = None,
-    descending: bool = False,
+    a: Any, axis: Any = -1, *args: Any, descending: bool = False, **options: Any
 ) -> Any:
-    if not descending:
-        return np.sort(a, axis, kind, order, stable=stable)
-    ordered = np.sort(a, axis, kind, order, stable=stable)
-    return np.flip(ordered, -1 if axis is None else axis)
+    ordered = np.sort(a, axis, *args, **options)
+    return np.flip(ordered, -1 if axis is None else axis) if descending else ordered
 
 
 def _argsort_reference(
-    a: Any,
-    axis: Any = -1,
-    kind: Any = None,
-    order: Any = None,
-    *,
-    stable: Any = None,
-    descending: bool = False,
+    a: Any, axis: Any = -1, *args: Any, descending: bool = False, **options: Any
 ) -> Any:
     if not descending:
-        return np.argsort(a, axis, kind, order, stable=stable)
+        return np.argsort(a, axis, *args, **options)
     x, along = (np.ravel(a), 0) if axis is None else (np.asarray(a), axis)
     if x.ndim == 0:
         return np.argsort(x)
