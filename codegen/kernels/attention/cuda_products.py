@@ -17,6 +17,7 @@ from ...cuda.emitter import Word
 from ...llvm.builder import Value
 from ...llvm.instructions import SCALAR_TYPES, suffix
 from ...llvm.loops import Values
+from ..matmul.cuda_fragments import lane_bits
 from .cuda_panels import Panel
 from .cuda_plan import line_bytes
 
@@ -41,10 +42,7 @@ class Products:
         self.sum_type = SCALAR_TYPES[e.step.real]
 
     def _bits(self, shift: int, mask: int, scale: int = 1) -> Value:
-        """Some bits of the lane's number, times `scale`."""
-        bits = self.lane >> shift if shift else self.lane
-        bits = bits & mask if mask < 31 >> shift else bits
-        return bits * scale if scale > 1 else bits
+        return lane_bits(self.lane, shift, mask, scale)
 
     # Where this thread's part of a panel begins, which is the same for all blocks of columns.
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ...cuda.emitter import Word
 from ...llvm.builder import Value
 from ...llvm.loops import Values
+from ..matmul.cuda_fragments import Fragments
 from ..matmul.cuda_tiles import Atom
 from .cuda_panels import Panel
 from .cuda_products import Products
@@ -31,7 +32,7 @@ class TensorProducts(Products):
 
     def __init__(self, e: AttentionEmitter, atom: Atom) -> None:
         super().__init__(e)
-        self.atom = atom
+        self.atom, self.fragments = atom, Fragments(e.b, atom)
         self.held_rows, self.held_columns = e.tile.rows // 8, e.tile.columns // 4
         self.tall = atom.m // 8  # rows of a thread in one small matrix
         self.count = e.tile.rows // atom.m  # small matrices of a warp
@@ -116,13 +117,12 @@ class TensorProducts(Products):
         self, sums: list[Value], length: int, i: int, n: int, x: Sequence[Value], y: Sequence[Value]
     ) -> None:
         """Small matrix i of the rows times the n-th of the columns; `length` sums in a row."""
-        name = f"llvm.nvvm.{self.atom.name}"
         slots = [
             (i * self.tall + r) * length + 2 * n + c for r in range(self.tall) for c in range(2)
         ]
-        new = self.e.b.nvvm(name, *x, *y, *(sums[p] for p in slots), fresh=True)
-        for k, p in enumerate(slots):
-            sums[p] = self.e.b.field(new, k)
+        new = self.fragments.multiply(x, y, [sums[p] for p in slots])
+        for p, total in zip(slots, new, strict=True):
+            sums[p] = total
 
     # Operands.
 
@@ -136,7 +136,7 @@ class TensorProducts(Products):
                 for r in range(self.tall)
             ]
         address = panel.at(at, offset, 16 * i, 32 * step)
-        return [self._converted(x) for x in self._matrices(address, False)]
+        return self.fragments.four(address, False)
 
     def _columns(self, panel: Panel, stage: Word, step: int) -> Iterator[list[Value]]:
         """This thread's part of columns: 8 after the other, step of the sum."""
@@ -144,7 +144,7 @@ class TensorProducts(Products):
         for n in range(0, self.e.tile.columns, 16 if self.ldmatrix else 8):
             if self.ldmatrix:
                 address = panel.at(stage, offset, n, 32 * step)
-                four = [self._converted(x) for x in self._matrices(address, False)]
+                four = self.fragments.four(address, False)
                 yield four[:2]
                 yield four[2:]
             else:
@@ -162,7 +162,7 @@ class TensorProducts(Products):
         if atom.itemsize == 2:
             for n in range(0, count, 2):
                 address = panel.at(stage, offset, 16 * step, 16 * n)
-                four = [self._converted(x) for x in self._matrices(address, True)]
+                four = self.fragments.four(address, True)
                 yield four[:2]
                 yield four[2:]
             return
@@ -183,7 +183,7 @@ class TensorProducts(Products):
         operands = [
             rows[r][atom.k // 4 * step + k] for k in range(atom.k // 4) for r in range(self.tall)
         ]
-        return [self._rounded(x) for x in operands] if atom.element == "tf32" else operands
+        return [self.fragments.number(x) for x in operands]
 
     def _pair(self, x: Value, y: Value) -> Value:
         """Two numbers as one word of the operand."""
@@ -192,23 +192,6 @@ class TensorProducts(Products):
             return pair
         return pair.to("bitcast", "i32")
 
-    def _matrices(self, address: Value, turned: bool) -> list[Value]:
-        name = f"llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4{'.trans' if turned else ''}.b16.p3"
-        four = self.e.b.nvvm(name, address, fresh=True)
-        return [self.e.b.field(four, k) for k in range(4)]
-
-    def _converted(self, word: Value) -> Value:
-        """32 bits of an operand as the instruction takes them."""
-        match self.atom.element:
-            case "f16":
-                return word.to("bitcast", "<2 x half>")
-            case "tf32":
-                return self._rounded(word.to("bitcast", "float"))
-        return word
-
-    def _rounded(self, number: Value) -> Value:
-        return self.e.b.nvvm("llvm.nvvm.f2tf32.rna", number)
-
     def _element(self, panel: Panel, stage: Word, offset: Word, lines: int, columns: int) -> Value:
         (value,) = panel.load(panel.at(stage, offset, lines, columns * panel.item), 1)
-        return self._rounded(value) if self.atom.element == "tf32" else value
+        return self.fragments.number(value)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ...cuda.emitter import Word
 from ...llvm.builder import Value
+from .cuda_fragments import Fragments, lane_bits
 from .cuda_operands import OperandTile
 from .cuda_results import Result
 from .cuda_tiles import Tile
@@ -26,7 +27,7 @@ class TensorMultiplier:
 
     def __init__(self, e: ProductEmitter, tile: Tile) -> None:
         assert tile.atom is not None, "the tile is for tensor cores"
-        self.e, self.atom = e, tile.atom
+        self.e, self.atom, self.fragments = e, tile.atom, Fragments(e.b, tile.atom)
         self.down, self.across = tile.rows // self.atom.m, tile.columns // self.atom.n
         self.held = self.atom.m * self.atom.n // 32  # accumulators of one small matrix
         self.accumulators = self.down * self.across * self.held
@@ -40,7 +41,6 @@ class TensorMultiplier:
 
     def multiply(self, stage: Word, sums: list[Value]) -> list[Value]:
         sums, atom = list(sums), self.atom
-        name = f"llvm.nvvm.{atom.name}"
         for step in range(self.e.tile.depth // atom.k):
             rows = [self._rows(stage, i, step) for i in range(self.down)]
             columns = self._columns(stage, step)
@@ -48,21 +48,11 @@ class TensorMultiplier:
                 for j, y in enumerate(columns):
                     at = (i * self.across + j) * self.held
                     old = sums[at : at + self.held]
-                    new = self.e.b.nvvm(name, *x, *y, *old, fresh=True)
-                    sums[at : at + self.held] = [self.e.b.field(new, n) for n in range(self.held)]
+                    sums[at : at + self.held] = self.fragments.multiply(x, y, old)
         return sums
 
     def _lane(self, shift: int, mask: int, scale: int = 1) -> Value:
-        """Some bits of the lane's number, times `scale`."""
-        bits = self.e.lane_number >> shift if shift else self.e.lane_number
-        bits = bits & mask if mask < 31 >> shift else bits
-        return bits * scale if scale > 1 else bits
-
-    def _sum(self, *texts: Word) -> Word:
-        total = texts[0]
-        for text in texts[1:]:
-            total = total + text
-        return total
+        return lane_bits(self.e.lane_number, shift, mask, scale)
 
     # Operands.
 
@@ -76,14 +66,14 @@ class TensorMultiplier:
                 for r, k in offsets
             ]
         if side.along_k:
-            line: Word = self._sum(self.e.warp_m, self._lane(0, 15))
+            line: Word = self.e.warp_m + self._lane(0, 15)
             chunk: Word = self._lane(4, 1)
             address = side.chunk_at(stage, line, 16 * i, chunk, 2 * step)
         else:
-            line = self._sum(self._lane(0, 7), self._lane(4, 1, 8))
-            chunk = self._sum(self._chunks(self.e.warp_m), self._lane(3, 1))
+            line = self._lane(0, 7) + self._lane(4, 1, 8)
+            chunk = (self.e.warp_m >> 3) + self._lane(3, 1)
             address = side.chunk_at(stage, line, 16 * step, chunk, 2 * i)
-        return [self._converted(x) for x in self._matrices(address, not side.along_k)]
+        return self.fragments.four(address, not side.along_k)
 
     def _columns(self, stage: Word, step: int) -> list[list[Value]]:
         """This thread's part of b's columns, of each small matrix."""
@@ -99,52 +89,32 @@ class TensorMultiplier:
         operands = []
         for pair in range(self.across // 2):
             if side.along_k:
-                line = self._sum(self.e.warp_n, self._lane(0, 7), self._lane(4, 1, 8))
+                line = self.e.warp_n + self._lane(0, 7) + self._lane(4, 1, 8)
                 address = side.chunk_at(stage, line, 16 * pair, self._lane(3, 1), 2 * step)
             else:
-                chunk = self._sum(self._chunks(self.e.warp_n), self._lane(4, 1))
+                chunk = (self.e.warp_n >> 3) + self._lane(4, 1)
                 address = side.chunk_at(stage, self._lane(0, 15), 16 * step, chunk, 2 * pair)
-            four = [self._converted(x) for x in self._matrices(address, not side.along_k)]
+            four = self.fragments.four(address, not side.along_k)
             operands += [four[:2], four[2:]]
         return operands
 
-    def _chunks(self, elements: Value) -> Value:
-        return elements >> 3
-
-    def _matrices(self, address: Value, turned: bool) -> list[Value]:
-        name = f"llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4{'.trans' if turned else ''}.b16.p3"
-        four = self.e.b.nvvm(name, address, fresh=True)
-        return [self.e.b.field(four, k) for k in range(4)]
-
-    def _converted(self, word: Value) -> Value:
-        """32 bits of an operand as the instruction takes them."""
-        match self.atom.element:
-            case "f16":
-                return word.to("bitcast", "<2 x half>")
-            case "tf32":
-                return self._rounded(word.to("bitcast", "float"))
-        return word
-
-    def _rounded(self, number: Value) -> Value:
-        return self.e.b.nvvm("llvm.nvvm.f2tf32.rna", number)
-
     def _element(self, side: OperandTile, stage: Word, warp: Value, row: int, k: int) -> Value:
-        first = self._sum(warp, self._lane(2, 7))
+        first = warp + self._lane(2, 7)
         address = side.element_at(stage, first, row, self._lane(0, 3), k)
         (value,) = side.load(address, 1)
-        return self._rounded(value) if self.atom.element == "tf32" else value
+        return self.fragments.number(value)
 
     # The result.
 
     def results(self) -> Iterator[Result]:
-        row = self._sum(self.e.warp_m, self._lane(2, 7))
-        column = self._sum(self.e.warp_n, self._lane(0, 3, 2))
+        row = self.e.warp_m + self._lane(2, 7)
+        column = self.e.warp_n + self._lane(0, 3, 2)
         for i in range(self.down):
             for j in range(self.across):
                 at = (i * self.across + j) * self.held
                 for half in range(self.held // 2):
                     yield Result(
-                        self._sum(row, self.atom.m * i + 8 * half),
-                        self._sum(column, 8 * j),
+                        row + (self.atom.m * i + 8 * half),
+                        column + 8 * j,
                         [at + 2 * half, at + 2 * half + 1],
                     )
