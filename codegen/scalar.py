@@ -189,6 +189,19 @@ class Expr:
         raise TypeError("a scalar expression has no value while code is generated; use select()")
 
 
+def nodes_of(*roots: Expr) -> list[Expr]:
+    """All that expressions are computed from, each node once; bodies of loops and computed indices
+    apart."""
+    nodes: dict[Expr, None] = {}
+    pending = [*roots]
+    while pending:
+        node = pending.pop()
+        if node not in nodes:
+            nodes[node] = None
+            pending += node.args
+    return list(nodes)
+
+
 def const(value: Any, dtype: DType) -> Expr:
     """A constant of `dtype`; `value` is a Python or NumPy number."""
     return Expr("const", (), dtype, _rounded(value, dtype))

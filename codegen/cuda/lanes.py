@@ -20,9 +20,9 @@ from ..llvm.scalars import ScalarEmitter
 from ..llvm.stages import StageEmitter
 from ..llvm.text import Operand, element_type
 from ..loop_ir.index import Index, Var, follows, variables
-from ..loop_ir.kernel import Access, Array, Kernel
+from ..loop_ir.kernel import Access, Array, Kernel, indices_of
 from ..lowering.pointwise import loop_variables
-from ..scalar import DType, Expr
+from ..scalar import DType, Expr, nodes_of
 from ..schedule.signature import Signature
 from ..schedule.survey import results_read
 from .emitter import DeviceStatus, ThreadBuilder, Word, is_zero
@@ -203,18 +203,6 @@ class LaneEmitter(ABC):
 
 def same_for_all(expr: Expr, lane: Var, env: Mapping[Var, Index]) -> bool:
     """Whether an expression does not depend on which of the neighbours is meant."""
-    pending, seen = [expr], set()
-    while pending:
-        node = pending.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        pending += node.args
-        indices = (
-            node.attr.index if node.op == "load" else [node.attr] if node.op == "index" else []
-        )
-        if any(lane in variables(i.substitute(env)) for i in indices):
-            return False
-        if node.op in ("loop", "var") and loop_variables(node):
-            return False
-    return True
+    if any(lane in variables(i.substitute(env)) for i in indices_of(expr)):
+        return False
+    return not any(n.op in ("loop", "var") and loop_variables(n) for n in nodes_of(expr))

@@ -15,7 +15,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from ...ir.types import BOOL
-from ..scalar import Expr, LoopBody
+from ..scalar import Expr, LoopBody, nodes_of
 from .builder import Block, Value, as_condition, element_of, lanes_of, poison, vector
 from .instructions import INSTRUCTIONS, type_text
 from .text import Operand
@@ -28,17 +28,10 @@ COPIES = 2  # iterations between two looks at whether all lanes are done
 
 def is_plain(body: LoopBody) -> bool:
     """Whether the body is arithmetic and nothing else, not even a call or a rare part."""
-    seen: set[Expr] = set()
-    pending = [body.test, *body.new]
-    while pending:
-        node = pending.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        if node.op not in INSTRUCTIONS and node.op not in ("const", "var") and node.free:
-            return False
-        pending += node.args
-    return True
+    return not any(
+        node.op not in INSTRUCTIONS and node.op not in ("const", "var") and node.free
+        for node in nodes_of(body.test, *body.new)
+    )
 
 
 def emit_lanes(

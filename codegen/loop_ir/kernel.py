@@ -18,7 +18,7 @@ import numpy as np
 
 from ...ir.graph import SourceLine
 from ...ir.record import field, record
-from ..scalar import Expr
+from ..scalar import Expr, nodes_of
 from .index import Index, Var, contiguous_strides, linear, of_var
 
 DType = np.dtype[Any]
@@ -91,6 +91,17 @@ class Access:
 
     def __repr__(self) -> str:
         return f"{self.array!r}{list(self.index)}"
+
+
+def indices_of(expr: Expr) -> list[Index]:
+    """Every index in an expression: positions of loads, and indices as values."""
+    indices: list[Index] = []
+    for node in nodes_of(expr):
+        if node.op == "load":
+            indices += node.attr.index
+        elif node.op == "index":
+            indices.append(node.attr)
+    return indices
 
 
 class Bound:

@@ -16,7 +16,7 @@ from typing import Any
 
 from ...ir.record import field, record
 from ..math.functions import Elementwise
-from ..scalar import Expr
+from ..scalar import Expr, nodes_of
 from .index import Index, Var, data_of
 from .kernel import Array
 
@@ -117,7 +117,7 @@ class Body:
                 yield from s.blocks
 
 
-def nodes(block: Body) -> set[Expr]:
+def nodes(block: Body) -> list[Expr]:
     """The expressions of a block's own statements, not of blocks inside."""
     pending: list[Expr] = []
     for s in block.statements:
@@ -138,13 +138,7 @@ def nodes(block: Body) -> set[Expr]:
                 pending += (s.index, *(v for values in s.values for v in values))
             case Special():
                 pending += s.operands
-    found: set[Expr] = set()
-    while pending:
-        node = pending.pop()
-        if node not in found:
-            found.add(node)
-            pending += node.args
-    return found
+    return nodes_of(*pending)
 
 
 def within(roots: Iterable[Expr]) -> Iterator[Expr]:

@@ -9,6 +9,7 @@ one pass over memory where the sum of the same elements has been asked for (`_de
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -17,13 +18,13 @@ from ...ir.record import record
 from ..loop_ir.index import Index, Var, of_var
 from ..loop_ir.kernel import Array, Chunks, Stage
 from ..math import EXPANSIONS
+from ..math.combiners import FOLDS
 from ..scalar import DType, Expr, binary, compare, const, convert, select
 from ..schedule.schedule import collapse
 from ..schedule.survey import survey
 from .lower import Lowering, indices, variables
 from .pointwise import IndexTuple, Pointwise, as_index, index_value
 
-FOLDS = {"sum": "add", "prod": "mul", "max": "maximum", "min": "minimum"}
 U8 = np.dtype(np.uint8)
 MOST = 1 << 14  # partial results per result
 SHORT = 8  # a loop too short to be vectorised if there is a longer one
@@ -216,10 +217,8 @@ def search_by_chunks(low: Lowering, op: Op, outer_dims: list[int], axis: int, ar
         value = convert(value, U8)
     best = Array(shape, value.dtype, name="best")
     position = Array(shape, array.dtype, name="index")
-    for partial, name in ((best, op.name[3:]), (position, op.name)):
-        stage = Stage(
-            partial, dims, value, "reduce", name, len(dims) - 1, loc=op.loc, ops=[op.name]
-        )
+    for made, name in ((best, op.name[3:]), (position, op.name)):
+        stage = Stage(made, dims, value, "reduce", name, len(dims) - 1, loc=op.loc, ops=[op.name])
         stage.chunks = chunks
         low.emit(p, stage)
     chosen = Array(array.shape, array.dtype, name="chosen")
@@ -233,28 +232,51 @@ def search_by_chunks(low: Lowering, op: Op, outer_dims: list[int], axis: int, ar
     low.emit(p, Stage(array, results, index + index_value(chunk * length), ops=[op.name]))
 
 
-def scan_by_chunks(low: Lowering, op: Op, fold: str) -> Array:
-    """The running sum (product, maximum, minimum) of few long rows.
+def scan_stage(
+    op: Op,
+    array: Array,
+    dims: tuple[Var, ...],
+    value: Expr,
+    index: IndexTuple,
+    *,
+    fold: str,
+    backwards: bool = False,
+) -> Stage:
+    """Running folds over the last of the loops."""
+    last, ops = len(dims) - 1, [op.name]
+    return Stage(
+        array, dims, value, "scan", fold, last, index, ops=ops, loc=op.loc, reverse=backwards
+    )
+
+
+def scan_by_chunks(
+    low: Lowering, op: Op, fold: str, length: int, head: int, backwards: bool = False
+) -> Array:
+    """The running sum (product, maximum, minimum) of few long rows, from either end.
 
     before: y = cumsum(x)
     after:  s[c] = sum of chunk c;  t = cumsum(s);  y in chunk c starts from t[c - 1]
+
+    The loop over chunks stands at `head` among those over rows. A scan from the end goes `backwards`, or
+    along flipped elements.
     """
-    source, axis = op.operands[0], op.attrs["axis"]
+    source, axis, dtype = op.operands[0], op.attrs["axis"], op.result.dtype
     total = source.shape[axis]
-    dtype = op.result.dtype
-    length = low.context.scan_chunk
     outer_dims = [d for d in range(len(source.shape)) if d != axis]
     array = low.array_for(op.result)
 
     def loops() -> tuple[tuple[Var, ...], IndexTuple, Chunks | None]:
         """The loops over the rows, the chunks and a chunk, where they are in the source, and chunks."""
         rows = {d: Var(f"i{d}", source.shape[d]) for d in outer_dims}
-        c, r, along, chunks = _chunked(len(outer_dims), length, total)
-        if op.attrs["reverse"]:
+        c, r, along, chunks = _chunked(head, length, total)
+        if op.attrs["reverse"] and not backwards:
             along = -along + (total - 1)
         where = tuple(along if d == axis else of_var(rows[d]) for d in range(len(source.shape)))
-        return (*rows.values(), c, r), where, chunks
+        outer = [*rows.values()]
+        outer.insert(head, c)
+        return (*outer, r), where, chunks
 
+    running = partial(scan_stage, op, fold=fold, backwards=backwards)
     dims, where, chunks = loops()
     shape = tuple(v.extent for v in dims[:-1])
     sums, before = Array(shape, dtype, name="sums"), Array(shape, dtype, name="before")
@@ -265,19 +287,18 @@ def scan_by_chunks(low: Lowering, op: Op, fold: str) -> Array:
     low.emit(p, stage)
     own = variables(shape)
     p = low.point()
-    at = indices(own)
-    expr = p.load(sums, at, None)
-    low.emit(p, Stage(before, own, expr, "scan", fold, len(own) - 1, at, ops=[op.name], loc=op.loc))
+    order = (*own[:head], *own[head + 1 :], own[head])
+    low.emit(p, running(before, order, p.load(sums, indices(own), None), indices(own)))
     dims, where, chunks = loops()
     p = low.point()
     x = p.at(source, where)
-    *rows, c, r = indices(dims)
-    function = EXPANSIONS[FOLDS[fold]]
-    later = compare("ge", index_value(c), 1)
-    start = function(p.load(before, (*rows, c + -1), later), x)
-    first = compare("eq", index_value(r), 0)
-    value = select(first & later, start, x)
-    stage = Stage(array, dims, value, "scan", fold, last, where, ops=[op.name], loc=op.loc)
+    at, r = [*indices(dims[:-1])], index_value(of_var(dims[-1]))
+    c, count = index_value(at[head]), shape[head]
+    later = compare("lt", c, count - 1) if backwards else compare("ge", c, 1)
+    first = compare("eq", r, length - 1 if backwards else 0)
+    at[head] += 1 if backwards else -1
+    start = EXPANSIONS[FOLDS[fold]](p.load(before, tuple(at), later), x)
+    stage = running(array, dims, select(first & later, start, x), where)
     stage.chunks = chunks
     low.emit(p, stage)
     return array

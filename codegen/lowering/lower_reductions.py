@@ -14,7 +14,7 @@ from ..loop_ir.kernel import Access, Array, Stage
 from ..math.combiners import FOLDS
 from ..scalar import const
 from .lower import Lowering, indices, lowering, variables
-from .lower_chunks import reduce_by_chunks, reduce_to, scan_by_chunks, search_by_chunks
+from .lower_chunks import reduce_by_chunks, reduce_to, scan_by_chunks, scan_stage, search_by_chunks
 
 SCANS = {"cumsum": "sum", "cumprod": "prod", "cummax": "max", "cummin": "min"}
 ALIGN_BYTES = 1 << 17  # arrays that do not stay in the nearer caches
@@ -22,7 +22,7 @@ LONG = 64  # a loop that is worth some preparation
 SHORT = 8  # a loop that is written out, or run beside a longer one
 
 
-@lowering("sum", "prod", "max", "min", "any", "all", "argmax", "argmin")
+@lowering(*FOLDS, "argmax", "argmin")
 def _reduction(low: Lowering, op: Op) -> None:
     if _is_short(low, op):
         low.inline(op)
@@ -169,7 +169,8 @@ def _scan(low: Lowering, op: Op) -> None:
     source, axis = op.operands[0], op.attrs["axis"]
     n = source.shape[axis]
     if n >= 8 * low.context.scan_chunk and source.tensor.size < low.context.scan_rows * n:
-        low.arrays[op.result] = scan_by_chunks(low, op, SCANS[op.name])
+        length, head = low.context.scan_chunk, len(source.shape) - 1
+        low.arrays[op.result] = scan_by_chunks(low, op, SCANS[op.name], length, head)
         return
     dims = variables(source.shape)
     where = list(indices(dims))
@@ -179,18 +180,5 @@ def _scan(low: Lowering, op: Op) -> None:
     expr = p.at(source, tuple(where))
     array = low.array_for(op.result)
     order = (*(v for d, v in enumerate(dims) if d != axis), dims[axis])
-    low.emit(
-        p,
-        Stage(
-            array,
-            order,
-            expr,
-            "scan",
-            SCANS[op.name],
-            len(dims) - 1,
-            tuple(where),
-            ops=[op.name],
-            loc=op.loc,
-        ),
-    )
+    low.emit(p, scan_stage(op, array, order, expr, tuple(where), fold=SCANS[op.name]))
     low.arrays[op.result] = array

@@ -20,7 +20,7 @@ from ...ir.ops.movement.indexing import out_of_bounds
 from ...ir.types import BOOL, I32, I64
 from ..loop_ir.index import ZERO, Data, Index, Var, delinearise, linear, variables
 from ..loop_ir.index import contiguous_strides as strides_of
-from ..loop_ir.kernel import Access, Array, Bound, Demand
+from ..loop_ir.kernel import Access, Array, Bound, Demand, indices_of
 from ..math import EXPANSIONS
 from ..math.combiners import FOLDS, fold
 from ..math.functions import call
@@ -102,21 +102,7 @@ def as_index(expr: Expr, lo: int, hi: int) -> Index:
 
 def loop_variables(expr: Expr) -> frozenset[Var]:
     """The loop variables that an expression depends on."""
-    loops: set[Var] = set()
-    seen: set[Expr] = set()
-    pending = [expr]
-    while pending:
-        node = pending.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        pending += node.args
-        if node.op == "load":
-            for index in node.attr.index:
-                loops |= variables(index)
-        elif node.op == "index":
-            loops |= variables(node.attr)
-    return frozenset(loops)
+    return frozenset().union(*map(variables, indices_of(expr)))
 
 
 class Pointwise:

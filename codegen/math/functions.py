@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from ..scalar import FREE, DType, Expr, const, var
+from ..scalar import FREE, DType, Expr, const, nodes_of, var
 from . import EXPANSIONS
 
 
@@ -38,7 +38,7 @@ class Elementwise:
             else:
                 arguments.append(const(float.fromhex(value), dtype))
         self.root = EXPANSIONS[name](*arguments)
-        nodes = _nodes(self.root)
+        nodes = nodes_of(self.root)
         self.size = sum(1 for node in nodes if node.op not in FREE)
         self.rare = any(node.op == "loop" for node in nodes)
 
@@ -57,15 +57,3 @@ def call(name: str, operands: Sequence[Expr]) -> Expr:
         return EXPANSIONS[name](*operands)
     function = _function(name, arguments)
     return Expr("call", args, function.root.dtype, function)
-
-
-def _nodes(root: Expr) -> set[Expr]:
-    """Everything that `root` is computed from, bodies of loops apart."""
-    seen: set[Expr] = set()
-    pending = [root]
-    while pending:
-        node = pending.pop()
-        if node not in seen:
-            seen.add(node)
-            pending += node.args
-    return seen

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ..loop_ir.index import Index, Var, data_of, of_var, variables
 from ..loop_ir.kernel import Access, Stage
 from ..math.functions import Elementwise
-from ..scalar import FREE, Expr, LoopBody
+from ..scalar import FREE, Expr, LoopBody, nodes_of
 
 
 class Survey(NamedTuple):
@@ -109,17 +109,7 @@ def accesses(expr: Expr) -> list[Access]:
 
 def loads(expr: Expr) -> list[Expr]:
     """The loads in an expression, those in bodies of loops and in computed indices apart."""
-    nodes: list[Expr] = []
-    seen: set[Expr] = set()
-    pending = [expr]
-    while pending:
-        node = pending.pop()
-        if node not in seen:
-            seen.add(node)
-            pending += node.args
-            if node.op == "load":
-                nodes.append(node)
-    return nodes
+    return [node for node in nodes_of(expr) if node.op == "load"]
 
 
 def crossing(
@@ -146,23 +136,6 @@ def crossing(
             if along:
                 by_loop.setdefault(along[-1], []).append(load)
     return by_loop
-
-
-def indices_of(expr: Expr) -> list[Index]:
-    """Every index in an expression: positions of loads, and indices as values."""
-    indices: list[Index] = []
-    seen: set[Expr] = set()
-    pending = [expr]
-    while pending:
-        node = pending.pop()
-        if node not in seen:
-            seen.add(node)
-            pending += node.args
-            if node.op == "load":
-                indices += node.attr.index
-            elif node.op == "index":
-                indices.append(node.attr)
-    return indices
 
 
 def invariants(stage: Stage, inner: set[Var]) -> list[Expr]:

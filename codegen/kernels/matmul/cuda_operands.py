@@ -17,7 +17,7 @@ from ...cuda.emitter import Word
 from ...llvm.builder import Condition, Value, zeros
 from ...llvm.instructions import SCALAR_TYPES, constant
 from ...loop_ir.index import Index, Var, depends_on, variables
-from ...schedule.survey import indices_of
+from ...loop_ir.kernel import indices_of
 from .cuda_sources import Source, lie
 from .cuda_tiles import CHUNK
 
