@@ -18,6 +18,7 @@ from ...ir.types import I32, I64
 from ..loop_ir.index import Var, contiguous_strides, linear, of_var
 from ..loop_ir.kernel import Stage
 from ..math import EXPANSIONS
+from ..math.combiners import FOLDS
 from ..scalar import DType, Expr, Unique, convert, eq, fma, ne, select, var
 from .builder import Value, poison
 from .indices import IndexEmitter, iota
@@ -126,7 +127,7 @@ class Fold(Reduction):
             self.starts = [
                 -0.0
             ]  # NumPy's running sum starts from the first element, its sum from 0
-        self.function = EXPANSIONS[_FOLDS[stage.op]]
+        self.function = EXPANSIONS[FOLDS[stage.op]]
 
     def merge(self, *carries: Expr) -> list[Expr]:
         return [self.function(*carries)]
@@ -210,13 +211,3 @@ def reduction(
     if stage.op in ("argmax", "argmin"):
         return ArgFold(indices, stage, vector, lanewise, dims)
     return Fold(indices, stage, vector, lanewise)
-
-
-_FOLDS = {
-    "sum": "add",
-    "prod": "mul",
-    "max": "maximum",
-    "min": "minimum",
-    "any": "bitwise_or",
-    "all": "bitwise_and",
-}

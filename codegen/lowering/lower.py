@@ -26,6 +26,7 @@ from ...ir.types import BOOL, I64, TOKEN, TensorType
 from ..loop_ir.index import Index, Var, contiguous_strides, linear, of_var
 from ..loop_ir.kernel import Array, Stage
 from ..loop_ir.steps import Program
+from ..math.combiners import FOLDS
 from ..schedule.in_place import dead_after, reads_first
 from .context import Context
 from .pointwise import FEW, Pointwise, checked, index_value, reshaped
@@ -356,7 +357,7 @@ MODULES = {
     ),
     "lowering.lower_loops": ("while", "scan"),
     "lowering.lower_reductions": (
-        *("sum", "prod", "max", "min", "any", "all", "argmax", "argmin"),
+        *(*FOLDS, "argmax", "argmin"),
         *("cumsum", "cumprod", "cummax", "cummin"),
     ),
     "kernels.sort.lower_sorting": ("sort", "argsort", "true_indices"),
