@@ -27,7 +27,8 @@ _GET_HANDLER = 305  # PyDataMem_GetHandler in NumPy's API table, since 1.22
 
 @record
 class NdarrayLayout:
-    """Byte offsets of fields from the address of an ndarray object."""
+    """Byte offsets of fields from the address of an ndarray object; `dtype_what` from that of a dtype:
+    eight bytes, kind, type, byte order, flags and the number of the type."""
 
     ob_type: int
     data: int
@@ -37,6 +38,7 @@ class NdarrayLayout:
     descr: int
     flags: int
     handler: int
+    dtype_what: int
 
 
 def free_threaded() -> bool:
@@ -68,6 +70,9 @@ def _agrees(layout: NdarrayLayout, array: np.ndarray[Any, Any]) -> bool:
     def words(offset: int) -> tuple[int, ...]:
         return tuple((ctypes.c_ssize_t * array.ndim).from_address(word(offset)))
 
+    what = ctypes.string_at(id(array.dtype) + layout.dtype_what, 8)
+    named = (array.dtype.kind + array.dtype.char).encode()
+
     return (
         word(layout.ob_type) == id(np.ndarray)
         and word(layout.ndim, ctypes.c_int) == array.ndim
@@ -77,6 +82,7 @@ def _agrees(layout: NdarrayLayout, array: np.ndarray[Any, Any]) -> bool:
         and word(layout.handler) == (id(current_handler()) if array.flags.owndata else 0)
         and (array.ndim == 0 or words(layout.dims) == array.shape)
         and (array.ndim == 0 or words(layout.strides) == array.strides)
+        and what[:2] + what[4:] == named + array.dtype.num.to_bytes(4, sys.byteorder)
     )
 
 
@@ -98,6 +104,7 @@ def ndarray_layout() -> NdarrayLayout | None:
         descr=head + 40,
         flags=head + 48,
         handler=head + 72,
+        dtype_what=head + 8,
     )
     cube = np.arange(5 * 7 * 11, dtype=np.float32).reshape(5, 7, 11)
     frozen = np.ones(3, np.int16)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -173,3 +174,17 @@ def test_random_values_from_outside(start: list[Any], changes: list[tuple[int, A
             value["r"] = 5.0
         for _ in range(2):
             np.testing.assert_allclose(f(X), function(X), rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "i4", "?", "c16", "f2"])
+def test_arrays_from_a_pickle_have_dtypes_of_their_own(dtype: str) -> None:
+    x = pickle.loads(pickle.dumps(np.ones(3, dtype)))
+    assert x.dtype is not np.ones(3, dtype).dtype
+    f = jt.jit(lambda x: x + x)
+    same(warm(f, x), x + x)
+    before = native_hits(f)
+    same(f(np.ones(3, dtype)), x + x)  # by the same program
+    assert native_hits(f) == before + 1
+    for other in (">f8", "f4", "q"):
+        y = pickle.loads(pickle.dumps(np.ones(3, other)))
+        same(f(y), y + y)
