@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 
 from ..core.specs import Spec
-from ..messages.errors import Refusal
+from ..messages.errors import Refusal, is_answered
 from .dispatch import Call
 
 T = TypeVar("T")
@@ -60,7 +60,7 @@ class CompiledNumbers:
             if not new:
                 self._leaves[call.structure] = sure
                 refused = isinstance(failure, Refusal) or isinstance(first, type(failure))
-                raise first if refused else failure
+                raise first if refused and not is_answered(first, failure) else failure
             self._add(call, new)
 
     def _add(self, call: Call, leaves: frozenset[int]) -> frozenset[int]:

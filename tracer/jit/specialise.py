@@ -67,22 +67,25 @@ def trace_call(
 
 
 def _with_fixed(
-    function: JitFunction, call: Call, captured: CapturedVariables, views: bool
+    function: JitFunction, call: Call, captured: CapturedVariables, views: bool, first: Exception
 ) -> tuple[Traced, CapturedVariables] | None:
     """Trace with the numbers of the heap as they are, in case that Python asks for them; then with its
-    arrays, too, which a function that changes nothing may ask for."""
+    arrays, too, which a function that changes nothing may ask for. `first` is why it is tried."""
     if captured.heap is None:
         return None
+    answered = None
     if captured.heap.has_numbers:
         try:
             again = function._captured_variables(call, policy=Policy(fixed=True))
             return _trace_settled(function, call, again, views)
-        except errors.JitneyError:
-            pass
+        except errors.JitneyError as error:
+            answered = error if errors.is_answered(first, error) else None
     again = function._captured_variables(call, policy=Policy(fixed=True, arrays=True))
     seen = [] if again.heap is None else again.heap.fixed_arrays()
     found = _trace_without_changes(function, call, again, views, seen)
     if found is None or (found[1].effects is not None and found[1].effects.writes):
+        if answered is not None:
+            raise answered
         return None
     return found
 
@@ -116,11 +119,11 @@ def _trace_either(
     """Trace with stand-ins for what is closed over, or else without."""
     try:
         return _trace_settled(function, call, captured, views)
-    except errors.JitneyError:
-        fixed = _with_fixed(function, call, captured, views)
+    except errors.JitneyError as first:
+        fixed = _with_fixed(function, call, captured, views, first)
         if fixed is not None:
             return fixed
-        if not captured.hidden:
+        if not captured.hidden or captured.heap is not None:  # which has been tried as it is
             raise
         plain = function._captured_variables(call, substitute=False)
         found = _trace_without_changes(function, call, plain, views, plain.guarded_arrays())

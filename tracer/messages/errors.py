@@ -68,6 +68,12 @@ class TracerIterationError(JitneyError, Refusal, TypeError):
     """Iteration over a 0-d traced value."""
 
 
+def is_answered(first: Exception, later: Exception) -> bool:
+    """Whether `first` asked for a value that was compiled in when `later` happened, which matters."""
+    asking = (TracerBoolError, TracerConversionError, TracerIndexError, TracerIterationError)
+    return isinstance(first, asking) and not isinstance(later, asking)
+
+
 class LeakedTracerError(JitneyError, Refusal, ValueError):
     """A tracer outlived the call that it stands for, or was used in another thread."""
 

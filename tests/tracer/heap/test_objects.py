@@ -415,3 +415,24 @@ def test_what_python_asks_for_is_not_changed_while_tracing() -> None:
     for changed in (2, 4):
         sizes[0] = changed
         np.testing.assert_array_equal(compiled(3.0), g(3.0))
+
+
+class Mixture:
+    """Asks for a number of its own, draws numbers, and then for what cannot be compiled."""
+
+    def __init__(self) -> None:
+        self.count, self.rng = 2, np.random
+
+    def fit(self, x: Any) -> Any:
+        self.priors = x.sum() * np.ones(self.count)
+        self.start = x[np.random.choice(range(len(x)))]
+        return np.unique(self.priors)
+
+
+def test_what_cannot_be_compiled_is_named_and_leaves_the_object_as_it_was() -> None:
+    mixture = Mixture()
+    before = dict(vars(mixture))
+    for _ in range(2):
+        with pytest.raises(jt.errors.DynamicShapeError, match=r"np\.unique"):  # not self.count
+            jt.jit(mixture.fit)(np.arange(3.0))
+        assert vars(mixture) == before
