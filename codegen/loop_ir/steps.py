@@ -246,6 +246,7 @@ class ScalarCode:
     writes: list[Array]
     ops: list[str]
     work: int  # scalar operations of one run, loops of unknown length counted once
+    shared: bool = False  # among threads, once it is emitted
     name: str = ""
     loc: SourceLine | None = None
 

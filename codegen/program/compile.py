@@ -202,7 +202,8 @@ def _scalar_report(step: ScalarCode) -> KernelReport:
         name=step.name,
         ops=tuple(step.ops),
         flops=operations(step.body, step.work) or 0,
-        note="scalar code",
+        parallel=step.shared,
+        note="scalar code, trips on several threads" if step.shared else "scalar code",
         locs=(step.loc,) if step.loc is not None else (),
     )
 

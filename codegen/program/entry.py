@@ -256,14 +256,27 @@ class EntryEmitter:
         if isinstance(emitter, NestEmitter):
             step.name = self.function(emitter.caller(step.name), readable(step.ops))
         self.declarations |= set(emitter.b.declarations)
+        length = grain = 0
+        if isinstance(emitter, NestEmitter) and emitter.shared is not None:
+            length, grain = emitter.length, emitter.grain
+            step.shared = True
         if emitter.polls:
-            control.polling(self)
+            (control.polling_kernels if step.shared else control.polling)(self)
         for special in specials(step.body):
             self.imports |= special.imports
             self.add(special.helpers)
             self.keeps_gil = True
         pointers = [(a, 0) for a in emitter.arrays]
-        self.calls.append(Call(step.name, (*pointers, (None, 0)), 0, 0, True))
+        self.calls.append(
+            Call(
+                step.name,
+                (*pointers, (None, 0)),
+                length,
+                grain,
+                True,
+                step.shared and emitter.polls,
+            )
+        )
 
     def _emit(self, step: Kernel, own: Signature, plan: Schedule | None) -> Done:
         plan = plan or schedule(step, self.target)

@@ -14,23 +14,17 @@ loops only.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from ....ir.types import BOOL
 from ...limits import limits
-from ...loop_ir.index import Index, Var
-from ...loop_ir.kernel import Array
+from ...loop_ir.index import Index
 from ...loop_ir.scalar_code import (
     Body,
     Choose,
-    Let,
     Repeat,
     Require,
     Special,
-    Write,
-    data_at,
-    within,
 )
 from ...scalar import Expr
 from ..accesses import AccessEmitter
@@ -42,6 +36,7 @@ from ..instructions import type_text
 from ..leaves import KernelLeaves
 from ..scalars import ScalarEmitter
 from ..types import vector
+from .independence import accesses, are_apart, blocks, computed
 from .statements import StatementEmitter
 
 if TYPE_CHECKING:
@@ -55,10 +50,10 @@ def lanes_of_trips(e: NestEmitter, s: Repeat) -> int:
     """How many trips of a loop should run side by side; 0: none."""
     if s.counter is None or s.trips is not None or s.carries or not e.b.has_scalef:
         return 0
-    inner = [loop for block in _blocks(s.body) for loop in _loops(block)]
+    inner = [loop for block in blocks(s.body) for loop in _loops(block)]
     if not inner or any(not loop.carries and not any(True for _ in _below(loop)) for loop in inner):
         return 0
-    if not _independent(s, inner) or not _side_by_side(s):
+    if not _independent(s) or not _side_by_side(s):
         return 0
     sizes = [c.dtype.itemsize for loop in inner for c in loop.carries]
     lanes = e.b.target.vector_bits // (8 * max(sizes, default=8))
@@ -70,43 +65,6 @@ def lanes_of_trips(e: NestEmitter, s: Repeat) -> int:
     return lanes if s.length >= lanes else 0
 
 
-def _blocks(block: Body) -> Iterator[Body]:
-    """A block and all blocks inside it."""
-    yield block
-    for inner in block.inner():
-        yield from _blocks(inner)
-
-
-def _loops(block: Body) -> Iterator[Repeat]:
-    return (s for s in block.statements if isinstance(s, Repeat))
-
-
-def _below(loop: Repeat) -> Iterator[Repeat]:
-    return (inner for block in _blocks(loop.body) for inner in _loops(block))
-
-
-def _roots(block: Body) -> Iterator[Expr]:
-    """What the statements of a block compute."""
-    for s in block.statements:
-        if isinstance(s, Let):
-            yield from s.values
-        elif isinstance(s, Write):
-            yield s.value
-        elif isinstance(s, Repeat):
-            yield from (*s.start, *s.new)
-            yield from (x for x in (s.condition, s.trips) if x is not None)
-        elif isinstance(s, Choose):
-            yield s.index
-            for values in s.values:
-                yield from values
-
-
-def _nodes(block: Body) -> Iterator[Expr]:
-    """All that the statements of a block compute, positions in arrays too; each once."""
-    places = (data_at(s.index) for s in block.statements if isinstance(s, Write))
-    return within([*_roots(block), *chain.from_iterable(places)])
-
-
 def _is_vectors(node: Expr) -> bool:
     """Whether an operation is done in all lanes at a time, and cannot fail."""
     if node.op in ("bounded", "demanded"):
@@ -116,42 +74,22 @@ def _is_vectors(node: Expr) -> bool:
     return True
 
 
-def _accesses(block: Body) -> Iterator[tuple[Array, Sequence[Index], bool]]:
-    """The accesses of a block, not of those inside; whether they write."""
-    for node in _nodes(block):
-        if node.op == "load":
-            yield node.attr.array, node.attr.index, False
-    for s in block.statements:
-        if isinstance(s, Write):
-            yield s.array, s.index, True
-
-
-def _independent(s: Repeat, inner: Sequence[Repeat]) -> bool:
+def _independent(s: Repeat) -> bool:
     """Whether no trip touches what another trip writes, and none can fail."""
-    own = {loop.counter for loop in inner}
-    found: dict[Array, list[Sequence[Index]]] = {}
-    written: set[Array] = set()
-    for block in _blocks(s.body):
+    for block in blocks(s.body):
         if any(isinstance(x, (Require, Special)) for x in block.statements):
             return False
-        if not all(map(_is_vectors, _nodes(block))):
+        if not all(map(_is_vectors, computed(block))):
             return False
-        for array, position, writes in _accesses(block):
-            found.setdefault(array, []).append(position)
-            if writes:
-                written.add(array)
-    return all(_apart(found[array], s.counter, own) for array in written)
+    return are_apart(s)
 
 
-def _apart(positions: Sequence[Sequence[Index]], counter: Any, inner: set[Any]) -> bool:
-    """Whether some dimension tells the trips of a loop apart."""
-    for d, index in enumerate(positions[0]):
-        atoms = index.terms
-        if counter not in atoms or any(not isinstance(a, Var) or a in inner for a in atoms):
-            continue
-        if all(position[d] == index for position in positions):
-            return True
-    return False
+def _loops(block: Body) -> Iterator[Repeat]:
+    return (s for s in block.statements if isinstance(s, Repeat))
+
+
+def _below(loop: Repeat) -> Iterator[Repeat]:
+    return (inner for block in blocks(loop.body) for inner in _loops(block))
 
 
 def _side_by_side(s: Repeat) -> bool:
@@ -159,8 +97,8 @@ def _side_by_side(s: Repeat) -> bool:
     counter = s.counter
     assert counter is not None
     for loop in _below(s):
-        for block in _blocks(loop.body):
-            for array, position, _ in _accesses(block):
+        for block in blocks(loop.body):
+            for array, position, _ in accesses(block):
                 for index, stride in zip(position, array.strides, strict=True):
                     step = index.stride(counter)
                     if step is None or (step and step * stride != 1):
@@ -185,12 +123,13 @@ class TripEmitter(StatementEmitter):
         super().__init__(e.step, memory)
         self.nest, self.counter, self.length, self.lanes = e, s.counter, s.length, lanes
 
-    def emit(self, body: Body, every: int) -> None:
-        """The whole loop; it looks for signals after `every` trips."""
+    def emit(self, body: Body, every: int, start: Value | int, stop: Value | int) -> None:
+        """The trips from `start`, a multiple of the lanes, to `stop`, one too or the last; it looks for
+        signals after `every` trips."""
         b = self.b
         head, done = b.later("side"), b.later("done")
         (first,) = b.parameters(head, "i64")
-        b.jump(head, 0)
+        b.jump(head, start)
         b.at(head)
         self.indices.positions[self.counter] = first
         with b.scope():
@@ -202,7 +141,7 @@ class TripEmitter(StatementEmitter):
             following = b.stepped(first, self.lanes, "nuw nsw")
             if self.lanes * every < self.length:
                 self.nest.poll()
-            b.fork(following < self.length, head, (following,), done)
+            b.fork(following < stop, head, (following,), done)
         b.at(done)
 
     def together(self, values: Sequence[Expr]) -> None:

@@ -1,31 +1,33 @@
 """Loops over elements of arrays as functions for LLVM's own loop passes.
 
-    void @name(ptr noalias %p0, ..., ptr noalias %status) nounwind "loops"
+    void @name(ptr noalias %p0, ..., ptr noalias %status, i64 %lo, i64 %hi) nounwind "loops"
 
 Statements are emitted as they stand, each once, in loops of LLVM's canonical form: one counter from 0
 by 1, tested at the end. What is left to LLVM is to move what does not change out of loops, to make
 vectors and to unroll. For that it is told that no two arrays overlap, that addresses stay within
-their arrays, and which functions of vectors our elementwise functions have.
+their arrays, and which functions of vectors our elementwise functions have. A nest that threads share
+(`shared`) makes trips `lo` to `hi - 1` of its outermost loop.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from ...limits import limits
-from ...loop_ir.scalar_code import Body, Choose, Repeat, Write, calls, nodes
+from ...loop_ir.scalar_code import Body, Repeat, Write, calls, nodes
 from ...loop_ir.steps import ScalarCode
 from ...math.functions import Elementwise
-from ...scalar import FREE, Expr
+from ...scalar import Expr
 from ..builder import Value, symbol
 from ..functions import Calls, FunctionTable
 from ..instructions import SCALAR_TYPES, type_text
 from ..text import Operand, TextEmitter
 from .counted import Trips
 from .lanes import TripEmitter, lanes_of_trips
+from .shared import shared_loop
 from .statements import ScalarCodeEmitter
+from .work import heft, outer_loops
 
-UNKNOWN = 1 << 10  # trips of a loop that nobody can count
 MARK = '"loops"'  # the attribute of functions that go through LLVM's passes
 
 
@@ -34,23 +36,13 @@ def is_nest(step: ScalarCode) -> bool:
 
     A single loop that carries floats runs at the latency of its operations, with passes or without.
     """
-    loops = list(_loops(step.body))
-    if not any(True for s in loops for _ in _loops(s.body)):
+    loops = list(outer_loops(step.body))
+    if not any(True for s in loops for _ in outer_loops(s.body)):
         if any(c.dtype.kind == "f" for s in loops for c in s.carries):
             return False
         if not any(_touches(s.body) for s in loops):
             return False
     return heft(step.body) > limits().nest_work
-
-
-def _loops(block: Body) -> Iterator[Repeat]:
-    """The loops in a block that are in no other loop there."""
-    for s in block.statements:
-        if isinstance(s, Repeat):
-            yield s
-        elif isinstance(s, Choose):
-            for inner in s.blocks:
-                yield from _loops(inner)
 
 
 def _touches(block: Body) -> bool:
@@ -62,37 +54,36 @@ def _touches(block: Body) -> bool:
     )
 
 
-def heft(block: Body) -> int:
-    """Scalar operations of a block, about; trips that nobody can count are `UNKNOWN`."""
-    total = sum(node.op not in FREE for node in nodes(block)) + len(block.statements)
-    for s in block.statements:
-        if isinstance(s, Repeat):
-            trips = UNKNOWN if s.counter is None or s.trips is not None else s.length
-            total += trips * heft(s.body)
-        elif isinstance(s, Choose):
-            total += max(map(heft, s.blocks))
-    return total
-
-
 class NestEmitter(ScalarCodeEmitter):
     """Emits one step as a function for LLVM's passes, which takes its arrays and the status block."""
 
+    shared: Repeat | None = None  # the loop whose trips threads share, `grain` of them at a time
+    length = grain = 0
+    span: tuple[Value, Value]
+
     def take(self, b: TextEmitter) -> list[Value]:
         b.moves = "inbounds "
+        found = shared_loop(self.step)
+        if found is not None:
+            self.shared, self.grain = found
+            self.length = self.shared.length
         names = [*(f"p{k}" for k in range(len(self.arrays))), "status"]
-        return b.takes(**dict.fromkeys(names, "ptr"))
+        *pointers, lo, hi = b.takes(**dict.fromkeys(names, "ptr"), lo="i64", hi="i64")
+        self.span = lo, hi
+        return pointers
 
     def function(self) -> str:
         self.block(self.step.body)
         self.b.ret()
         wide = f'"prefer-vector-width"="{self.b.target.vector_bits}"'
-        return self.b.unnamed(noalias=self.b.code.params, attributes=f"nounwind {MARK} {wide}")
+        pointers = [name for name, value in self.b.code.params.items() if value.type == "ptr"]
+        return self.b.unnamed(noalias=pointers, attributes=f"nounwind {MARK} {wide}")
 
     def caller(self, name: str) -> str:
         """The function that a program calls: it takes its arrays from a block of pointers."""
         b = TextEmitter(self.b.target, 1)
         pointers = super().take(b)
-        b.call("void", symbol(name), *pointers)
+        b.call("void", symbol(name), *pointers, *(b.code.params[k] for k in ("lo", "hi")))
         b.ret()
         return b.unnamed(noalias=("ctx",))
 
@@ -107,11 +98,17 @@ class NestEmitter(ScalarCodeEmitter):
 
     def counted(self, s: Repeat, values: Sequence[Value], trips: Trips) -> Sequence[Value]:
         lanes = lanes_of_trips(self, s)
+        start, stop = self.span if s is self.shared else (0, trips.number)
         if not lanes:
-            return _Loop(self, s, trips).emit(values)
+            return _Loop(self, s, start, stop).emit(values)
         every = max(limits().polled_work // (heft(s.body) * lanes), 1)
-        TripEmitter(self, s, lanes).emit(s.body, every)
+        TripEmitter(self, s, lanes).emit(s.body, every, start, stop)
         return values
+
+    def asks_for_signals(self) -> Value:
+        if self.shared is None:
+            return super().asks_for_signals()
+        return self.b.call("i1", symbol("stopped"), self.status, self.last_look())
 
 
 class _Loop:
@@ -120,27 +117,28 @@ class _Loop:
     Long loops look for signals, from time to time: an outer loop takes so many trips at a time.
     """
 
-    def __init__(self, e: NestEmitter, s: Repeat, trips: Trips) -> None:
-        self.e, self.b, self.s, self.trips = e, e.b, s, trips
+    def __init__(self, e: NestEmitter, s: Repeat, start: Value | int, stop: Value | int) -> None:
+        self.e, self.b, self.s, self.start, self.stop = e, e.b, s, start, stop
         self.types = [SCALAR_TYPES[c.dtype] for c in s.carries]
 
     def emit(self, values: Sequence[Value]) -> Sequence[Value]:
-        number = self.trips.number
+        number = self.stop
         if isinstance(number, int) and number == 0:
             return values
+        some = isinstance(number, int) or isinstance(self.start, Value)  # there is a trip
         work = heft(self.s.body)
         every = max(limits().polled_work // work, 1)
-        inside = any(True for _ in _loops(self.s.body))
+        inside = any(True for _ in outer_loops(self.s.body))
         if (every == 1 and inside) or (isinstance(number, int) and number <= every):
-            return self._span(values, 0, number, isinstance(number, int))
+            return self._span(values, self.start, number, some)
         chunk, look, on, done = (self.b.later(h) for h in ("chunk", "look", "on", "done"))
         first, *names = self.b.parameters(chunk, "i64", *self.types)
         last = self.b.parameters(done, *self.types)
-        if isinstance(number, int):
-            self.b.jump(chunk, 0, *values)
+        if some:
+            self.b.jump(chunk, self.start, *values)
         else:
-            some = self.b.word(number).ne(0)
-            self.b.fork(some, chunk, (0, *values), done, values)
+            any_trip = self.b.word(number).ne(0)
+            self.b.fork(any_trip, chunk, (0, *values), done, values)
         self.b.at(chunk)
         with self.b.scope():
             left = self.b.word(number) - first

@@ -276,10 +276,18 @@ class ScalarCodeEmitter(StatementEmitter):
         emit_packed(self, values)
 
     def poll(self) -> None:
+        self.leave_if(self.asks_for_signals(), (), PYTHON_ERROR)
+
+    def asks_for_signals(self) -> Value:
+        """Whether there was a signal that raised."""
+        return self.b.call("i1", symbol("poll"), self.last_look())
+
+    def last_look(self) -> Value:
+        """Where the function keeps when it looked for signals."""
         if self.clock is None:
             with self.b.at_start():
                 self.clock = self.b.word_at(0, "poll_clock")
-        self.leave_if(self.b.call("i1", symbol("poll"), self.clock), (), PYTHON_ERROR)
+        return self.clock
 
 
 def interval(work: int) -> int:

@@ -527,3 +527,41 @@ def long_loop(x):
 
 def test_long_loops_look_for_signals():
     assert "@poll" in nest(long_loop, np.ones(3000))
+
+
+ROWS = """def f(a, v, k, h, m):
+    b = np.zeros((40, 7))
+    for i in range(40):
+        s = 0.1
+        for j in range(7):
+            {body}
+            b[i, j] = s + i
+    return b
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "shared"),
+    [
+        ("s = s * 0.5 + a[i % 7, j] * v[j]", True),
+        ("s = max(s, np.sqrt(v[j] * v[j] * i))", True),
+        ("b[i, 0] += v[j]", True),
+        ("b[i - 1, j] = s", False),  # another trip's
+        ("s += b[39 - i, j]", False),
+        ("s += v[j] + a[k[j], j]", False),  # may fail
+        ("v[j] += i", False),
+        ("m = m + k[j]\n            s += m", False),  # waits for the trip before
+    ],
+)
+def test_trips_of_an_outermost_loop_run_on_several_threads(
+    body: str, shared: bool, threads: Callable[[int], None]
+) -> None:
+    function = written(ROWS.format(body=body))
+    wanted = outcome(function, arguments())
+    with limited(TINY):
+        compiled = jt.jit(function)
+        assert ("several threads" in str(compiled.explain(*arguments()))) == shared
+        for number in (1, 3):
+            threads(number)
+            for found, right in zip(outcome(compiled, arguments()), wanted, strict=True):
+                np.testing.assert_equal(found, right)

@@ -1,0 +1,52 @@
+"""Nests that threads share: trips of the outermost loop that touch nothing of each other.
+
+    void @name(ptr %ctx, i64 %lo, i64 %hi)      trips lo to hi - 1; the pool calls it for one chunk
+                                                after the other, on any thread
+
+What a trip does is the same on any thread and in any order, so results do not depend on threads.
+"""
+
+from __future__ import annotations
+
+from ...limits import limits
+from ...loop_ir.scalar_code import Let, Repeat, Require, Special, Write, calls, within
+from ...loop_ir.steps import ScalarCode
+from .independence import are_apart, blocks, computed
+from .work import heft
+
+OPERATION_NS = 0.05  # of a scalar operation, about: most loops become vectors
+CALL = 12  # operations that a call takes, about
+FEW = 16  # trips of a loop that nobody can count
+CHUNKS = 64  # at the most: enough for threads that run at different speeds
+NEIGHBOURS = 16  # trips that may write to one line of the cache, or be lanes of vectors
+
+
+def shared_loop(step: ScalarCode) -> tuple[Repeat, int] | None:
+    """The loop whose trips threads share, and how many they take at a time; None: there is none."""
+    *before, loop = step.body.statements
+    if not isinstance(loop, Repeat) or not all(isinstance(s, Let) for s in before):
+        return None
+    if loop.counter is None or loop.trips is not None or loop.condition is not None or loop.carries:
+        return None
+    ns = OPERATION_NS * loop.length * (heft(loop.body, FEW) + CALL * len(calls(loop.body)))
+    chunks = min(int(ns / limits().chunk_ns), CHUNKS)
+    if ns < limits().parallel_ns or chunks < 2:
+        return None
+    grain = -(-loop.length // (chunks * NEIGHBOURS)) * NEIGHBOURS
+    if grain >= loop.length or not _may_be_anywhere(loop):
+        return None
+    written = {s.array for b in blocks(loop.body) for s in b.statements if isinstance(s, Write)}
+    firsts = within(value for s in before if isinstance(s, Let) for value in s.values)
+    if any(node.op == "load" and node.attr.array in written for node in firsts):
+        return None
+    return loop, grain
+
+
+def _may_be_anywhere(loop: Repeat) -> bool:
+    """Whether no trip can fail, or touches what another trip writes."""
+    for block in blocks(loop.body):
+        if any(isinstance(s, (Require, Special)) for s in block.statements):
+            return False
+        if any(node.op in ("bounded", "demanded") for node in computed(block)):
+            return False
+    return are_apart(loop)
