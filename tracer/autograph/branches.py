@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...ir.build import Builder
-from ...ir.graph import Graph, Value
+from ...ir.graph import Graph, Op, Value
 from ...ir.opdef import OPS
 from ...ir.record import record
 from ...ir.types import BOOL, I32, TensorType
@@ -15,6 +15,7 @@ from ..control.regions import union as captures
 from ..core import pytree
 from ..core.effects import advance, order_token
 from ..core.sharing import Doubt, settle_doubts
+from ..core.threaded_state import draws
 from ..core.trace import Trace, require_trace
 from ..core.tracers import Storage, Tracer, as_value, emit, wrap
 from ..core.views import OuterPartError
@@ -160,6 +161,40 @@ class _Branch:
 
     def made_at(self, leaf: Any) -> str:
         return self.region.made_at(leaf.index) if isinstance(leaf, _Inside) else ""
+
+
+@record
+class Trial:
+    """What some code would do, traced as a region and taken back: its ops, those of them that happen in
+    program order, whether it writes to arrays or containers, and whether functions that it calls change
+    anything."""
+
+    region: TracedRegion
+    ops: Sequence[Op]
+    effects: Sequence[Op]
+    written: bool
+    changed: bool
+
+
+def trial(function: Callable[[], Any], state: State, what: str) -> Trial | None:
+    """Trace a function, and take back what it did. None where it raises."""
+    drawn = draws()
+    objects = list(state.containers().values())
+    before = [pytree.flatten(x)[0] for x in objects]
+    try:
+        one = _Branch(function, state, objects, Surroundings(state.roots()), what)
+    except (Exception, errors.Refusal):
+        return None
+    if one.raised is not None or draws() != drawn:
+        return None
+    ends = [end for end in one.ends if isinstance(end.value, _Content)]
+    filled = any(
+        len(end.leaves) != len(old) or any(a is not b for a, b in zip(end.leaves, old, strict=True))
+        for end, old in zip(ends, before, strict=True)
+    )
+    ops = one.region.traced.graph.ops
+    effects = [op for op in ops if op.definition.effect and op.name != "assert"]
+    return Trial(one.region, ops, effects, filled or bool(one.storages), bool(one.slots))
 
 
 def _end(value: Any, trace: Trace | None, out: list[Any]) -> _End:

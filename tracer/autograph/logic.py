@@ -58,7 +58,7 @@ def _reached(*parts: Callable[[], Any]) -> State:
     roots = [("the expression", part) for part in parts]
     nothing: tuple[Any, ...] = ()
     return State(
-        (), lambda: (), lambda values: None, (), (), (), (), lambda: nothing, False, lambda: roots
+        (), lambda: (), lambda values: None, (), (), (), (), lambda: nothing, lambda: roots
     )
 
 

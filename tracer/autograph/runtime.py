@@ -24,7 +24,6 @@ from .elements import own as own
 from .elements import own_viewed as own_viewed
 from .elements import update as update
 from .elements import update_elements as update_elements
-from .handlers import tried as tried
 from .iteration import Items, items_of, numbered
 from .logic import and_ as and_
 from .logic import assert_ as assert_
@@ -45,6 +44,8 @@ from .raising import raised as raised
 from .rolling import FEW, Watch, check_numbers, needs_numbers, refuse_growth, traced_test
 from .texts import remainder as remainder
 from .texts import text as text
+from .tries import Handler as Handler
+from .tries import try_stmt as try_stmt
 from .twins import convert as convert
 from .twins import provide_helpers
 from .variables import State as State
@@ -68,7 +69,6 @@ def if_stmt(test: Any, then: Callable[[], Any], otherwise: Callable[[], Any], st
         else:
             otherwise()
         return
-    state.refuse_try("an `if`")
     branch(truth(test), [otherwise, then], state)
 
 
@@ -95,7 +95,6 @@ def while_stmt(test: Callable[[], Any], body: Callable[[], Any], state: State) -
             and watch.roll(partial(_rest, test, body, state), state)
         ):
             return
-    state.refuse_try("a `while` loop")
     unchanged = all(a is b for a, b in zip(before, state.get(), strict=True))
     del before  # the arrays in it may be let go of
     if unchanged and effects == _effects():
@@ -121,14 +120,12 @@ def while_stmt(test: Callable[[], Any], body: Callable[[], Any], state: State) -
         (*state.filled, False),
         state.inside,
         state.contents,
-        state.in_try,
         state.roots,
     )
     loop(lambda _: latest[0], iteration, extended, "while", accept=refuse_growth)
 
 
 def _rest(test: Callable[[], Any], body: Callable[[], Any], state: State) -> None:
-    state.refuse_try("a `while` loop")
     loop(
         lambda _: traced_test(truth(test())),
         lambda _: body(),
@@ -213,7 +210,6 @@ def _over(
     accept: Callable[[TracedLoop, TracedRegion], None] = refuse_growth,
 ) -> None:
     """A loop op, or the iterations written out if they are few and the op cannot be."""
-    state.refuse_try("a `for` loop")
     if not isinstance(items.length, int) or not 0 < items.length <= FEW:
         _peeled(items, body, more, state, accept)
         return
@@ -323,7 +319,6 @@ def _finish(
         except (errors.TracerIndexError, errors.TracerConversionError):
             pass  # the body needs the number itself, as a list's index or in a shape
     for count, value in enumerate(left or rest):
-        state.refuse_try("a `for` loop")
         if count >= _ENDLESS and not isinstance(iterable, Sized):
             complain(
                 errors.TransformError,

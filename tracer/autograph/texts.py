@@ -142,7 +142,7 @@ def call_with(values: tuple[Any, ...], function: Callable[..., None]) -> None:
         pairs = zip(known, kinds, strict=True)
         function(*pytree.unflatten(tree, [x if k is None else _PYTHON[k](x) for x, k in pairs]))
 
-    call.__name__ = getattr(function, "__name__", "call")
+    call.__name__ = call.__qualname__ = getattr(function, "__name__", "call")
     each_time(call, *values)
 
 

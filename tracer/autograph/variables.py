@@ -97,13 +97,11 @@ class State:
         filled: Sequence[bool],
         inside: Sequence[str],
         contents: Callable[[], tuple[Any, ...]],
-        in_try: bool,
         roots: Callable[[], Sequence[tuple[str, Any]]],
     ) -> None:
         self.names, self.get, self.set = names, get, set
         self.live, self.rebound, self.filled = live, rebound, filled
         self.inside, self.contents = inside, contents
-        self.in_try = in_try
         self.roots = roots
 
     def own_arrays(self) -> None:
@@ -124,15 +122,6 @@ class State:
         """The lists, dicts, sets and deques among the objects that are changed inside, by name."""
         pairs = zip(self.inside, self.contents(), strict=True)
         return {name: x for name, x in pairs if isinstance(x, (list, dict, set, deque))}
-
-    def refuse_try(self, what: str) -> None:
-        if self.in_try:
-            complain(
-                errors.TransformError,
-                f"{what} depends on a traced value, inside of a `try` block: when the compiled "
-                "function runs, its handlers are gone",
-                "move the `try` out of the function, or the computation out of the `try` block.",
-            )
 
 
 def shown(name: str) -> str:

@@ -10,7 +10,7 @@ import enum
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
@@ -134,6 +134,16 @@ def serve_twins(make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Non
     _twins[:] = [make]
 
 
+LEFT_REGION = "_jitney_left_region"  # an attribute of exceptions, see `tries`
+
+
+def _mark(error: Exception, conditional: bool) -> None:
+    """Python raised it where it is not known whether the code there runs."""
+    if conditional:
+        with suppress(AttributeError):  # of exceptions with slots
+            setattr(error, LEFT_REGION, True)
+
+
 @contextmanager
 def _own_float_errors() -> Iterator[None]:
     """The state of `np.errstate` in which a function that is compiled begins, and has to end."""
@@ -204,10 +214,12 @@ def trace_function(
             if trace.index_error is not None and "got 'Tracer(" in str(error):
                 raise trace.index_error from None  # NumPy's own words for `np.zeros(n)`
             tell_of_traced(error)
+            _mark(error, conditional)
             raise
         except Exception as error:
             if not isinstance(error, errors.JitneyError):
                 tell_of_traced(error)
+                _mark(error, conditional)
             raise
         for check in trace.checks:
             check()

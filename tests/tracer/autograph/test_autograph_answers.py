@@ -180,44 +180,6 @@ def test_handlers_do_not_take_refusals() -> None:
     np.testing.assert_array_equal(auto(pythons_own)(np.ones(3)), -np.ones(3))
 
 
-def test_handlers_of_what_fails_at_run_time_are_refused() -> None:
-    def index(a: Any, i: Any) -> Any:
-        try:
-            return a[i]
-        except IndexError:
-            return -1.0
-
-    def checked(a: Any, i: Any) -> Any:
-        def positive(v: Any) -> Any:
-            if v < 0:
-                raise ValueError("negative")
-            return v
-
-        try:
-            r = positive(a[0])
-        except (KeyError, ValueError):
-            r = 5.0
-        return r
-
-    def inverse(a: Any, i: Any) -> Any:
-        try:
-            return np.linalg.inv(a * np.ones((2, 2)))
-        except np.linalg.LinAlgError:
-            return a
-
-    for f in (index, checked, inverse):
-        with pytest.raises(jt.errors.TransformError, match="handler"):
-            auto(f)(np.arange(2.0), 1)
-
-    def others(a: Any, i: Any) -> Any:
-        try:
-            return a[i] + np.sqrt(a[0])
-        except ZeroDivisionError:
-            return -1.0
-
-    assert auto(others)(np.arange(2.0), 1) == 1.0
-
-
 def test_match() -> None:
     class Point:
         def __init__(self, x: Any, y: Any) -> None:

@@ -149,16 +149,6 @@ def test_what_is_not_transformed_says_so() -> None:
 
     fails(comprehension, TypeError, "a comprehension", args=(1.0,))
 
-    def guarded(x):
-        try:
-            if x > 0:  # here
-                x = x + 1
-        finally:
-            x = x * 2
-        return x
-
-    fails(guarded, TypeError, "`try` block", args=(1.0,))
-
     def as_list(n):
         return list(range(n))  # here
 

@@ -5,7 +5,6 @@ import fractions
 import heapq
 import itertools
 import json
-import math
 import statistics
 import struct
 
@@ -44,8 +43,6 @@ REFUSED = {
     "median": (lambda x: statistics.median([x[0], x[1]]), "`statistics.median(", "before the call"),
     "zeros": (lambda x: np.zeros(int(x[0])), "`np.zeros(int(x[0]))` needs an integer", "argument"),
     "zeros of a list": (shape_in_a_list, "`np.zeros([int(x[0]), 2])` needs", "argument"),
-    "factorial": (lambda x: math.factorial(int(x[0])), "`math.factorial(int(x[0]))`", "argument"),
-    "isclose": (lambda x: math.isclose(x[0], 1.0), "`math.isclose(x[0], 1.0)`", "np.isclose"),
     "mgrid": (lambda x: np.mgrid[0 : x[0]], "bounds of np.mgrid", "np.arange(n)"),
     "ogrid": (
         lambda x: np.ogrid[0:3, 0 : int(x[0])],

@@ -105,6 +105,13 @@ def _always(body: Sequence[ast.stmt]) -> bool:
     return False
 
 
+def _goes_on(statement: ast.Try) -> bool:
+    """Whether only what did not fail in a `try` comes to what follows: as good as its `else`."""
+    handlers = statement.handlers
+    leaves = bool(handlers) and all(_always(handler.body) for handler in handlers)
+    return leaves and not statement.finalbody and not _escape_any(statement.body)
+
+
 class _Loop:
     def __init__(self, number: int) -> None:
         self.broken = f"_jt_break_{number}"
@@ -130,6 +137,9 @@ class _Lowering:
                 name = loop.broken if broken else loop.continued
                 out.append(assign(name, constant(True, statement), statement))
                 return out
+            if rest and isinstance(statement, ast.Try) and _goes_on(statement):
+                statement.orelse = [*statement.orelse, *rest]
+                rest = []
             kinds = _escapes(statement)
             if isinstance(statement, ast.If) and kinds:
                 left, right = statement.body, statement.orelse

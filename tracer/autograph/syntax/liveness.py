@@ -1,7 +1,8 @@
 """Which variables are read later: only those are merged after a branch and carried by a loop.
 
-Runs backwards over a function without jumps (see `jumps`) and leaves on every `if` and loop the set
-`live`: for an `if` what is read after it, for a loop what is read after it or by its next iteration.
+Runs backwards over a function without jumps (see `jumps`) and leaves on every `if`, `try` and loop
+the set `live`: what is read after it, for a loop also by its next iteration. The body of a `try`
+gives values to `kept` before its last statement, which are read after that has failed.
 """
 
 from __future__ import annotations
@@ -44,6 +45,11 @@ class _Liveness:
             names = bound([node.target])
             entry = self.loop(node, node.body, set(node.flags) | out, names)
             return entry | reads([node.iter, node.target])
+        if isinstance(node, ast.Try) and node.handlers:
+            node.live = out | self.always  # type: ignore[attr-defined]
+            ends = [self.block(handler.body, out) for handler in node.handlers]
+            before = set[str]().union(*ends)
+            node.kept = bound(node.body[:-1]) & (before | self.always)  # type: ignore[attr-defined]
         if isinstance(node, (ast.Try, ast.With, ast.AsyncWith, ast.Match)):
             inside = out | reads([node])  # an exception may lead from anywhere to anywhere
             for child in own_nodes([node]):

@@ -111,7 +111,6 @@ class StateCode:
                 constant(filled_mask, at),
                 constant(tuple(inside), at),
                 thunk(ast.Tuple(paths, ast.Load())),
-                constant(transformer.tries > 0, at),
                 thunk(self.roots(transformer, nodes, at)),
             ],
             at,

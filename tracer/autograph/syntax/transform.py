@@ -22,8 +22,8 @@ from .expressions import Expressions, Scope
 from .jumps import RESULT, RETURNED, For, Guard, While, lower
 from .lazy import Lazy, bare, is_lazy
 from .matching import Matching
-from .names import bound, changed
-from .nodes import HELPERS, assign, constant, expression, helper, load, located, thunk
+from .names import bound, changed, own_nodes, reads
+from .nodes import assign, constant, expression, helper, load, located, thunk
 from .state_code import StateCode
 from .stores import Stores
 from .untraced import is_long, untraced
@@ -34,7 +34,6 @@ class Transformer(Expressions):
 
     def __init__(self, class_name: str | None) -> None:
         super().__init__(class_name)
-        self.tries = 0  # `try` blocks around
         self.filled: list[set[str]] = []  # see jumps.While
         self.stores = Stores(self)
 
@@ -65,7 +64,6 @@ class Transformer(Expressions):
         )
         self.scopes.append(scope)
         hidden, self.hidden = self.hidden, []
-        tries, self.tries = self.tries, 0
         filled, self.filled = self.filled, []
         mangled = {self.mangle(n) for n in scope.parameters}
         scope.parameters |= mangled
@@ -88,7 +86,7 @@ class Transformer(Expressions):
         if len(node.body) == len(doc):
             node.body.append(ast.copy_location(ast.Pass(), at))
         self.scopes.pop()
-        self.hidden, self.tries, self.filled = hidden, tries, filled
+        self.hidden, self.filled = hidden, filled
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         node.decorator_list = [self.visit(d) for d in node.decorator_list]
@@ -205,48 +203,52 @@ class Transformer(Expressions):
         node.cause = node.cause and self.visit(node.cause)
         return node
 
-    def visit_Try(self, node: ast.Try) -> ast.AST:
-        self.tries += 1
-        body = self.statements(node.body)
-        self.tries -= 1
-        if node.handlers:
-            body = [self.tried(node.handlers, body, node)]
-            node.handlers.insert(0, self.passing(node.handlers[0]))
-        node.body = body
-        for handler in node.handlers[1:]:
-            if handler.type is not None:
-                handler.type = self.visit(handler.type)
-            handler.body = self.statements(handler.body)
-            name = handler.name
-            if name is not None and name in self.scope.bound:
-                # The variable is unbound afterwards. It may live in a cell that others read.
-                handler.name = f"_jt_{name}"
-                gone = assign(
-                    name, helper("Undefined", [constant(name, handler)], handler), handler
-                )
-                handler.body = [
-                    assign(name, load(handler.name, handler), handler),
-                    ast.copy_location(ast.Try(handler.body, [], [], [gone]), handler),
-                ]
-        node.orelse = self.statements(node.orelse)
-        node.finalbody = self.statements(node.finalbody)
-        return node
-
-    def tried(
-        self, handlers: Sequence[ast.ExceptHandler], body: list[ast.stmt], at: ast.AST
-    ) -> ast.stmt:
-        """The body, looked through for what raises at run time only."""
-        kinds = [
-            load("BaseException", at) if h.type is None else self.visit(copy.deepcopy(h.type))
-            for h in handlers
+    def visit_Try(self, node: ast.Try) -> list[ast.stmt] | ast.stmt:
+        if not node.handlers:
+            node.body = self.statements(node.body)
+            node.finalbody = self.statements(node.finalbody)
+            return node
+        at = node.handlers[0]
+        parts = [*node.body, *node.handlers, *node.orelse]
+        state = self.state(parts, node, at)
+        body = self.procedure("_jt_body", self.statements(node.body), node.body, at)
+        otherwise = self.procedure("_jt_else", self.statements(node.orelse), node.orelse, at)
+        handlers = [self.handler(h, k) for k, h in enumerate(node.handlers)]
+        arguments = [
+            load("_jt_body", at),
+            load("_jt_else", at),
+            located(ast.Tuple([made for _, made in handlers], ast.Load()), at),
+            constant(_single(node.body), at),
+            constant(tuple(sorted(node.kept)), at),  # type: ignore[attr-defined]
+            *state.arguments,
         ]
-        watch = helper("tried", [thunk(located(ast.Tuple(kinds, ast.Load()), at))], at)
-        return located(ast.With([ast.withitem(watch)], body), at)
+        procedures = [procedure for procedure, _ in handlers]
+        call = expression(helper("try_stmt", arguments, at))
+        statements = [body, otherwise, *procedures, *state.functions, call]
+        if not node.finalbody:
+            return statements
+        return located(ast.Try(statements, [], [], self.statements(node.finalbody)), node)
 
-    def passing(self, at: ast.AST) -> ast.ExceptHandler:
-        """What jitney refuses is no exception of the program's: no handler of the user's takes it."""
-        refusal = ast.Attribute(load(HELPERS, at), "Refusal", ast.Load())
-        return located(ast.ExceptHandler(refusal, None, [ast.Raise(None, None)]), at)
+    def handler(self, node: ast.ExceptHandler, number: int) -> tuple[ast.FunctionDef, ast.expr]:
+        """A handler as a function of the exception, and the helper that knows what it takes."""
+        body = self.statements(node.body)
+        read = node.name is not None and node.name in reads(node.body)
+        asks = read or any(
+            isinstance(child, ast.Raise) and child.exc is None for child in own_nodes(node.body)
+        )
+        if node.name is not None and node.name in self.scope.bound:
+            # The variable is unbound afterwards. It may live in a cell that others read.
+            name = self.mangle(node.name)
+            gone = assign(name, helper("Undefined", [constant(node.name, node)], node), node)
+            body = [
+                assign(name, load("_jt_error", node), node),
+                ast.copy_location(ast.Try(body, [], [], [gone]), node),
+            ]
+        run = self.procedure(f"_jt_handler_{number}", body, [node], node)
+        run.args.args = [ast.copy_location(ast.arg("_jt_error"), node)]
+        kinds = load("BaseException", node) if node.type is None else self.visit(node.type)
+        made = [thunk(kinds), load(run.name, node), constant(asks, node)]
+        return run, helper("Handler", made, node)
 
     def visit_With(self, node: ast.With) -> ast.AST:
         for item in node.items:
@@ -328,6 +330,11 @@ class Transformer(Expressions):
 
     def state(self, nodes: Sequence[ast.AST], owner: ast.stmt, at: ast.AST) -> StateCode:
         return StateCode(self, nodes, liveness.live(owner), at)
+
+
+def _single(body: Sequence[ast.stmt]) -> bool:
+    """Whether there is one statement; `return` is two (see `jumps`)."""
+    return len([s for s in body if bound([s]) != {RETURNED}]) == 1
 
 
 def _conditional(body: Sequence[ast.AST]) -> set[str]:

@@ -1,0 +1,384 @@
+"""`try` around traced code: handlers run where the compiled function fails, or it is refused."""
+
+import copy
+
+import numpy as np
+import pytest
+
+import jitney as jt
+from jitney.ir.interpreter import evaluate
+from jitney.ir.passes.failures import failures, first_failure, tellable
+from jitney.ir.text_parser import parse_graph
+
+LinAlgError = np.linalg.LinAlgError
+X = np.array([1.0, 2.0, 3.0])
+REGULAR, SINGULAR = np.array([[2.0, 1.0], [1.0, 3.0]]), np.zeros((2, 2))
+
+
+def inverse(a, i):
+    try:
+        y = np.linalg.inv(a)
+    except LinAlgError:
+        y = np.linalg.pinv(a) + 1
+    return y
+
+
+def returned(a, i):
+    try:
+        return np.linalg.inv(a)
+    except LinAlgError:
+        return a * 2
+
+
+def two_statements(a, i):
+    try:
+        factor = np.linalg.cholesky(a)
+        x = np.linalg.solve(factor, a[0])
+    except LinAlgError:
+        x = a[0] * 0
+    return x
+
+
+def two_handlers(a, i):
+    try:
+        return np.linalg.inv(a)[i[0], 0] + 0
+    except LinAlgError:
+        return np.float64(100)
+    except IndexError:
+        return np.float64(200)
+
+
+def tuple_of_classes(a, i):
+    try:
+        return np.linalg.inv(a)[i[0], 0] + 0
+    except (LinAlgError, IndexError):
+        return np.float64(100)
+
+
+def of_a_base(a, i):
+    try:
+        return np.linalg.inv(a)[i[0], 0] + 0
+    except Exception:
+        return np.float64(100)
+
+
+def of_all(a, i):
+    try:
+        return np.linalg.inv(a)[i[0], 0] + 0
+    except:  # noqa: E722
+        return np.float64(100)
+
+
+def of_another(a, i):
+    try:
+        return np.linalg.inv(a)[i[0], 0] + 0
+    except IndexError:
+        return np.float64(100)
+
+
+def with_else(a, i):
+    try:
+        y = np.linalg.inv(a)
+    except LinAlgError:
+        z = np.float64(1)
+    else:
+        z = y.sum()
+    return z
+
+
+def inside_of_another(a, i):
+    try:
+        try:
+            y = np.linalg.inv(a)
+        except IndexError:
+            y = a
+        z = y[0, 0]
+    except LinAlgError:
+        z = np.float64(-1)
+    return z
+
+
+def finally_too(a, i):
+    r = 0.0
+    try:
+        y = np.linalg.inv(a)
+    except LinAlgError:
+        y = a
+    finally:
+        r = 1.0
+    return y + r
+
+
+def elements(a, i):
+    out = np.zeros(len(i))
+    for k in range(len(i)):
+        try:
+            out[k] = a[i[k], 0]
+        except IndexError:
+            out[k] = -1.0
+    return out
+
+
+def stores(a, i):
+    bad = 0
+    for k in i:
+        try:
+            a[k] += 1
+        except IndexError:
+            bad += 1
+    return bad
+
+
+def goes_on(a, i):
+    s = 0.0
+    for k in i:
+        try:
+            v = a[k, 0]
+        except IndexError:
+            continue
+        s += v
+    return s
+
+
+def ends(a, i):
+    n = 0
+    while n < 4:
+        try:
+            y = np.linalg.inv(a)
+        except LinAlgError:
+            break
+        a = a - 0.5 * y @ a
+        n += 1
+    return n
+
+
+def own_error(a, i):
+    try:
+        if a[0, 0] < 1:
+            raise ValueError("small")
+        if i[0] > 5:
+            raise KeyError("large")
+        y = a * 2
+    except ValueError:
+        y = -a
+    except KeyError as error:
+        assert error.args == ("large",)
+        y = a * 0
+    return y
+
+
+def another_error(a, i):
+    try:
+        if a[0, 0] < 1:
+            raise ValueError(f"small {a[0, 0]}")
+    except ValueError:
+        raise RuntimeError("again") from None
+    return a
+
+
+def raised_again(a, i):
+    try:
+        if a[0, 0] < 1:
+            raise ValueError("small")
+    except ValueError:
+        raise
+    return a
+
+
+def asserted(a, i):
+    try:
+        assert a[0, 0] > 1
+        r = 1
+    except AssertionError:
+        r = 0
+    return r
+
+
+def helper(a):
+    if a[0, 0] < 1:
+        raise ValueError("small")
+    return a * 3
+
+
+def called(a, i):
+    try:
+        y = helper(a)
+    except ValueError:
+        y = a
+    return y
+
+
+def float_errors(a, i):
+    try:
+        with np.errstate(divide="raise"):
+            return 1 / a
+    except FloatingPointError:
+        return a
+
+
+def only_finally(a, i):
+    s = 0.0
+    try:
+        for v in a:
+            if v[0] > 1:
+                s += v[1]
+        if s > 0.5:
+            return s
+    finally:
+        s = 0.0
+    return -1.0
+
+
+def none_fails(a, i):
+    try:
+        if a[0, 0] > 1:
+            y = a + 1
+        else:
+            y = a - 1
+    except ValueError:
+        y = a
+    return y
+
+
+def pythons_own(a, i):
+    try:
+        y = {"one": 1.0}["two"] * a
+    except KeyError:
+        y = a
+    return y
+
+
+PROGRAMS = [
+    value for value in list(globals().values()) if getattr(value, "__module__", "") == __name__
+]
+PROGRAMS.remove(helper)
+INDICES = [np.array([0, 1]), np.array([7, 0]), np.array([-2, -9])]
+
+
+def outcome(f, a, i):
+    a = copy.deepcopy(a)
+    try:
+        return "", f(a, i), a
+    except (RuntimeError, ValueError, IndexError, LinAlgError) as error:
+        return f"{type(error).__name__}: {error}".splitlines()[0], None, None
+
+
+@pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
+def test_handlers_run(f):
+    compiled = jt.jit(f)
+    for a in (REGULAR, SINGULAR):
+        for i in INDICES:
+            error, result, left = outcome(compiled, a, i)
+            error_of_python, wanted, left_by_python = outcome(f, a, i)
+            assert (error[:12], error == "") == (error_of_python[:12], error_of_python == "")
+            if not error:
+                np.testing.assert_allclose(left, left_by_python)
+                for one, other in zip(np.atleast_1d(result), np.atleast_1d(wanted), strict=True):
+                    np.testing.assert_allclose(one, other, atol=1e-14)
+
+
+def kept(a, i):
+    c = a
+    try:
+        c = c * 2
+        x = np.linalg.cholesky(a)
+    except LinAlgError:
+        x = c
+    return x
+
+
+def in_a_loop(a, i):
+    s = 0.0
+    try:
+        for k in range(i[0]):
+            s += a[k, 0]
+    except IndexError:
+        s = -1.0
+    return s
+
+
+def says_what(a, i):
+    try:
+        v = a[i[0], 0]
+    except IndexError as error:
+        v = float(len(str(error)))
+    return v
+
+
+class Counter:
+    def __init__(self):
+        self.n = 0
+
+    def read(self, a, i):
+        self.n += 1
+        return a[i[0], 0]
+
+
+counter = Counter()
+
+
+def changes(a, i):
+    try:
+        v = counter.read(a, i)
+    except IndexError:
+        v = 0.0
+    return v
+
+
+def in_a_branch(a, i):
+    known = {1: 2.0}
+    try:
+        v = known[3] if a[0, 0] > 1 else 1.0
+    except KeyError:
+        v = 5.0
+    return v
+
+
+REFUSED = {
+    kept: "gives c a value",
+    in_a_loop: "in a loop inside",
+    says_what: "handler asks for it",
+    changes: "changes arrays or objects",
+    in_a_branch: "KeyError is raised in a branch",
+}
+
+
+@pytest.mark.parametrize("f", REFUSED, ids=lambda f: f.__name__)
+def test_what_cannot_be_run_again_is_refused(f):
+    with pytest.raises(jt.errors.TransformError, match=REFUSED[f]):
+        jt.jit(f)(REGULAR, INDICES[0])
+
+
+def test_transformations():
+    def f(a):
+        try:
+            y = np.linalg.inv(a)
+        except LinAlgError:
+            y = a * 3
+        return y.sum()
+
+    both = np.stack([REGULAR, SINGULAR])
+    inverse = np.linalg.inv(REGULAR)
+    np.testing.assert_allclose(jt.jit(jt.vmap(f))(both), [inverse.sum(), 0.0])
+    gradients = [-np.outer(inverse.sum(axis=0), inverse.sum(axis=1)), np.full((2, 2), 3.0)]
+    np.testing.assert_allclose(jt.jit(jt.vmap(jt.grad(f)))(both), gradients)
+
+
+def test_first_failure():
+    graph = parse_graph(
+        """
+        graph f(%x: f64[3], %i: i64[2], %j: i64[]) -> f64[] {
+          %a = gather %x, %i axes=[0] mode="check" names=[0] : f64[2]
+          %s = sum %a axes=[0] : f64[]
+          %b = gather %x, %j axes=[0] mode="check" names=[0] : f64[]
+          %r = add %s, %b : f64[]
+          return %r
+        }
+        """
+    )
+    ops = [op for op, kind in failures(graph.ops)]
+    assert ops == list(tellable(graph.ops))
+    told = first_failure(graph, {op: k for k, op in enumerate(ops)})
+    for i, j, number in [([0, -3], 2, -1), ([0, 3], 9, 0), ([-4, 0], 0, 0), ([1, 1], -4, 1)]:
+        (which,) = evaluate(told, [X, np.array(i), np.array(j)])
+        assert which == number

@@ -1,0 +1,229 @@
+"""`try` around traced code: its handlers run where the compiled function fails.
+
+    try:                                 the body is traced to see what may fail in it (`failures`);
+        y = np.linalg.inv(a)      ->     whether it will is computed first, and is the condition of a
+    except np.linalg.LinAlgError:        branch: the body, or a handler
+        y = np.linalg.pinv(a)
+
+So the body is run again, in a sense, and must not have done anything when it fails. What Python raises
+while the function is traced, it raises at every call, and its handler is taken at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NoReturn
+
+from ...ir.graph import Op
+from ...ir.passes.failures import failures, first_failure, message, tellable
+from ...ir.record import record
+from ..core.trace import require_trace
+from ..core.tracers import wrap
+from ..core.tracing import LEFT_REGION
+from ..messages import errors
+from ..messages.errors import complain
+from .branches import Trial, branch, trial
+from .logic import truth
+from .raising import raised
+from .variables import State, in_graph
+
+_NOBODYS = -2  # not -1, which says that nothing fails
+
+
+@record
+class Handler:
+    """One `except` clause: the classes it takes, and what it does with an exception. It looks at the
+    exception if it `asks`."""
+
+    kinds: Callable[[], Any]
+    run: Callable[[BaseException], None]
+    asks: bool
+
+    def takes(self, kind: type[BaseException]) -> bool:
+        """Whether it takes an exception of that class, or may take one of which it is a base."""
+        kinds = [one for one in _flat(self.kinds()) if isinstance(one, type)]
+        return any(issubclass(kind, one) or issubclass(one, kind) for one in kinds)
+
+
+def _flat(kinds: Any) -> Iterator[Any]:
+    if isinstance(kinds, tuple):
+        for kind in kinds:
+            yield from _flat(kind)
+    else:
+        yield kinds
+
+
+@record
+class Failure:
+    """An op that may fail, and the number of the handler that takes what it raises, or `_NOBODYS`."""
+
+    op: Op
+    kind: type[BaseException]
+    handler: int
+
+
+def try_stmt(
+    body: Callable[[], None],
+    otherwise: Callable[[], None],
+    handlers: Sequence[Handler],
+    single: bool,
+    kept: Sequence[str],
+    state: State,
+) -> None:
+    """`otherwise` is what `else` does. The body is a `single` statement, or one that gives variables
+    values before it fails, of which `kept` are read after that."""
+    if not in_graph():
+        _plainly(body, otherwise, handlers)
+        return
+    one = trial(body, state, "the body of `try`")
+    found = [] if one is None else _failures(one.ops, handlers)
+    if one is None or all(f.handler < 0 for f in found):
+        _watched(body, otherwise, handlers)
+        return
+    _check(one, found, handlers, single, kept)
+    graph = one.region.close(one.region.captured, [], [])
+    told = set(tellable(graph.ops))
+    found = [f for f in _failures(graph.ops, handlers) if f.op in told]
+    numbers = {f.op: f.handler for f in found}
+    failing = first_failure(graph, numbers)
+    (which,) = require_trace().builder.inline(failing, one.region.captured)
+    chosen = wrap(which, "i")
+    said = {f.handler: f for f in reversed(found)}
+
+    def handle(numbers: Sequence[int]) -> None:
+        first, *rest = numbers
+        if rest:
+            branch(
+                truth(chosen == first),
+                [lambda: handle(rest), lambda: handle([first])],
+                state,
+                "try",
+                ("another handler", "a handler"),
+            )
+            return
+        text = message(said[first].op)
+        kind = said[first].kind
+        try:
+            raise raised(kind() if text is None else kind(text))
+        except kind as error:
+            handlers[first].run(error)
+
+    def whole() -> None:
+        body()
+        otherwise()
+
+    taken = sorted(set(numbers.values()) - {_NOBODYS})
+    branch(truth(chosen < 0), [lambda: handle(taken), whole], state, "try", ("except", "try"))
+
+
+def _failures(ops: Sequence[Op], handlers: Sequence[Handler]) -> list[Failure]:
+    found = []
+    for op, kind in failures(ops):
+        numbers = [k for k, handler in enumerate(handlers) if handler.takes(kind)]
+        found.append(Failure(op, kind, numbers[0] if numbers else _NOBODYS))
+    return found
+
+
+def _plainly(
+    body: Callable[[], None], otherwise: Callable[[], None], handlers: Sequence[Handler]
+) -> None:
+    try:
+        body()
+    except errors.Refusal:  # no exception of the program's
+        raise
+    except BaseException as error:
+        handler = _handler_of(error, handlers)
+        if handler is None:
+            raise
+        handler.run(error)
+    else:
+        otherwise()
+
+
+def _handler_of(error: BaseException, handlers: Sequence[Handler]) -> Handler | None:
+    for handler in handlers:
+        try:
+            raise error
+        except handler.kinds():
+            return handler
+        except BaseException as other:
+            if other is not error:  # the class to catch is none
+                raise
+    return None
+
+
+def _watched(
+    body: Callable[[], None], otherwise: Callable[[], None], handlers: Sequence[Handler]
+) -> None:
+    """As Python does it. What compiled code may raise, and a handler would take, is refused."""
+    ops = require_trace().graph.ops
+    start = len(ops)
+
+    def check() -> None:
+        for failure in _failures(ops[start:], handlers):
+            if failure.handler >= 0:
+                _refuse(failure, "it is not known whether it fails before the body has run")
+
+    def finished() -> None:
+        check()
+        otherwise()
+
+    def checked(handler: Handler) -> Handler:
+        def run(error: BaseException) -> None:
+            check()
+            if getattr(error, LEFT_REGION, False):
+                complain(
+                    errors.TransformError,
+                    f"{type(error).__name__} is raised in a branch or loop inside of the `try`, which "
+                    "is traced whether it is taken or not: nobody knows yet whether the handler runs",
+                    "test for the failure with `if`, or move the `try` into the branch.",
+                )
+            handler.run(error)
+
+        return Handler(handler.kinds, run, handler.asks)
+
+    _plainly(body, finished, [checked(handler) for handler in handlers])
+
+
+def _check(
+    one: Trial,
+    found: Sequence[Failure],
+    handlers: Sequence[Handler],
+    single: bool,
+    kept: Sequence[str],
+) -> None:
+    """The body has to be one that can be run again, and has done nothing when it fails."""
+    told = set(tellable(one.ops))
+    for failure in found:
+        if failure.handler < 0:
+            continue
+        if failure.op not in told:
+            _refuse(failure, "it is in a loop inside of the `try`, or Python does it")
+        if handlers[failure.handler].asks and message(failure.op) is None:
+            _refuse(
+                failure, "what the exception says depends on values, and the handler asks for it"
+            )
+        if one.effects:
+            _refuse(failure, f"`{one.effects[0].name}` happens in the body, too")
+        if one.changed or (one.written and not single):
+            _refuse(failure, "the body changes arrays or objects, perhaps before that")
+        if kept and not single:
+            names = ", ".join(kept)
+            _refuse(
+                failure, f"the body gives {names} a value, perhaps before that, which is read later"
+            )
+
+
+def _refuse(failure: Failure, why: str) -> NoReturn:
+    op = failure.op
+    name = (
+        failure.kind.__name__ if failure.kind is not Exception else "whatever the callback raises"
+    )
+    where = f", at line {op.loc.line}" if op.loc is not None else ""
+    complain(
+        errors.TransformError,
+        f"a handler is there for {name}, which `{op.name}`{where} raises when the compiled function "
+        f"runs, and cannot be called: {why}",
+        "put what may fail into a `try` of its own, one statement; or test for the failure with `if`.",
+        line=op.loc,
+    )
