@@ -54,7 +54,7 @@ def _aligned(low: Lowering, source: Value) -> Iterator[None]:
     """Copies of large arrays whose fastest axis is not that of the others that `source` is made of.
 
     In x * x.T one of the two would be read across its rows, a line of cache for each element. A copy in
-    the order of the other is a kernel of its own, which goes by squares (see `llvm.transposes`).
+    the order of the other is a kernel of its own, which goes by squares (see `cpu.transposes`).
     """
     before = dict(low.arrays)
     dims = variables(source.shape)

@@ -13,11 +13,11 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from ...ir.record import fields, record
+from ..cpu import units
+from ..cpu.kernels import KernelEmitter
 from ..kernels.tape import cpu_tapes as tapes
-from ..llvm import units
 from ..llvm.builder import Number, Value, constant
 from ..llvm.functions import FunctionTable
-from ..llvm.kernels import KernelEmitter
 from ..llvm.modules import Function, declarations
 from ..llvm.scalar_code.nests import NestEmitter, is_nest
 from ..llvm.scalar_code.statements import ScalarCodeEmitter

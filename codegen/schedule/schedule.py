@@ -53,7 +53,7 @@ class Schedule:
     split_last: bool = False  # "outer" mode: threads share the vectorised loop, not those before it
     grain: int = 1
     cross: Var | None = (
-        None  # "outer" mode: some arrays are contiguous along this loop (`llvm.transposes`)
+        None  # "outer" mode: some arrays are contiguous along this loop (`cpu.transposes`)
     )
     cross_tile: int = 0
     turned: list[Expr] = field(default_factory=list)  # the loads from them
@@ -259,7 +259,7 @@ def _vector_update(kernel: Kernel) -> bool:
 
 
 def _stream(kernel: Kernel, plan: Schedule, target: Target) -> None:
-    """Tile the columns of a reduction over rows larger than the caches (`llvm.column_tiles`)."""
+    """Tile the columns of a reduction over rows larger than the caches (`cpu.column_tiles`)."""
     folds = [s for nest in kernel.nests if nest.extents for s in nest.stages]
     if plan.mode != "outer" or plan.width == 1 or any(v.loops for v in plan.surveys.values()):
         return
@@ -281,7 +281,7 @@ def _stream(kernel: Kernel, plan: Schedule, target: Target) -> None:
 
 def _group(kernel: Kernel, plan: Schedule, target: Target) -> None:
     """Walk a few rows of a light reduction or scan together, as the registers allow
-    (`llvm.row_groups`)."""
+    (`cpu.row_groups`)."""
     nest, *rest = kernel.nests
     scans = all(s.action == "scan" for s in nest.stages)
     if plan.mode != "inner" or not nest.extents or any(n.extents for n in rest):

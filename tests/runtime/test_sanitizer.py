@@ -9,8 +9,8 @@ from loop_programs import everything, instance, mixed, rows
 from programs import PATTERNS, build, compiled, expected, fits, same, sample
 
 import jitney as jt
+from jitney.codegen.cpu import units
 from jitney.codegen.kernels.matmul import lower_contraction
-from jitney.codegen.llvm import units
 from jitney.codegen.llvm.accesses import AccessEmitter
 from jitney.codegen.llvm.text import TextEmitter
 from jitney.codegen.module import CallbackSite, NativeModule

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ..llvm.builder import Value, symbol
+from ..llvm.modules import Function
 from ..loop_ir.kernel import Array
-from .builder import Value, symbol
-from .modules import Function
 
 
 class Share(NamedTuple):

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..llvm.builder import Number, Value
+from ..llvm.loops import Values
 from ..loop_ir.index import Var
-from .builder import Number, Value
-from .loops import Values
 
 if TYPE_CHECKING:
     from .kernels import KernelEmitter

@@ -8,25 +8,25 @@ from __future__ import annotations
 
 import math
 
+from ..llvm.accesses import AccessEmitter
+from ..llvm.builder import Block, Value, symbol
+from ..llvm.checks import CheckEmitter, StatusBlock
+from ..llvm.functions import Calls, FunctionTable
+from ..llvm.indices import IndexEmitter
+from ..llvm.leaves import KernelLeaves
+from ..llvm.loops import LoopEmitter, Values
+from ..llvm.scalars import ScalarEmitter
+from ..llvm.stages import StageEmitter
+from ..llvm.text import LINE, TextEmitter
 from ..loop_ir.index import Var
 from ..loop_ir.kernel import Kernel
 from ..schedule.schedule import Schedule
 from ..schedule.signature import Signature
 from ..schedule.survey import results_read
 from ..target import Target
-from .accesses import AccessEmitter
-from .builder import Block, Value, symbol
-from .checks import CheckEmitter, StatusBlock
 from .column_tiles import TileEmitter
-from .functions import Calls, FunctionTable
-from .indices import IndexEmitter
-from .leaves import KernelLeaves
-from .loops import LoopEmitter, Values
 from .nests import NestEmitter
 from .row_groups import RowGroupEmitter
-from .scalars import ScalarEmitter
-from .stages import StageEmitter
-from .text import LINE, TextEmitter
 from .transposes import SquareEmitter
 
 TURNS = 1 << 14  # of a loop inside of a kernel between two looks for signals

@@ -14,15 +14,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from ..llvm.builder import Value
+from ..llvm.instructions import SCALAR_TYPES
+from ..llvm.loops import Values
+from ..llvm.reductions import Reduction, reduction
+from ..llvm.text import Operand
 from ..loop_ir.index import Var, contiguous_strides, linear, of_var
 from ..loop_ir.kernel import Array, Nest
 from ..scalar import DType
 from ..schedule.schedule import Loops
-from .builder import Value
-from .instructions import SCALAR_TYPES
-from .loops import Values
-from .reductions import Reduction, reduction
-from .text import Operand
 
 if TYPE_CHECKING:
     from .kernels import KernelEmitter

@@ -14,13 +14,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ...ir.types import BOOL
+from ..llvm.builder import Value
+from ..llvm.instructions import SCALAR_TYPES
+from ..llvm.loops import Values
+from ..llvm.text import Operand, TextEmitter
 from ..loop_ir.index import Index, Var
 from ..loop_ir.kernel import Access
 from ..scalar import DType, Expr
-from .builder import Value
-from .instructions import SCALAR_TYPES
-from .loops import Values
-from .text import Operand, TextEmitter
 
 if TYPE_CHECKING:
     from .kernels import KernelEmitter

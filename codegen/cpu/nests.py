@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..llvm.loops import Values
+from ..llvm.stages import Body, StageEmitter
+from ..llvm.text import LINE
 from ..loop_ir.index import Var
 from ..loop_ir.kernel import Access, Nest
 from ..schedule.schedule import Loops, Schedule
-from .loops import Values
-from .stages import Body, StageEmitter
-from .text import LINE
 
 
 class NestEmitter:
