@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from .tracer.control.control import switch as switch
     from .tracer.control.control import while_loop as while_loop
     from .tracer.control.prange import prange as prange
+    from .tracer.control.recursion import recursive as recursive
     from .tracer.control.scans import foldl as foldl
     from .tracer.control.scans import foldr as foldr
     from .tracer.control.scans import map_fn as map_fn
@@ -124,6 +125,7 @@ _HOMES = {
     "pure_callback": "tracer.control.callbacks",
     "py_func": "tracer.control.callbacks",
     "r_": "tracer.indexing.concatenators",
+    "recursive": "tracer.control.recursion",
     "register_pytree": "tracer.core.pytree",
     "scan": "tracer.control.scans",
     "stencil": "tracer.kernels.stencil",

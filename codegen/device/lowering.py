@@ -24,6 +24,7 @@ from ..kernels.sort.cuda_select_plan import Select
 from ..loop_ir.kernel import Array, Kernel
 from ..loop_ir.steps import Carry, Program, Sort
 from ..lowering.context import Context
+from ..lowering.lower_recursion import interpreted
 from ..lowering.lower_reductions import SCANS
 from ..schedule.fusion import fuse
 from ..schedule.sort_blocks import U32
@@ -43,6 +44,7 @@ class DeviceContext(Context):
         "attention_grad": attention_grad,
         "scatter": scatter,
         "draw": ask,
+        "recursion": interpreted,
         **dict.fromkeys(HOSTED, hosted),
         **dict.fromkeys(SCANS, scan),
         **dict.fromkeys(WINDOWS, window_reduction),

@@ -653,6 +653,14 @@ class Builder(ABC):
         result = self.fresh(pair, f"cmpxchg {address!r}, {old!r}, {new!r} {orders}")
         return self.field(result, 0), self.field(result, 1)
 
+    def several(self, values: Sequence[Value]) -> Value:
+        """Some values as one, for a function to return."""
+        kind = f"{{ {', '.join([v.type for v in values])} }}"
+        made = poison(kind)
+        for k, value in enumerate(values):
+            made = self.op(kind, f"insertvalue {made!r}, {value!r}, {k}")
+        return made
+
     def field(self, several: Value, number: int) -> Value:
         """One value of several that an instruction has given."""
         return self.op(fields_of(several.type)[number], f"extractvalue {several!r}, {number}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from ...ir.types import BOOL, I64
@@ -75,12 +76,14 @@ class CheckEmitter:
 
 
 class StatusBlock:
-    """The status block at `block`. A function that `leaves` returns at a failed check."""
+    """The status block at `block`. A function that leaves at a failed check does so by `leave`."""
 
-    def __init__(self, b: TextEmitter, block: Value, leaves: bool = False) -> None:
+    def __init__(
+        self, b: TextEmitter, block: Value, leave: Callable[[], None] | None = None
+    ) -> None:
         self.b = b
         self.block = block
-        self.leaves = leaves
+        self.leave = leave
 
     def report(
         self, bad: Value, index: Value, lanes: int, size: int, site: int, dtype: DType = I64
@@ -106,8 +109,8 @@ class StatusBlock:
             for field, before, value in zip(fields, old, words, strict=True):
                 new = self.b.select(first, value, before)
                 self.b.store(new, field)
-        if self.leaves:
-            self.b.ret()
-        else:
-            self.b.jump(no)
+            if self.leave is not None:
+                self.leave()
+            else:
+                self.b.jump(no)
         self.b.at(no)

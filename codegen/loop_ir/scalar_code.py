@@ -99,7 +99,33 @@ class Special:
     helpers: tuple[Any, ...] = ()
 
 
-Statement = Let | Write | Require | Repeat | Choose | Special
+@record(frozen=False, eq=False)
+class Routine:
+    """A function of numbers, `params` to `outs`, that may call itself. It reads the memory of the step.
+
+    Calls that are more than `depth` deep stop with error site `site`.
+    """
+
+    name: str
+    params: list[Expr]
+    outs: list[Expr]
+    body: Body
+    depth: int
+    site: int
+
+
+@record(frozen=False, eq=False)
+class Invoke:
+    """The variables `results` become what `routine` gives for `operands`. One of its calls, outside
+    of its own body, `defines` it."""
+
+    routine: Routine
+    operands: list[Expr]
+    results: list[Expr]
+    defines: bool
+
+
+Statement = Let | Write | Require | Repeat | Choose | Special | Invoke
 
 
 @record(frozen=False, eq=False)
@@ -115,6 +141,8 @@ class Body:
                 yield from (b for b in (s.test, s.body) if b is not None)
             elif isinstance(s, Choose):
                 yield from s.blocks
+            elif isinstance(s, Invoke) and s.defines:
+                yield s.routine.body
 
 
 def nodes(block: Body) -> list[Expr]:
@@ -137,6 +165,8 @@ def nodes(block: Body) -> list[Expr]:
             case Choose():
                 pending += (s.index, *(v for values in s.values for v in values))
             case Special():
+                pending += s.operands
+            case Invoke():
                 pending += s.operands
     return nodes_of(*pending)
 
@@ -179,10 +209,18 @@ def specials(block: Body) -> Iterator[Special]:
         yield from specials(inner)
 
 
+def has_routines(block: Body) -> bool:
+    """Whether a block, or one inside, calls routines."""
+    own = any(isinstance(s, Invoke) for s in block.statements)
+    return own or any(map(has_routines, block.inner()))
+
+
 def operations(block: Body, work: int) -> int | None:
     """Scalar operations of one run if a trip takes `work` of them; None if a trip count is unknown."""
     total = work
     for s in block.statements:
+        if isinstance(s, Invoke):
+            return None
         if isinstance(s, Repeat):
             trip = None if s.counter is None or s.trips is not None else operations(s.body, work)
             if trip is None:

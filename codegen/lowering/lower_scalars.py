@@ -49,7 +49,9 @@ def scalar_loop(low: Lowering, op: Op) -> bool:
     targets, others = dict(low.target_of), dict(low.other_target_of)
     sites, copies = len(context.errors), len(context.copies)
     try:
-        _emit(ScalarBuilder(low, op), op, _work(op))
+        work = _work(op)
+        c = ScalarBuilder(low, op)
+        emit_step(c, op, _loop(c, op, top=True), work)
     except Unfit:
         low.target_of, low.other_target_of = targets, others
         del context.errors[sites:], context.copies[copies:]
@@ -105,10 +107,10 @@ def _costs(op: Op) -> tuple[int, int]:
     return scalar, kernels
 
 
-def _emit(c: ScalarBuilder, op: Op, work: int) -> None:
-    """Add the step: large carries are copied to where they will be, then comes the loop."""
+def emit_step(c: ScalarBuilder, op: Op, held: Sequence[Held], work: int) -> None:
+    """Add the step, after which the results are `held`: large carries are copied to where they will be,
+    then comes the code."""
     low = c.low
-    held = _loop(c, op, top=True)
     for value, here in zip(op.results, held, strict=True):
         if here is None:
             continue

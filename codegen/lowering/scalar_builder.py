@@ -18,7 +18,7 @@ from ...ir.intervals import interval
 from ...ir.record import record, replace
 from ...ir.types import I64, TensorType
 from ..loop_ir.kernel import Array
-from ..loop_ir.scalar_code import Body, Let, Write
+from ..loop_ir.scalar_code import Body, Let, Routine, Write
 from ..scalar import Expr
 from ..schedule.in_place import Carried, reads_first
 from .elements import Elements, at, pick
@@ -125,6 +125,8 @@ class ScalarBuilder:
         self.reads: dict[Array, None] = {}
         self.writes: dict[Array, None] = {}
         self.homes: list[Carried] = []  # of the large carries of the outermost loop
+        # The functions that we are in, by name, and where what is the same in all their calls is.
+        self.routines: dict[str, tuple[Routine, list[Held]]] = {}
         self._numbers = count(1)
         self._searched = searched(op)
 

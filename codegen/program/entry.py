@@ -20,6 +20,7 @@ from ..llvm.builder import Number, Value, constant
 from ..llvm.functions import FunctionTable
 from ..llvm.modules import Function, declarations
 from ..llvm.scalar_code.nests import NestEmitter, is_nest
+from ..llvm.scalar_code.routines import RoutineEmitter
 from ..llvm.scalar_code.statements import ScalarCodeEmitter
 from ..loop_ir.kernel import Array, Kernel
 from ..loop_ir.scalar_code import specials
@@ -260,6 +261,13 @@ class EntryEmitter:
         if isinstance(emitter, NestEmitter) and emitter.shared is not None:
             length, grain = emitter.length, emitter.grain
             step.shared = True
+        routines = list(emitter.routines)
+        while routines:
+            own = (routines.pop(), step, self.target, self.definitions, self.elementwise)
+            inner = RoutineEmitter(*own)
+            self.helpers[inner.function()] = None
+            self.declarations |= set(inner.b.declarations)
+            routines += inner.routines
         if emitter.polls:
             (control.polling_kernels if step.shared else control.polling)(self)
         for special in specials(step.body):

@@ -15,6 +15,7 @@ from .control import (  # noqa: F401  # noqa: F401
     effects,
     loops_lanes,
     loops_while,
+    recursion,
     scan,
     structured,
     tape,

@@ -37,7 +37,7 @@ ALL = sorted(OPS)
 OF_MATRICES = ("library", "composition")  # see test_linalg and test_fourier
 SPECIAL = set(
     "assert create_token tape_new tape_push tape_pop pure_callback io_callback draw custom_vjp "
-    "custom_jvp remat require".split()
+    "custom_jvp remat require recursion recurse".split()
 )
 NO_DERIVATIVE = {
     # Results are integers or bools, or the op takes no floats: there is nothing to differentiate.
@@ -46,6 +46,7 @@ NO_DERIVATIVE = {
     *"left_shift right_shift constant iota create_token window_argmax window_argmin".split(),
     *"tape_new threefry bitcast".split(),
     *"widen narrow require".split(),  # of graphs that are differentiated already
+    *"recursion recurse".split(),
 }
 
 

@@ -115,7 +115,7 @@ class TripEmitter(StatementEmitter):
         exprs = ScalarEmitter(b, calls=Calls(e.calls.table, e.calls.called))
         memory = AccessEmitter(IndexEmitter(exprs), e.memory.pointers, e.memory.origins)
         exprs.leaves = KernelLeaves(
-            memory, CheckEmitter(exprs, StatusBlock(b, e.status, leaves=True))
+            memory, CheckEmitter(exprs, StatusBlock(b, e.status, leave=b.ret))
         )
         exprs.begin_like(e.exprs)
         memory.indices.positions.update(e.indices.positions)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...limits import limits
-from ...loop_ir.scalar_code import Body, Repeat, Write, calls, nodes
+from ...loop_ir.scalar_code import Body, Repeat, Write, calls, has_routines, nodes
 from ...loop_ir.steps import ScalarCode
 from ...math.functions import Elementwise
 from ...scalar import Expr
@@ -36,6 +36,8 @@ def is_nest(step: ScalarCode) -> bool:
 
     A single loop that carries floats runs at the latency of its operations, with passes or without.
     """
+    if has_routines(step.body):
+        return False
     loops = list(outer_loops(step.body))
     if not any(True for s in loops for _ in outer_loops(s.body)):
         if any(c.dtype.kind == "f" for s in loops for c in s.carries):

@@ -15,9 +15,11 @@ from typing import Any
 from ...loop_ir.scalar_code import (
     Body,
     Choose,
+    Invoke,
     Let,
     Repeat,
     Require,
+    Routine,
     Special,
     Statement,
     Write,
@@ -86,6 +88,12 @@ class StatementEmitter(ABC):
                 self._repeat(s)
             case Special():
                 self._special(s)
+            case Invoke():
+                self.invoke(s)
+
+    def invoke(self, s: Invoke) -> None:
+        """Call a function of numbers."""
+        raise AssertionError("only scalar code that is a function of its own calls others")
 
     def _special(self, s: Special) -> None:
         given = [self.exprs.operand(e).value for e in s.operands]
@@ -235,9 +243,10 @@ class ScalarCodeEmitter(StatementEmitter):
         pointers = dict(zip(self.arrays, addresses, strict=True))
         memory = AccessEmitter(IndexEmitter(exprs), pointers, dict.fromkeys(self.arrays, 0))
         exprs.leaves = KernelLeaves(
-            memory, CheckEmitter(exprs, StatusBlock(b, self.status, leaves=True))
+            memory, CheckEmitter(exprs, StatusBlock(b, self.status, leave=self.leave))
         )
         super().__init__(step, memory)
+        self.routines: list[Routine] = []  # that are defined here
         self.clock: Value | None = None  # tells when a loop looked for signals, if any does
 
     @property
@@ -263,14 +272,37 @@ class ScalarCodeEmitter(StatementEmitter):
         return self.b.unnamed(noalias=("ctx",))
 
     def leave_if(self, bad: Value, words: Sequence[Value], site: int) -> None:
+        self._leave_if(bad, [*enumerate(words), (7, self.b.word(site))])
+
+    def _leave_if(self, bad: Value, words: Sequence[tuple[int, Value]]) -> None:
         yes, no = self.b.later("bad"), self.b.later("good")
         self.b.fork(bad, yes, (), no, hint=self.b.unlikely())
         self.b.at(yes)
         with self.b.scope():
-            for position, word in [*enumerate(words), (7, self.b.word(site))]:
+            for position, word in words:
                 self.b.store(word, self.b.offset(self.status, position, "i64"))
-        self.b.ret()
+            self.leave()
         self.b.at(no)
+
+    def leave(self) -> None:
+        """Return where a check has failed."""
+        self.b.ret()
+
+    def invoke(self, s: Invoke) -> None:
+        values = [self.exprs.operand(e).value for e in s.operands]
+        pointers = [self.memory.pointers[a] for a in self.arrays]
+        types = result_types(s.routine)
+        others = (*pointers, self.status, self.last_look())
+        made = self.b.call(types, symbol(s.routine.name), self.depth(), *values, *others)
+        self._leave_if(self.b.field(made, len(s.results)), ())
+        for k, result in enumerate(s.results):
+            self.exprs.bind(result, self.b.field(made, k), uniform=True)
+        if s.defines:
+            self.routines.append(s.routine)
+
+    def depth(self) -> Value:
+        """How deep a function is that is called here."""
+        return self.b.word(0)
 
     def together(self, values: Sequence[Expr]) -> None:
         emit_packed(self, values)
@@ -288,6 +320,11 @@ class ScalarCodeEmitter(StatementEmitter):
             with self.b.at_start():
                 self.clock = self.b.word_at(0, "poll_clock")
         return self.clock
+
+
+def result_types(routine: Routine) -> str:
+    """What the function of a routine gives: its results, and whether a check failed."""
+    return f"{{ {', '.join([*(type_text(e.dtype, 1) for e in routine.outs), 'i1'])} }}"
 
 
 def interval(work: int) -> int:

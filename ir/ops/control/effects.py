@@ -21,7 +21,15 @@ ERRORS: dict[str, type[Exception]] = {
     for kind in (
         *(ArithmeticError, AssertionError, BufferError, EOFError, Exception, FloatingPointError),
         *(IndexError, KeyError, LookupError, MemoryError, NotImplementedError, OSError),
-        *(OverflowError, RuntimeError, StopIteration, TimeoutError, TypeError, ValueError),
+        *(
+            OverflowError,
+            RecursionError,
+            RuntimeError,
+            StopIteration,
+            TimeoutError,
+            TypeError,
+            ValueError,
+        ),
         *(UserWarning, ZeroDivisionError, np.linalg.LinAlgError),
     )
 }

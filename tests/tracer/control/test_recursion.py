@@ -1,0 +1,227 @@
+"""`jt.recursive`: functions of numbers that call themselves, native and interpreted, as in Python."""
+
+import math
+
+import numpy as np
+import pytest
+
+import jitney as jt
+from jitney.ir.text_parser import parse_graph
+
+
+@jt.recursive
+def fib(n):
+    return n if n < 2 else fib(n - 1) + fib(n - 2)
+
+
+@jt.recursive
+def gcd(a, b):
+    if b == 0:
+        return a
+    return gcd(b, a % b)
+
+
+@jt.recursive
+def ackermann(m, n):
+    if m == 0:
+        return n + 1
+    if n == 0:
+        return ackermann(m - 1, 1)
+    return ackermann(m - 1, ackermann(m, n - 1))
+
+
+@jt.recursive
+def total(node, left, right, value):
+    if node < 0:
+        return 0.0
+    below = total(left[node], left, right, value) + total(right[node], left, right, value)
+    return value[node] + below
+
+
+@jt.recursive
+def simpson(a, b, depth):
+    middle = (a + b) / 2
+    whole = (b - a) / 6 * (math.sin(a) + 4 * math.sin(middle) + math.sin(b))
+    if depth == 0:
+        return whole
+    return simpson(a, middle, depth - 1) + simpson(middle, b, depth - 1)
+
+
+@jt.recursive
+def is_even(n):
+    return True if n == 0 else not is_even(n - 1)
+
+
+@jt.recursive(result_like=(0, 0.0))
+def powers(n, x):
+    if n == 0:
+        return 0, 1.0
+    count, power = powers(n - 1, x)
+    return count + 1, power * x
+
+
+@jt.recursive
+def paths(i, j, blocked):
+    if i < 0 or j < 0:
+        return 0
+    if blocked[i, j]:
+        return 0
+    if i == 0 and j == 0:
+        return 1
+    found = 0
+    for k in range(2):
+        found += paths(i - (k == 0), j - (k == 1), blocked)
+    return found
+
+
+LEFT, RIGHT = np.array([1, 3, -1, -1, -1]), np.array([2, 4, -1, -1, -1])
+BLOCKED = np.zeros((5, 5), bool)
+BLOCKED[1, 2] = BLOCKED[3, 3] = True
+
+
+@pytest.mark.parametrize("backend", ["native", "interpreter"])
+@pytest.mark.parametrize(
+    ("f", "args"),
+    [
+        (fib, (np.int64(12),)),
+        (fib, (12,)),
+        (gcd, (np.int64(252), np.int64(105))),
+        (ackermann, (2, 3)),
+        (total, (np.int64(0), LEFT, RIGHT, np.arange(5.0))),
+        (total, (0, LEFT, RIGHT, np.arange(5, dtype=np.float32))),
+        (simpson, (0.0, 1.0, 4)),
+        (is_even, (np.int64(7),)),
+        (powers, (np.int64(5), 2.0)),
+        (paths, (np.int64(4), np.int64(4), BLOCKED)),
+    ],
+)
+def test_results_are_pythons(f, args, backend):
+    options = {} if backend == "native" else {"backend": "interpreter"}
+    got = jt.jit(lambda *args: f(*args), **options)(*args)
+    expected = f(*args)
+    jt.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6), got, expected)
+    assert jt.tree.structure(got) == jt.tree.structure(expected)
+
+
+def test_in_loops_and_of_each_other():
+    @jt.recursive
+    def outer(n):
+        return 0 if n == 0 else gcd(n, 12) + outer(n - 1)
+
+    @jt.jit
+    def table(out):
+        for i in range(out.size):
+            out[i] = outer(i) + fib(i % 7)
+        return out
+
+    expected = [outer(i) + fib(i % 7) for i in range(40)]
+    np.testing.assert_array_equal(table(np.zeros(40, int)), expected)
+
+
+def test_what_a_function_closes_over_is_the_same_in_all_calls():
+    def f(n, scale):
+        @jt.recursive
+        def inner(k):
+            return 1.0 if k == 0 else scale * inner(k - 1)
+
+        return inner(n) + inner(n + 1)
+
+    assert jt.jit(f)(np.int64(3), 2.0) == f(3, 2.0) == 24.0
+
+
+def test_each_example_has_calls_of_its_own():
+    a, b = np.arange(1, 13), np.full(12, 18)
+    np.testing.assert_array_equal(jt.jit(jt.vmap(gcd))(a, b), np.gcd(a, b))
+    np.testing.assert_array_equal(jt.vectorize(gcd)(a[:, None], b), np.gcd(a[:, None], b))
+
+    def guarded(n):
+        return fib(n) if n > 0 else -1
+
+    np.testing.assert_array_equal(jt.jit(jt.vmap(guarded))(np.array([-5, 6, 0])), [-1, 8, -1])
+
+
+def test_text_is_the_same_graph():
+    graph = jt.jit(lambda n: fib(n)).trace(np.int64(3))
+    again = parse_graph(str(graph))
+    assert str(again) == str(graph)
+    assert {"recursion", "recurse"} <= {op.name for op in again.walk()}
+
+
+def test_it_is_native_and_not_a_callback():
+    text = str(jt.jit(lambda n: fib(n)).explain(np.int64(3)))
+    assert "callback" not in text
+
+
+def test_a_callback_where_native_code_has_no_such_functions():
+    with jt.config(cuda="emulate"):
+        x = jt.device_put(np.arange(8), "cuda")
+        got = jt.jit(lambda x: fib(x.max()))(x)
+        assert int(np.asarray(got)) == 13
+
+
+# What does not go.
+
+
+def test_too_many_calls_inside_of_each_other():
+    @jt.recursive(depth=50)
+    def down(n):
+        return 0 if n == 0 else 1 + down(n - 1)
+
+    assert jt.jit(lambda n: down(n))(np.int64(50)) == 50
+    for options in ({}, {"backend": "interpreter"}):
+        with pytest.raises(RecursionError, match="more than 50 calls inside of each other"):
+            jt.jit(lambda n: down(n), **options)(np.int64(51))
+
+
+def test_errors_in_the_depth_are_pythons():
+    @jt.recursive
+    def find(n, x):
+        if n > 20:
+            raise ValueError("nothing found")
+        return n if x[n] > 0.5 else find(n + 1, x)
+
+    f = jt.jit(lambda n, x: find(n, x))
+    x = np.zeros(30)
+    x[7] = 1
+    assert f(np.int64(0), x) == 7
+    with pytest.raises(ValueError, match="nothing found"):
+        f(np.int64(8), x)
+    with pytest.raises(IndexError, match="index 5 is out of bounds for axis 0 with size 5"):
+        f(np.int64(0), x[:5])
+
+
+def test_types_that_change_from_call_to_call():
+    @jt.recursive
+    def halves(n, x):
+        return x if n == 0 else halves(n - 1, x / 2)
+
+    assert jt.jit(lambda n, x: halves(n, x))(np.int64(2), 4.0) == 1.0
+    with pytest.raises(
+        jt.errors.CarryError, match="(?s)called with a Python int, and calls itself"
+    ):
+        jt.jit(lambda n, x: halves(n, x))(np.int64(2), 4)
+
+    @jt.recursive
+    def other(n, x):
+        return x[0] if n == 0 else other(n - 1, x + 1)
+
+    with pytest.raises(jt.errors.CarryError, match="calls itself with another Tracer"):
+        jt.jit(lambda n, x: other(n, x))(np.int64(2), np.ones(3))
+
+    @jt.recursive
+    def pair(n):
+        return (n, n) if n == 0 else pair(n - 1)
+
+    with pytest.raises(jt.errors.CarryError, match="another structure") as error:
+        jt.jit(lambda n: pair(n))(np.int64(2))
+    assert any("result_like=" in note for note in error.value.__notes__)
+
+
+def test_derivatives_are_refused():
+    with pytest.raises(jt.errors.TransformError, match="recursion.*no reverse-mode derivative"):
+        jt.jit(jt.grad(lambda x: simpson(x, 1.0, 2)))(0.0)
+
+
+def test_options_are_checked():
+    with pytest.raises(jt.errors.TransformError, match="depth=0 is no number of calls"):
+        jt.recursive(lambda n: n, depth=0)
