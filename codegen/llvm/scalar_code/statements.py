@@ -334,7 +334,7 @@ def interval(work: int) -> int:
 
 def _size(block: Body) -> int:
     """Expressions and statements of a block; a large number if there are loops inside."""
-    if any(isinstance(s, (Repeat, Choose, Special)) for s in block.statements):
+    if any(isinstance(s, (Repeat, Choose, Special, Invoke)) for s in block.statements):
         return REPEATED
     size = len(block.statements)
     for node in nodes(block):
