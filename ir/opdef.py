@@ -82,6 +82,7 @@ class Facts(TypedDict, total=False):
     commutative: see `Commutes`
     idempotent:  f(x, x) is x
     combiner:    the op of two operands by which this one folds or scans
+    remembers:   an effect that keeps values, which later effects give: no derivative sees that
     """
 
     moves: bool | Callable[..., bool]
@@ -93,6 +94,7 @@ class Facts(TypedDict, total=False):
     commutative: Commutes
     idempotent: bool
     combiner: str
+    remembers: bool
     attrs: tuple[str, ...]
     doc: str
 
@@ -121,6 +123,7 @@ class OpDef:
     commutative: Commutes = Commutes.NO
     idempotent: bool = False
     combiner: str = ""
+    remembers: bool = False
     dtypes: str = "biufc"  # NumPy kind codes accepted for the operands: the tests sample from these
     attrs: tuple[str, ...] = ()  # names of the attributes, in printing order
     regions: int = 0

@@ -273,6 +273,8 @@ def error_of(site: ErrorSite, status: Sequence[int]) -> Exception:
         values = [
             words[k : k + 1].view(DTYPE_NAMES[name])[0].item() for k, name in enumerate(dtypes)
         ]
+        if site.kind == "KeyError" and not message:  # of a dict: the key itself
+            return _located(KeyError(values[0] if len(values) == 1 else tuple(values)), site)
         message = message.format(*values)
     if site.loc is not None:
         where = f"at {site.loc.file}:{site.loc.line}"
@@ -280,6 +282,13 @@ def error_of(site: ErrorSite, status: Sequence[int]) -> Exception:
             where += f", in {site.loc.function}"
         message = f"{message}\n  {where}" if message else where
     return (_EXCEPTIONS.get(site.kind) or exceptions_of_users()[site.kind])(message)
+
+
+def _located(error: Exception, site: ErrorSite) -> Exception:
+    """The exception with a note that names the user's line."""
+    if site.loc is not None:
+        error.add_note(f"at {site.loc.file}:{site.loc.line}, in {site.loc.function}")
+    return error
 
 
 def exceptions_of_users() -> dict[str, type[Exception]]:

@@ -7,6 +7,7 @@ From the lowest room to the highest; imports run down only, and a test holds thi
     devices         where programs run
     arrays          the table of array functions, and those that others are written with
     control         branches, loops, scans, callbacks
+    containers      lists, dicts, sets, deques, heaps that grow while compiled code runs
     transforms      derivatives, batching
     indexing        x[index], x[index] = value
     functions       the other array functions;  linear_algebra, images: of these fields

@@ -97,6 +97,7 @@ class Special:
     write: Callable[[Any, Sequence[Any], Sequence[Any]], Sequence[Any]]
     imports: frozenset[str] = frozenset()
     helpers: tuple[Any, ...] = ()
+    keeps_gil: bool = True  # what it touches belongs to Python
 
 
 @record(frozen=False, eq=False)

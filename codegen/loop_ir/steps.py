@@ -277,6 +277,13 @@ class TapePop:
 
 
 @record(frozen=False, eq=False)
+class StoreRoot:
+    """Put where the call's containers are kept (an address, as uint64) into `handle`."""
+
+    handle: Array
+
+
+@record(frozen=False, eq=False)
 class Callback:
     """Call back into Python: function number `number` of the module, on contiguous arrays."""
 
@@ -316,6 +323,7 @@ Step = (
     | TapeNew
     | TapePush
     | TapePop
+    | StoreRoot
     | Callback
     | Check
     | Copy
@@ -395,6 +403,8 @@ def direct(step: Any) -> tuple[list[Array], list[Array]]:
             return [], [step.handle]
         case TapePush():
             return [step.handle, *step.values], [step.handle]
+        case StoreRoot():
+            return [], [step.handle]
         case TapePop():
             return [step.handle], [step.handle, *step.values]
         case ScalarCode():

@@ -349,6 +349,7 @@ MODULES = {
     ),
     "kernels.convolution.lower_convolution": ("conv",),
     "kernels.draws.lower_draws": ("draw",),
+    "kernels.stores.lower_stores": ("store",),
     "kernels.factor.lower_factors": ("solve", "inv", "cholesky", "triangular_solve", "lu"),
     "lowering.lower_library": (
         *("det", "slogdet", "eigh", "eigvalsh", "eig", "eigvals"),

@@ -36,6 +36,7 @@ from ..loop_ir.steps import (
     ScalarCode,
     Scan,
     Sort,
+    StoreRoot,
     TapeNew,
     TapePop,
     TapePush,
@@ -110,7 +111,7 @@ class EntryEmitter:
         self.schedules: list[tuple[Kernel, Any, str]] = []
         self.calls: list[Call] = []  # what comes next
         self.keeps_gil = False  # what it touches belongs to Python
-        self.tapes: Value | None = None  # the list of the call's tapes
+        self.tapes: Value | None = None  # the lists of the call's tapes and containers
         self.provenance = Provenance(self, arena_bytes) if target.sanitize else None
 
     # The module.
@@ -273,7 +274,7 @@ class EntryEmitter:
         for special in specials(step.body):
             self.imports |= special.imports
             self.add(special.helpers)
-            self.keeps_gil = True
+            self.keeps_gil |= special.keeps_gil
         pointers = [(a, 0) for a in emitter.arrays]
         self.calls.append(
             Call(
@@ -498,5 +499,6 @@ EMITTERS: dict[type, Callable[[EntryEmitter, Any], None]] = {
     TapeNew: tapes.new,
     TapePush: tapes.push,
     TapePop: tapes.pop,
+    StoreRoot: tapes.root,
     Callback: control.callback,
 }

@@ -213,8 +213,20 @@ def _varied(graph: Graph, sources: Sequence[Value] | dict[Value, Value]) -> set[
     varied = set(sources)
     for op in graph.ops:
         if not varied.isdisjoint(op.operands) and _passes(op, varied):
+            refuse = _remembering(op)
+            if refuse is not None:
+                _apply(refuse, "jvp", "derivative", None, refuse, ())
             varied.update(v for v in op.results if is_differentiable(v.type))
     return varied
+
+
+def _remembering(op: Op) -> Op | None:
+    """The op that keeps floats for later ops of its thread of effects: `op`, or one in its regions."""
+    if op.definition.remembers:
+        types = (v.type for v in (*op.operands, *op.results))
+        return op if any(map(is_differentiable, types)) else None
+    inner = (inner for region in op.regions for inner in region.ops)
+    return next((found for o in inner if (found := _remembering(o)) is not None), None)
 
 
 def _passes(op: Op, varied: set[Value]) -> bool:

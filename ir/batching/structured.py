@@ -328,6 +328,15 @@ def refuse_draws(op: Op) -> NoReturn:
     )
 
 
+def refuse_stores(op: Op) -> NoReturn:
+    """Raise BatchingError."""
+    raise batching_error(
+        op,
+        "a list, dict, set, deque or heap that grows while compiled code runs is one container, and "
+        "vmap runs all examples at once: write a loop over the examples, or use arrays of a known size",
+    )
+
+
 # Shared
 
 

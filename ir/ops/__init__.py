@@ -17,6 +17,7 @@ from .control import (  # noqa: F401  # noqa: F401
     loops_while,
     recursion,
     scan,
+    stores,
     structured,
     tape,
 )

@@ -308,6 +308,7 @@ def test_a_rule_may_refuse() -> None:
     class Definition:
         name, jvp, vjp = "exp", staticmethod(refuse), staticmethod(refuse)
         forward = None
+        remembers = False
         extra = MappingProxyType({})
 
     op.definition = Definition()  # type: ignore[assignment]

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..containers.stand_ins import Container
 from ..core.tracers import Tracer
 from .texts import Text
 
@@ -16,6 +17,8 @@ def class_of(x: Any) -> type:
     """The class that a value has when the function is called as Python."""
     if isinstance(x, Text):
         return str
+    if isinstance(x, Container):
+        return x.kind.cls
     if not isinstance(x, Tracer):
         return type(x)
     if x.weak is not None:
@@ -25,7 +28,7 @@ def class_of(x: Any) -> type:
 
 def isinstance_(x: Any, classes: Any) -> bool:
     """`isinstance`"""
-    if isinstance(x, (Tracer, Text)):
+    if isinstance(x, (Tracer, Text, Container)):
         return isinstance(x, classes) or issubclass(class_of(x), classes)
     return isinstance(x, classes)
 
@@ -37,4 +40,4 @@ def type_(*args: Any, **options: Any) -> Any:
 
 def hasattr_(x: Any, name: str) -> bool:
     """`hasattr`"""
-    return hasattr(class_of(x) if isinstance(x, (Tracer, Text)) else x, name)
+    return hasattr(class_of(x) if isinstance(x, (Tracer, Text, Container)) else x, name)

@@ -10,6 +10,8 @@ from ...ir.graph import Graph, Op, Value
 from ...ir.opdef import OPS
 from ...ir.record import record
 from ...ir.types import BOOL, I32, TensorType
+from ..containers.growing import changed
+from ..containers.kinds import inherit
 from ..control.regions import Out, TracedRegion, common_type, have_effects, show_tree, trace_region
 from ..control.regions import union as captures
 from ..core import pytree
@@ -367,6 +369,7 @@ class _Merge:
 
         def make(results: Sequence[Value]) -> Any:
             made = pytree.unflatten(tree, [part(results) for part in parts])
+            inherit(ends[0].value, made)
             if among:
                 self.chosen.append((label, made, among))
             return made
@@ -529,6 +532,8 @@ class _Merge:
         return graph
 
     def _refuse_structure(self, label: str, ends: Sequence[_End]) -> None:
+        values = (end.value for end in ends)
+        changed([v.container if isinstance(v, _Content) else v for v in values])
         lines = [f"  {n}: {show_tree(e.tree)}" for n, e in zip(self.names, ends, strict=True)]
         remedy = "give it the same containers, of the same lengths, in both branches."
         if ends[0].tree == ends[1].tree:

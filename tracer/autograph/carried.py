@@ -6,6 +6,7 @@ from typing import Any, NoReturn
 
 from ...ir.graph import Value
 from ...ir.record import record
+from ..containers.kinds import inherit
 from ..control.regions import Out, TracedRegion, common_type, fits, show_tree
 from ..control.tensor_array import adopt_elements
 from ..core import pytree
@@ -50,7 +51,9 @@ class CarriedVariable:
             leaf if out is None else next(arrays)
             for leaf, out in zip(self.leaves, self.outs, strict=True)
         ]
-        return pytree.unflatten(self.tree, leaves)
+        made = pytree.unflatten(self.tree, leaves)
+        inherit(self.value, made)
+        return made
 
     def start(self) -> list[Value]:
         builder = require_trace().builder

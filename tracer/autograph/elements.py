@@ -13,6 +13,8 @@ import numpy as np
 
 from ..arrays.common import array
 from ..arrays.table import holds_tracer
+from ..containers.growing import look_up, may_be_missing
+from ..containers.kinds import CLASSES
 from ..core.constants import known_array
 from ..core.tracers import Tracer
 from ..indexing.concatenators import c_, r_
@@ -27,6 +29,7 @@ def own(root: Any, indices: Sequence[Any], value: Any) -> Any:
     holder: Any = None
     key, inner = None, root
     for k, index in enumerate(indices):
+        look_up(inner, index)
         if is_own_array(inner) and holds_tracer((value, *indices[k:])):
             made = taken_over(inner)
             if holder is None:
@@ -50,14 +53,25 @@ def hold(base: Any, name: str, array: Any) -> None:
         put(base, name, array)
 
 
+def delete_item(x: Any, index: Any) -> None:
+    """`del x[index]`"""
+    look_up(x, index)
+    with may_be_missing(x):
+        del x[index]
+
+
 def item(x: Any, index: Any) -> Any:
     """`x[index]`; an array of NumPy's that is indexed by traced values becomes a constant."""
+    look_up(x, index)
     if x is np.r_ or x is np.c_:
         return (r_ if x is np.r_ else c_)[index]
     if x is np.mgrid or x is np.ogrid:
         return x[tuple(map(_range, index)) if isinstance(index, tuple) else _range(index)]
     if type(x) is np.ndarray and holds_tracer(index if isinstance(index, tuple) else (index,)):
         return array(x)[index]
+    if type(x) in CLASSES:
+        with may_be_missing(x):
+            return x[index]
     return x[index]
 
 

@@ -7,6 +7,9 @@ from typing import Any, NoReturn
 
 from ...ir.record import record, replace
 from ...ir.types import C128, F64, I64, is_integer
+from ..containers.sequences import List
+from ..containers.stand_ins import Container
+from ..containers.tables import View
 from ..core.effects import check
 from ..core.tracers import Tracer, as_value, emit, wrap
 from ..messages import errors
@@ -28,6 +31,8 @@ class Items:
         "a range whose end is traced as a result",
         "return its ends, and make the range outside",
     )
+    # Whether there is an item of a number, if that may change while it is run over:
+    going: Callable[[Any], Any] | None = None
     independent: bool = False  # whether iterations over them are said to be, by `jt.prange`
 
     def __iter__(self) -> Iterator[Any]:
@@ -54,7 +59,16 @@ def items_of(x: Any) -> Items | None:
         return x
     if is_traced(x) and x.ndim:
         return _rows(x)
+    if isinstance(x, (Container, View)):
+        return _of_container(x)
     return None
+
+
+def _of_container(x: Any) -> Items:
+    """A list is asked for its length each time, as it may grow while it is run over."""
+    length, item = x.walked()
+    going = (lambda i: i < x.length()) if isinstance(x, List) and x.is_known else None
+    return Items(length, item, text="a container that grows", going=going)
 
 
 def _rows(x: Tracer) -> Items:

@@ -11,6 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from ..containers import folds
+from ..containers.stand_ins import Container
+from ..containers.tables import View
 from ..core.tracers import Tracer, as_value, emit, wrap
 from ..messages import errors
 from ..messages.errors import complain
@@ -32,8 +35,14 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 _CONTAINERS = (list, tuple, range, set, frozenset, dict, deque, KeysView, ValuesView)
 
 
+def asked(test: Any) -> Any:
+    """What the truth is asked of: of a native container whether there is something in it."""
+    return test.truth() if isinstance(test, Container) else test
+
+
 def truth(x: Any) -> Any:
     """`bool(x)`, which may be a traced bool."""
+    x = asked(x)
     if not is_undecided(x) or x.size != 1:
         return bool(x)  # complains of arrays with several elements
     value = as_value(x)
@@ -46,6 +55,7 @@ def truth(x: Any) -> Any:
 
 def if_exp(test: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
     """`then() if test else otherwise()`"""
+    test = asked(test)
     if not is_undecided(test):
         return then() if test else otherwise()
     return branch(
@@ -64,20 +74,21 @@ def _reached(*parts: Callable[[], Any]) -> State:
 
 def and_(left: Any, right: Callable[[], Any]) -> Any:
     """`left and right()`"""
-    if not is_undecided(left):
-        return left and right()
+    if not is_undecided(asked(left)):
+        return right() if asked(left) else left
     return branch(truth(left), [lambda: left, right], _reached(right), "and", ("left", "right"))
 
 
 def or_(left: Any, right: Callable[[], Any]) -> Any:
     """`left or right()`"""
-    if not is_undecided(left):
-        return left or right()
+    if not is_undecided(asked(left)):
+        return left if asked(left) else right()
     return branch(truth(left), [right, lambda: left], _reached(right), "or", ("right", "left"))
 
 
 def not_(x: Any) -> Any:
     """`not x`"""
+    x = asked(x)
     if not is_undecided(x):
         return not x
     return wrap(emit("invert", as_value(truth(x))).value, "b")
@@ -109,6 +120,8 @@ def compare(left: Any, *rest: Any) -> Any:
 
 def in_(x: Any, container: Any) -> Any:
     """`x in container`"""
+    if isinstance(container, (Container, View)):
+        return container.contains(x)
     if is_traced(container):
         return truth((container == x).any())
     if is_traced(x) and isinstance(container, _CONTAINERS):
@@ -141,6 +154,7 @@ def not_in(x: Any, container: Any) -> Any:
 
 def assert_(test: Any, text: str, message: Callable[[], Any] | None = None) -> Any:
     """What an `assert` statement asserts: a traced condition is checked at run time."""
+    test = asked(test)
     if not is_undecided(test):
         return test
     error = AssertionError(text if message is None else message())
@@ -170,6 +184,10 @@ def truth_(*args: Any) -> Any:
     return truth(args[0]) if len(args) == 1 else bool(*args)
 
 
+def _of_container(x: Any) -> bool:
+    return isinstance(x, (Container, View))
+
+
 def min_(*args: Any, **options: Any) -> Any:
     return _extreme(min, operator.lt, args, options)
 
@@ -179,6 +197,8 @@ def max_(*args: Any, **options: Any) -> Any:
 
 
 def _extreme(builtin: Any, better: Any, args: Any, options: Any) -> Any:
+    if len(args) == 1 and _of_container(args[0]):
+        return folds.extreme(args[0], builtin, **options)
     items = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
     if len(args) == 1 and is_traced(args[0]) and args[0].ndim == 1 and args[0].size and not options:
         return _extreme_element(builtin, args[0])
@@ -198,6 +218,8 @@ def _extreme_element(builtin: Any, x: Tracer) -> Any:
 
 def sum_(items: Any, /, start: Any = 0) -> Any:
     """`sum`; of a long array by a reduction."""
+    if _of_container(items):
+        return folds.total(items, start)
     if is_traced(items) and items.ndim and len(items) > FEW:
         dtype = np.int64 if items.dtype.kind == "b" else items.dtype
         return start + np.add.reduce(items, axis=0, dtype=dtype)
@@ -209,6 +231,8 @@ def _same(value: Any) -> Any:
 
 
 def any_(items: Any) -> Any:
+    if _of_container(items):
+        return folds.some(items, truth, True)
     result: Any = False
     for item in items:
         result = or_(result, partial(truth, item)) if is_traced(result) else truth(item)
@@ -218,6 +242,8 @@ def any_(items: Any) -> Any:
 
 
 def all_(items: Any) -> Any:
+    if _of_container(items):
+        return folds.some(items, truth, False)
     result: Any = True
     for item in items:
         result = and_(result, partial(truth, item)) if is_traced(result) else truth(item)

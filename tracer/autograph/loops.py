@@ -17,6 +17,7 @@ from ...ir.graph import Graph, Value
 from ...ir.opdef import OPS
 from ...ir.record import record
 from ...ir.types import BOOL, TensorType
+from ..containers.growing import changed
 from ..control.conflicts import refuse_conflicts
 from ..control.regions import Out, TracedRegion, have_effects, trace_region
 from ..control.regions import union as captures
@@ -230,6 +231,8 @@ class TracedLoop:
         region = self.trace(run, "the body")
         self.changed = set(region.mutated)
         for key, value, (leaves, tree), numbers in ends:
+            if tree != self.carried[key].tree:
+                changed([key.holder if isinstance(key, Slot) else self.carried[key].value, value])
             self.carried[key].settle(value, leaves, tree, numbers, region)
         return region
 

@@ -12,6 +12,8 @@ import numpy as np
 
 from ..arrays.common import array
 from ..arrays.table import BY_NUMPY, FUNCTIONS, holds_tracer
+from ..containers.arrays import grown
+from ..containers.stand_ins import Container
 from ..core.tracers import Tracer
 from .mathematics import MATHEMATICS
 
@@ -70,6 +72,10 @@ def where_traced(function: Callable[..., Any], traced: Callable[..., Any]) -> Ca
 
     @functools.wraps(function, assigned=("__name__", "__qualname__", "__doc__"), updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
+        if args and isinstance(args[0], Container):
+            if function not in (np.array, np.asarray):
+                args[0].__array__()
+            return grown(*args, **kwargs)
         some = holds_tracer((*args, *kwargs.values()))
         if some and any(getattr(type(x), "_jitney_lazy", False) for x in args):
             some = False  # x[mask] says itself what becomes of it

@@ -19,8 +19,6 @@ from ..core.tracers import Tracer
 from ..messages import errors
 from .texts import Text, call_with
 
-_MARK = "_jitney_raised"
-
 
 def raised(error: Any) -> Any:
     """An exception that a `raise` statement raises."""
@@ -28,7 +26,7 @@ def raised(error: Any) -> Any:
         error = error()
     if isinstance(error, Exception) and not isinstance(error, errors.JitneyError):
         with suppress(AttributeError):  # of exceptions with slots
-            setattr(error, _MARK, True)
+            setattr(error, errors.RAISED, True)
     return error
 
 
@@ -43,13 +41,13 @@ class Raised:
     def by_now(raised: Raised | None) -> Exception:
         """Its exception, for the end of a branch all of whose branches raise."""
         assert raised is not None
-        setattr(raised.error, _MARK, "emitted")
+        setattr(raised.error, errors.RAISED, "emitted")
         return raised.error
 
     @staticmethod
     def of(error: BaseException) -> Raised | None:
         """None unless a `raise` statement raised it, and the compiled function can."""
-        mark = getattr(error, _MARK, None)
+        mark = getattr(error, errors.RAISED, None)
         if mark is None or not isinstance(error, Exception):
             return None
         return Raised(error, mark == "emitted")
@@ -85,7 +83,7 @@ class Raised:
         def fail(*known: Any) -> None:
             shown = (text.shown(found) for text, found in zip(texts, known, strict=False))
             raised = copy.copy(error)
-            raised.__dict__.pop(_MARK, None)
+            raised.__dict__.pop(errors.RAISED, None)
             raised.args = tuple(
                 next(shown) if isinstance(old, Text) else new
                 for old, new in zip(args, known[-1], strict=True)

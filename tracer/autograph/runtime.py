@@ -9,14 +9,18 @@ from typing import Any
 
 from ...ir.record import replace
 from ..captures.untraced import as_python as as_python
+from ..containers.growing import comprehended as comprehended
+from ..containers.growing import made as made
+from ..containers.growing import repeated as repeated
+from ..containers.kinds import Again
 from ..control.regions import TracedRegion
 from ..core.threaded_state import draws
 from ..messages import errors
-from ..messages.errors import Refusal as Refusal
 from ..messages.errors import complain
 from .beginnings import Beginning
 from .branches import branch
 from .carried import NoneCarriedError
+from .elements import delete_item as delete_item
 from .elements import elements as elements
 from .elements import hold as hold
 from .elements import item as item
@@ -26,6 +30,7 @@ from .elements import update as update
 from .elements import update_elements as update_elements
 from .iteration import Items, items_of, numbered
 from .logic import and_ as and_
+from .logic import asked
 from .logic import assert_ as assert_
 from .logic import compare as compare
 from .logic import if_exp as if_exp
@@ -56,6 +61,7 @@ from .variables import no_result as no_result
 from .variables import peek as peek
 from .variables import put as put
 
+Refusal = (errors.Refusal, Again)  # what no handler of the user's takes
 slice_ = slice
 _LONG = 8  # iterations from which a loop may become an op with its first one
 _ENDLESS = 200  # iterations of a loop that only a traced condition ends
@@ -63,6 +69,7 @@ _UNROLLED = 1  # with no more iterations left, a loop with a traced `break` goes
 
 
 def if_stmt(test: Any, then: Callable[[], Any], otherwise: Callable[[], Any], state: State) -> None:
+    test = asked(test)
     if not is_undecided(test):
         if test:
             then()
@@ -81,7 +88,7 @@ def while_stmt(test: Callable[[], Any], body: Callable[[], Any], state: State) -
         if plain is not None and count == plain.due and plain.runs():
             return
         before, effects = state.get(), _effects()
-        go_on = test()
+        go_on = asked(test())
         if is_undecided(go_on):
             break
         if not go_on:
@@ -294,7 +301,7 @@ def _loop_over(
         )
 
     def test(count: Any) -> Any:
-        left = truth(count < length)
+        left = truth(count < length if items.going is None else items.going(count))
         return left if more is None else and_(left, lambda: truth(more()))
 
     if more is not None and more() is False:

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..captures.paths import is_user_module
 from ..captures.untraced import as_python, is_closed
+from ..containers import growing
 from ..control import callbacks
 from ..control.prange import prange
 from ..core.conversions import unreadable
@@ -138,6 +139,9 @@ def _builtin(function: Any) -> Any:
         format: texts.format_,
         print: texts.print_,
     }
+    growing_one = growing.replaced(function)
+    if growing_one is not None:
+        return growing_one
     if type(getattr(function, "__self__", None)) is str:
         return texts.method_of_text(function) or function
     try:

@@ -12,7 +12,8 @@ import numpy as np
 from ...ir.types import is_supported
 from ..control.regions import Out
 from ..core import pytree
-from ..core.constants import known_array
+from ..core.constants import is_traced as is_traced
+from ..core.constants import is_undecided as is_undecided
 from ..core.trace import current_trace, require_trace
 from ..core.tracers import Tracer, as_value, weak_kind, wrap
 from ..messages import errors
@@ -126,16 +127,6 @@ class State:
 
 def shown(name: str) -> str:
     return "the returned value" if name == RESULT else f"the variable {name!r}"
-
-
-def is_traced(x: Any) -> bool:
-    """Whether `x` is known only when the traced graph runs."""
-    return isinstance(x, Tracer) and not x._storage.trace.eager and not x._storage.trace.done
-
-
-def is_undecided(x: Any) -> bool:
-    """Whether it is traced and not known all the same, as what is computed of constants is."""
-    return is_traced(x) and (x.size != 1 or known_array(x) is None)
 
 
 def in_graph() -> bool:

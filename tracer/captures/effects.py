@@ -15,6 +15,9 @@ from typing import Any
 import numpy as np
 
 from ...ir.record import record
+from ..containers.arrays import GrownArray
+from ..containers.stand_ins import Container
+from ..containers.tables import View
 from ..core import pytree
 from ..core.tracers import Tracer
 from ..messages import errors
@@ -254,6 +257,8 @@ class _Finder:
             return self._leaf(value) if which is None else self._which(value, which)
         if isinstance(value, _CONSTANTS):
             return Constant(value)
+        if isinstance(value, (Container, View, GrownArray)):
+            return self._leaf(value)
         if id(value) in self._nodes:
             return Known(self._nodes[id(value)])
         if id(value) in self._made:

@@ -7,6 +7,8 @@ eager trace around knows: a derivative rule may branch on the values that `jt.gr
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...ir.graph import Op, Value
 from ...ir.types import TensorType, is_inexact
 from .trace import Array, EagerBuilder, Trace
@@ -15,6 +17,16 @@ from .tracing import is_private
 
 _MOST_OPS = 128
 _MOST_ELEMENTS = 4096
+
+
+def is_traced(x: Any) -> bool:
+    """Whether `x` is known only when the traced graph runs."""
+    return isinstance(x, Tracer) and not x._storage.trace.eager and not x._storage.trace.done
+
+
+def is_undecided(x: Any) -> bool:
+    """Whether it is traced and not known all the same, as what is computed of constants is."""
+    return is_traced(x) and (x.size != 1 or known_array(x) is None)
 
 
 def known_array(x: Tracer) -> Array | None:

@@ -71,6 +71,14 @@ class Result:
     strides: tuple[int, ...] | None = None  # as NumPy's array would lie, if not in order C
 
 
+@record
+class Presented:
+    """A result that users see through a function of its array."""
+
+    value: Tracer
+    view: Callable[[Array], Any]
+
+
 @record(frozen=False)
 class Traced:
     """A traced function.
@@ -323,6 +331,9 @@ class _Outputs:
 
     def add(self, leaf: Any) -> Result:
         result = self._results.get(id(leaf))
+        if result is None and isinstance(leaf, Presented):
+            array = self.add(leaf.value)
+            result = replace(array, views=(leaf.view,), scalar=False)
         if result is None:
             result = self._results[id(leaf)] = self._result(leaf)
             self._leaves.append(leaf)

@@ -26,6 +26,7 @@ from ...runtime.devices import CPU, Device
 from ..captures.frozen import can_change, is_random_state
 from ..captures.hidden import array_of, array_spec, holder_of, is_generator
 from ..captures.subjects import Object, ObjectLeaf, is_object
+from ..containers.kinds import Kinds
 from ..core import pytree
 from ..core.accept import check_dtype, plain_array, refuse
 from ..core.exact import Exact
@@ -188,6 +189,7 @@ class Call:
         ]
         self._static = numbers(self.structure).union(bools)
         self.failure: Exception | None = None  # what became of tracing it
+        self.containers = Kinds()  # those that the function makes, and that grow
         self.names: list[str] = []
         # Where the call has to run; None: wherever what the function reads is, or by default.
         self.device = self._choose_device(device)

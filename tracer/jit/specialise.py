@@ -17,6 +17,8 @@ from ..captures.captured_variables import CapturedVariables, refuse_random
 from ..captures.heap import Policy
 from ..captures.purity import compare, random_states, watched_entropy
 from ..captures.running import watched_code
+from ..containers.kinds import settled
+from ..containers.leaving import leaving
 from ..core import pytree
 from ..core.specs import Spec, Static
 from ..core.tracing import Traced, trace_function
@@ -202,7 +204,7 @@ def _trace_once(
         before = call.parts(args, kwargs)
         result = captured.call(args, kwargs, hidden)
         call.refuse_changes(before, call.parts(args, kwargs))
-        return result
+        return leaving(result)
 
     # Static leaves of hidden containers are handed on as they are.
     hidden_leaves = iter(pytree.flatten(stand_ins)[0])
@@ -210,18 +212,22 @@ def _trace_once(
         value = next(hidden_leaves)
         if isinstance(leaves[i], Static):
             leaves[i] = Static(value)
-    return trace_function(
-        run,
-        leaves,
-        tree,
-        name=function.__name__,
-        values_only=False,
-        views=views,
-        refuse_as=function._function,
-        options=function._options.trace(),
-        sharing=captured.heap is not None,
-        adapted=True,
-    )
+
+    def trace() -> Traced:
+        return trace_function(
+            run,
+            leaves,
+            tree,
+            name=function.__name__,
+            values_only=False,
+            views=views,
+            refuse_as=function._function,
+            options=function._options.trace(),
+            sharing=captured.heap is not None,
+            adapted=True,
+        )
+
+    return settled(trace, call.containers)
 
 
 def make_entry(function: JitFunction, call: Call, reason: str) -> Entry:
@@ -275,6 +281,13 @@ def _device_entry(
 
     start = time.perf_counter()
     traced, captured = trace_call(function, call, captured, views=False)
+    if call.containers.root is not None:
+        complain(
+            errors.UnsupportedFunctionError,
+            f"{function.__name__} has a list, dict, set, deque or heap that grows while it runs, "
+            "which is there on the CPU only",
+            "run it on the CPU (jt.jit(device='cpu')), or keep arrays of a known size.",
+        )
     if function._options.check:
         compare(traced, trace_call(function, call)[0])
     seconds = {"trace": time.perf_counter() - start}

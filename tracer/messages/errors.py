@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from ...ir.graph import SourceLine
 
 
+RAISED = "_jitney_raised"  # the attribute of exceptions that compiled code can raise
+
+
 class TracerBase:
     """Base of tracers, by which they are told where their class is not known yet."""
 

@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING
 from ...llvm.builder import NULL, Value, constant, symbol
 from ...llvm.modules import Function
 from ...loop_ir.kernel import Array
-from ...loop_ir.steps import TapeNew, TapePop, TapePush
+from ...loop_ir.steps import StoreRoot, TapeNew, TapePop, TapePush
+from ..stores.layout import free_all
 
 if TYPE_CHECKING:
     from ...program.entry import EntryEmitter
 
+_STORES = 8  # where in a call's lists that of its containers is
 _FIRST_BLOCK = 1 << 12
 _LARGEST_BLOCK = 1 << 24
 
@@ -153,23 +155,32 @@ def _free_all() -> Function:
 
 
 def wrapper(body: Function, name: str) -> Function:
-    """The entry around what was to be it, which takes the list of tapes, too."""
+    """The entry around what was to be it, which takes the lists of tapes and containers, too."""
     body.name, body.address, body.internal = "body", symbol("body"), True
     f = Function("i32", name, args="ptr")
-    tapes = f.alloca("ptr", align=8)
+    tapes = f.alloca("[2 x ptr]", align=8)
+    stores = f.offset(tapes, _STORES)
     f.store(NULL, tapes)
+    f.store(NULL, stores)
     code = f.run(body, f.args[0], tapes)
     f.call("void", "tapes_free", tapes)
+    f.call("void", free_all().address, stores)
     f.ret(code)
     return f
 
 
 def _tapes(e: EntryEmitter) -> Value:
-    """The list of tapes, for which the entry gets one more parameter."""
+    """The lists of tapes and of containers, for which the entry gets one more parameter."""
     if e.tapes is None:
         *_, e.tapes = e.f.takes(args="ptr", tapes="ptr")
-        e.add(_runtime())
+        e.add((*_runtime(), free_all()))
     return e.tapes
+
+
+def root(e: EntryEmitter, step: StoreRoot) -> None:
+    """Where the list of the call's containers is."""
+    stores = e.f.offset(_tapes(e), _STORES)
+    e.f.store(stores.to("ptrtoint", "i64"), e.pointer(step.handle), align=8)
 
 
 def new(e: EntryEmitter, step: TapeNew) -> None:

@@ -53,6 +53,8 @@ def _infer_assert(
 def _assert(pred: Array, *rest: Any, message: str, error: str = "AssertionError") -> None:
     if not pred:
         values = [v.item() if v.ndim == 0 else v for v in map(np.asarray, rest[:-1])]
+        if error == "KeyError" and not message and values:
+            raise KeyError(values[0] if len(values) == 1 else tuple(values))
         raise ERRORS[error](message.format(*values) if values else message)
 
 
@@ -79,6 +81,7 @@ register(
         attrs=("message", "error"),
         effect=True,
         doc="raises AssertionError, or the exception of ERRORS that `error` names, unless pred holds. "
-        "With values, `message` is a format string for them; without, it stands as it is",
+        "With values, `message` is a format string for them; without, it stands as it is. A KeyError "
+        "without a message is one of these values, or of a tuple of them",
     )
 )

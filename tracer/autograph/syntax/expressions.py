@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Sequence
 from typing import Any
 
 from .lazy import is_lazy
 from .names import bound, declared, parameters
-from .nodes import constant, helper, load, thunk
+from .nodes import constant, helper, load, located, taking, thunk
 
 _OPERATORS: dict[type[ast.cmpop], str] = {
     ast.Eq: "==",
@@ -22,6 +23,8 @@ _OPERATORS: dict[type[ast.cmpop], str] = {
     ast.In: "in",
     ast.NotIn: "not in",
 }
+
+_ITEMS = "_jt_items"  # what a comprehension runs over
 
 
 class Scope:
@@ -165,6 +168,11 @@ class Expressions(ast.NodeTransformer):
         return node
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        if isinstance(node.op, ast.Mult):
+            for items, times in ((node.left, node.right), (node.right, node.left)):
+                if isinstance(items, ast.List):
+                    self.generic_visit(items)
+                    return helper("repeated", [items, self.visit(times)], node)
         node.left, node.right = self.visit(node.left), self.visit(node.right)
         if isinstance(node.op, ast.Mod):  # of a text, perhaps
             return helper("remainder", [node.left, node.right], node)
@@ -219,7 +227,26 @@ class Expressions(ast.NodeTransformer):
         else:
             node.elt = self.visit(node.elt)
         self.hidden.pop()
-        return node
+        if isinstance(node, ast.GeneratorExp) or first.is_async or _binds([node]):
+            return node
+        items, first.iter = first.iter, load(_ITEMS, first.iter)
+        parts = [items, taking(_ITEMS, node)]
+        if not isinstance(node, ast.ListComp):  # the elements alone, which need not be hashed
+            copied = copy.deepcopy(node)
+            elements = copied.elt if isinstance(node, ast.SetComp) else None
+            if elements is None:
+                elements = ast.Tuple([copied.key, copied.value], ast.Load())
+            parts.append(taking(_ITEMS, located(ast.ListComp(elements, copied.generators), node)))
+        return helper("comprehended", parts, node)
+
+    def display(self, node: Any) -> ast.AST:
+        """`[a, b]`, `{a}` and `{a: b}`."""
+        self.generic_visit(node)
+        if isinstance(node, ast.List) and not isinstance(node.ctx, ast.Load):
+            return node
+        return helper("made", [node], node)
+
+    visit_List = visit_Set = visit_Dict = display
 
     visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = comprehension
 

@@ -41,5 +41,11 @@ def thunk(body: ast.expr) -> ast.expr:
     return located(ast.Lambda(args, body), body)
 
 
+def taking(name: str, body: ast.expr) -> ast.expr:
+    """A function of one parameter."""
+    args = ast.arguments([], [ast.arg(name)], ast.arg(THUNK), [], [], None, [])
+    return located(ast.Lambda(args, body), body)
+
+
 def expression(value: ast.expr) -> ast.stmt:
     return ast.copy_location(ast.Expr(value), value)

@@ -279,6 +279,10 @@ class Transformer(Expressions):
                 gone = helper("Undefined", [constant(target.id, target)], target)
                 out.append(assign(self.mangle(target.id), gone, target))
             else:
+                if isinstance(target, ast.Subscript) and not isinstance(target.slice, ast.Slice):
+                    parts = [self.visit(target.value), self.index(target.slice)]
+                    out.append(expression(helper("delete_item", parts, node)))
+                    continue
                 out.append(ast.copy_location(ast.Delete([self.visit(target)]), node))
         return out
 

@@ -1,0 +1,331 @@
+"""store: containers that grow while a program runs, lists, deques, heaps, dicts and sets.
+
+    %root, %t1 = store %t0 method="root"                  where a call's containers are kept
+    %list, %t2 = store %root, %t1 method="new"            an empty one: a handle, uint64
+    %ok, %t3   = store %list, %x, %t2 method="append" ...
+
+A handle stands for one container, whoever holds it, as a reference does in Python; it is a number, so
+that branches choose between handles, loops carry them, and a container may hold others. What happens to
+containers is ordered by the token. They live until the call returns.
+
+A container is a *sequence* of records, or a *table* from keys to values. `key` and `value` are the
+dtypes of a record: of a table those of its keys and of its values, of a sequence all of a record, of
+which those in `key` decide the order where it is sorted. A method says with `ok` whether there is
+what was asked for; if not, the record that comes with it has no meaning. Positions in tables are good
+until the table changes its size.
+
+The reference is Python: a sequence is a list of tuples, a table a dict; lists are sorted by `list.sort`,
+heaps are those of `heapq`.
+"""
+
+from __future__ import annotations
+
+import bisect
+import heapq
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ...batching.structured import refuse_stores
+from ...graph import Op
+from ...opdef import DerivativeError, GraphError, OpDef, register
+from ...record import record
+from ...types import BOOL, I64, TOKEN, TensorType, Type
+
+HANDLE = TensorType((), np.dtype(np.uint64))
+_LENGTH = TensorType((), I64)
+_FLAG = TensorType((), BOOL)
+_LEFT_BEHIND = 16  # runs that failed, of which the interpreter keeps the containers
+
+Record = tuple[Any, ...]
+DTypes = tuple[np.dtype[Any], ...]
+
+
+class Table:
+    """A table of the interpreter's: records by position, positions by key."""
+
+    def __init__(self) -> None:
+        self.positions: dict[Record, int] = {}
+        self.records: list[tuple[Record, Record]] = []
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    def put(self, key: Record, value: Record) -> None:
+        position = self.positions.setdefault(key, len(self.records))
+        if position == len(self.records):
+            self.records.append((key, value))
+        else:
+            self.records[position] = (self.records[position][0], value)
+
+    def copy(self) -> Table:
+        made = Table()
+        for position in self.positions.values():
+            made.put(*self.records[position])
+        return made
+
+
+class _Runs(threading.local):
+    """The interpreter's containers: those of each run that has not ended, by the number of its root."""
+
+    def __init__(self) -> None:
+        self.objects: dict[int, list[Any]] = {}
+        self.begun = 0
+
+    def begin(self) -> int:
+        self.begun += 1
+        while len(self.objects) > _LEFT_BEHIND:
+            del self.objects[next(iter(self.objects))]
+        self.objects[self.begun] = []
+        return self.begun << 32 | 1  # odd, as no address of native code's is
+
+    def keep(self, root: int, made: Any) -> int:
+        objects = self.objects[root >> 32]
+        objects.append(made)
+        return root + 2 * len(objects)
+
+    def at(self, handle: int) -> Any:
+        return self.objects[handle >> 32][(handle & 0xFFFFFFFF) // 2 - 1]
+
+
+RUNS = _Runs()
+
+
+@record
+class Method:
+    """`run(container, key, value, *operands)`; `takes` and `gives` are types, or "key", "value" or both
+    for the parts of a record. `makes`: another container, kept in the root that is the first operand.
+    `grows`: native code may run out of memory."""
+
+    run: Callable[..., Any]
+    takes: tuple[Any, ...] = ()
+    gives: tuple[Any, ...] = ()
+    grows: bool = False
+
+
+def _whole(record: Record, count: int) -> Record:
+    return (True, *record) if record else (False, *([0] * count))
+
+
+def _get(items: Any, i: Any) -> Record:
+    return items[i] if -len(items) <= i < len(items) else ()
+
+
+def _take(items: Any, i: Any) -> Record:
+    found: Record = _get(items, i)
+    if found:
+        del items[int(i)]
+    return found
+
+
+def _set(items: Any, i: Any, *record: Any) -> bool:
+    there = -len(items) <= i < len(items)
+    if there:
+        items[int(i)] = record
+    return there
+
+
+def _find(items: Any, start: Any, *record: Any) -> int:
+    places = range(int(start), len(items))
+    return next((i for i in places if all(map(_equal, items[i], record))), -1)
+
+
+def _equal(a: Any, b: Any) -> bool:
+    return bool(a == b)
+
+
+def _sort(items: Any, keys: int, descending: Any) -> None:
+    items.sort(key=lambda record: record[:keys], reverse=bool(descending))
+
+
+def _replace(items: Any, *record: Any) -> Record:
+    return heapq.heapreplace(items, record) if items else ()
+
+
+def _bisect(side: Callable[..., int]) -> Callable[..., int]:
+    def run(items: Any, start: Any, stop: Any, *record: Any) -> int:
+        return side(items, record, int(start), int(stop))
+
+    return run
+
+
+def _slice(items: Any, first: Any, count: Any, step: Any) -> list[Record]:
+    return [items[int(first + k * step)] for k in range(int(count))]
+
+
+def _remove(table: Table, *key: Any) -> Record:
+    position = table.positions.pop(key, None)
+    return () if position is None else table.records[position][1] or (0,)
+
+
+def _last(table: Table) -> int:
+    return next(reversed(table.positions.values()), -1)
+
+
+def _first(table: Table) -> int:
+    return next(iter(table.positions.values()), -1)
+
+
+def _clear(container: Any) -> None:
+    if isinstance(container, Table):
+        container.__init__()  # type: ignore[misc]
+    else:
+        container.clear()
+
+
+_R, _N, _B, _H = "record", _LENGTH, _FLAG, HANDLE
+
+# What a method's function gives: nothing, one thing, or a record with a flag before it.
+SEQUENCES: dict[str, Method] = {
+    "length": Method(len, (), (_N,)),
+    "get": Method(_get, (_N,), (_B, _R)),
+    "set": Method(_set, (_N, _R), (_B,)),
+    "append": Method(lambda s, *r: s.append(r), (_R,), (), grows=True),
+    "prepend": Method(lambda s, *r: s.insert(0, r), (_R,), (), grows=True),
+    "insert": Method(lambda s, i, *r: s.insert(int(i), r), (_N, _R), (), grows=True),
+    "pop": Method(lambda s: s.pop() if s else (), (), (_B, _R)),
+    "pop_first": Method(lambda s: s.pop(0) if s else (), (), (_B, _R)),
+    "take": Method(_take, (_N,), (_B, _R)),
+    "find": Method(_find, (_N, _R), (_N,)),
+    "count": Method(lambda s, *r: sum(all(map(_equal, x, r)) for x in s), (_R,), (_N,)),
+    "reverse": Method(lambda s: s.reverse()),
+    "clear": Method(_clear),
+    "sort": Method(_sort, (_B,), (), grows=True),
+    "extend": Method(lambda s, other: s.extend(other[:]), (_H,), (), grows=True),
+    "fill": Method(lambda s, n, *r: s.extend([r] * int(n)), (_N, _R), (), grows=True),
+    "repeat": Method(lambda s, n: s.extend(s[:] * (int(n) - 1)), (_N,), (), grows=True),
+    "slice": Method(_slice, (_H, _N, _N, _N), (_H,), grows=True),
+    "heap_push": Method(lambda s, *r: heapq.heappush(s, r), (_R,), (), grows=True),
+    "heap_pop": Method(lambda s: heapq.heappop(s) if s else (), (), (_B, _R)),
+    "heap_replace": Method(_replace, (_R,), (_B, _R)),
+    "heap_push_pop": Method(lambda s, *r: heapq.heappushpop(s, r), (_R,), (_B, _R)),
+    "heapify": Method(heapq.heapify),
+    "bisect_left": Method(_bisect(bisect.bisect_left), (_N, _N, _R), (_N,)),
+    "bisect_right": Method(_bisect(bisect.bisect_right), (_N, _N, _R), (_N,)),
+}
+
+TABLES: dict[str, Method] = {
+    "table_length": Method(len, (), (_N,)),
+    "table_find": Method(lambda t, *k: t.positions.get(k, -1), ("key",), (_N,)),
+    "table_value": Method(lambda t, p: t.records[int(p)][1] if p >= 0 else (), (_N,), ("value",)),
+    "table_entry": Method(lambda t, p: sum(t.records[int(p)], ()), (_N,), (_R,)),
+    "table_put": Method(lambda t, k, v: t.put(k, v), (_R,), (), grows=True),
+    "table_remove": Method(_remove, ("key",), (_B, "value")),
+    "table_clear": Method(_clear),
+    "table_last": Method(_last, (), (_N,)),
+    "table_first": Method(_first, (), (_N,)),
+    "table_positions": Method(
+        lambda t: [(p,) for p in t.positions.values()], (_H,), (_H,), grows=True
+    ),
+    "table_copy": Method(lambda t: t.copy(), (_H,), (_H,), grows=True),
+}
+METHODS = {**SEQUENCES, **TABLES}
+_MAKERS = ("new", "new_table")
+
+
+def types_of(parts: Sequence[Any], key: DTypes, value: DTypes) -> list[Type]:
+    """The types that a method takes or gives, for records of these dtypes."""
+    named = {"key": key, "value": value, "record": (*key, *value)}
+    found: list[Type] = []
+    for part in parts:
+        if isinstance(part, str):
+            found += [TensorType((), dtype) for dtype in named[part]]
+        else:
+            found.append(part)
+    return found
+
+
+def _infer(*types: Type, method: str, key: DTypes = (), value: DTypes = ()) -> tuple[Type, ...]:
+    if not types or types[-1] != TOKEN:
+        raise GraphError("the last operand must be a token")
+    takes: list[Type]
+    gives: list[Type]
+    if method in ("root", *_MAKERS, "end"):
+        takes, gives = ([] if method == "root" else [HANDLE]), [HANDLE]
+    elif method in METHODS:
+        takes = [HANDLE, *types_of(METHODS[method].takes, key, value)]
+        gives = types_of(METHODS[method].gives, key, value)
+    else:
+        raise GraphError(f"containers have no method {method!r}")
+    if list(types[:-1]) != takes:
+        raise GraphError(f"{method} takes {takes}, not {list(types[:-1])}")
+    return (*gives, TOKEN)
+
+
+def _reference(*arrays: Any, method: str, key: DTypes = (), value: DTypes = ()) -> tuple[Any, ...]:
+    operands = [a[()] for a in arrays[:-1]]
+    if method == "root":
+        return np.asarray(RUNS.begin(), HANDLE.dtype), None
+    first = int(operands[0])
+    if method in _MAKERS:
+        made: Any = [] if method == "new" else Table()
+        return np.asarray(RUNS.keep(first, made), HANDLE.dtype), None
+    if method == "end":
+        return np.asarray(first, HANDLE.dtype), None
+    given: list[Any] = operands[1:]
+    how = METHODS[method]
+    root = None
+    if _H in how.gives:
+        root, *given = given
+    elif _H in how.takes:
+        given = [RUNS.at(int(given[0]))]
+    if method == "table_put":
+        given = [tuple(given[: len(key)]), tuple(given[len(key) :])]
+    if method == "sort":
+        given = [len(key), *given]
+    found = how.run(RUNS.at(first), *given)
+    if root is not None:
+        return np.asarray(RUNS.keep(int(root), found), HANDLE.dtype), None
+    gives = types_of(how.gives, key, value)
+    if not gives:
+        return (None,)
+    if isinstance(found, tuple):
+        if how.gives[0] is _B:
+            found = (bool(found), *found[: len(gives) - 1])
+        found = found + (0,) * (len(gives) - len(found))
+    else:
+        found = (found,)
+    pairs = zip(found, gives, strict=True)
+    return (*(np.asarray(x, t.dtype) for x, t in pairs if isinstance(t, TensorType)), None)
+
+
+# Derivatives: what is put into a container comes out as a constant, which must not happen unseen.
+
+
+def _jvp(b: Any, op: Op, tangents: Sequence[Any]) -> list[None]:
+    _refuse_derivative(op)
+
+
+def _vjp(b: Any, op: Op, cotangents: Any, wanted: Any) -> NoReturn:
+    _refuse_derivative(op)
+
+
+def _refuse_derivative(op: Op) -> NoReturn:
+    raise DerivativeError(
+        "a list, dict, set, deque or heap that grows while compiled code runs has no derivative; keep "
+        "what is differentiated in arrays of a known size, or in a jt.TensorArray"
+    )
+
+
+def _batch(b: Any, op: Op, operands: Any, batched: Any) -> NoReturn:
+    refuse_stores(op)
+
+
+STORE = register(
+    OpDef(
+        "store",
+        "effect",
+        _infer,
+        _reference,
+        _jvp,
+        _vjp,
+        total=False,
+        batch=_batch,
+        remembers=True,
+        attrs=("method", "key", "value"),
+        effect=True,
+        doc="a method of a container that lives as long as the call: a sequence of records, or a table",
+    )
+)

@@ -1,0 +1,59 @@
+"""`np.array(items)` of a native list: an array of as many elements, which can only be returned."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ..messages import errors
+from ..messages.errors import complain
+from .kinds import Form
+from .sequences import Sequence
+
+
+class GrownArray:
+    """What such an array is while the function is traced."""
+
+    __array_ufunc__ = None
+
+    def __init__(self, items: Sequence, dtype: Any = None) -> None:
+        self.items = items.copy()
+        self.dtype = None if dtype is None else np.dtype(dtype)
+
+    def length(self) -> Any:
+        return self.items.length()
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        complain(
+            errors.DynamicShapeError,
+            "an array of a list that grows in compiled code has as many elements as that has at run "
+            "time; it can be returned, and asked for its len()",
+            "compute with the elements of the list in a `for` statement, or outside of the function.",
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or not hasattr(np.ndarray, name):
+            raise AttributeError(f"'numpy.ndarray' object has no attribute {name!r}")
+        self._refuse()
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = (
+        _refuse
+    )
+    __getitem__ = __setitem__ = __iter__ = __len__ = __bool__ = __neg__ = __array__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = __pow__ = __matmul__ = __rmatmul__ = __abs__ = _refuse
+
+
+def array_of(columns: list[np.ndarray[Any, Any]], form: Form | None, dtype: Any) -> Any:
+    """The array of elements of this form, of a column for each leaf."""
+    if form is None:
+        return np.array([], dtype)
+    whole = columns[0] if form.tree.is_leaf() else np.stack(columns, axis=1)
+    return whole.astype(dtype) if dtype is not None else whole
+
+
+def grown(items: Any, dtype: Any = None, **options: Any) -> Any:
+    """`np.array(items, dtype)`"""
+    if options or not isinstance(items, Sequence):
+        items.__array__()
+    return GrownArray(items, dtype)

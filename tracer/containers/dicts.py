@@ -1,0 +1,200 @@
+"""Dicts, of all kinds."""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict, defaultdict
+from functools import partial
+from typing import Any
+
+from ...ir.graph import Value
+from ...ir.types import I64
+from ..control.control import cond
+from ..core.tracers import as_value, emit, wrap
+from ..messages import errors
+from ..messages.errors import complain
+from .folds import total
+from .kinds import CLASSES, NOTHING, Kind
+from .sequences import List
+from .stand_ins import element, enlist, fail, leaves_of, native, register, require
+from .tables import Table, View
+from .walking import walk
+
+
+class Dict(Table):
+    """A dict, or one of the kinds that `collections` has."""
+
+    __slots__ = ()
+
+    def fill_from(self, items: Any) -> None:
+        for key, value in items.items():
+            self[key] = value
+
+    def _value_at(self, place: Value) -> Any:
+        form = self.kind.value
+        assert form is not None
+        return element(form, self._ask("table_value", place))
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.kind.see(key, value)
+        key_form, form = self.kind.key, self.kind.value
+        assert key_form is not None and form is not None
+        self._ask("table_put", *leaves_of(key_form, key), *leaves_of(form, value))
+
+    def __getitem__(self, key: Any) -> Any:
+        if self.kind.cls is Counter:
+            return self.get(key, 0)
+        if self.kind.cls is defaultdict and self.kind.detail is not None:
+            return self._made(key)
+        if not self.is_known:
+            self._missing(key)
+        place = self.find(key)
+        self.require_key(emit("ge", place, as_value(0, I64)).value, key)
+        return self._value_at(place)
+
+    def _made(self, key: Any) -> Any:
+        """The value of a key, which gets what a defaultdict's factory makes where it has none."""
+        if not self.is_known:
+            self[key] = _made_by(self.kind)
+        else:
+            cond(
+                wrap(emit("lt", self.find(key), as_value(0, I64)).value, "b"),
+                lambda: self.__setitem__(key, _made_by(self.kind)),
+                lambda: None,
+            )
+        return self._value_at(self.find(key))
+
+    def __delitem__(self, key: Any) -> None:
+        if self.kind.cls is Counter:
+            if self.is_known:
+                self._remove(key)
+            return
+        if not self.is_known:
+            self._missing(key)
+        ok, _ = self._remove(key)
+        self.require_key(ok, key)
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        if not self.is_known:
+            return default
+        place = self.find(key)
+        return self._or(emit("ge", place, as_value(0, I64)).value, self._value_at(place), default)
+
+    def _or(self, there: Value, value: Any, default: Any) -> Any:
+        """`value` if it is there, else `default`, which is of its form."""
+        if default is None:
+            complain(
+                errors.CarryError,
+                f"the value for what is not in a {self.kind!r} that grows in compiled code is None",
+                "give a default of the type of the values, d.get(key, 0), or ask `if key in d`.",
+            )
+        self.kind.see(NOTHING, default)
+        form = self.kind.value
+        assert form is not None
+        pairs = zip(leaves_of(form, value), leaves_of(form, default), strict=True)
+        return element(form, [emit("select", there, a, b).value for a, b in pairs])
+
+    def setdefault(self, key: Any, default: Any = None) -> Any:
+        if not self.is_known:
+            self[key] = default
+            return default
+        self.kind.see(key, default)
+        cond(
+            wrap(emit("lt", self.find(key), as_value(0, I64)).value, "b"),
+            lambda: self.__setitem__(key, default),
+            lambda: None,
+        )
+        return self._value_at(self.find(key))
+
+    def pop(self, key: Any, *default: Any) -> Any:
+        if not self.is_known:
+            return default[0] if default else self._missing(key)
+        ok, values = self._remove(key)
+        form = self.kind.value
+        assert form is not None
+        if default:
+            return self._or(ok, element(form, values), default[0])
+        self.require_key(ok, key)
+        return element(form, values)
+
+    def popitem(self, last: bool = True) -> Any:
+        message = "popitem(): dictionary is empty"
+        if not self.is_known:
+            fail(KeyError(message))
+        require(as_value(self.truth()), message, "KeyError")
+        (place,) = self._ask("table_last" if last else "table_first")
+        key, value = self.kind.key, self.kind.value
+        assert key is not None and value is not None
+        found = self._ask("table_entry", place)
+        pair = element(key, found[: len(key.leaves)]), element(value, found[len(key.leaves) :])
+        self._remove(pair[0])
+        return pair
+
+    def update(self, other: Any = (), **more: Any) -> None:
+        counts = self.kind.cls is Counter
+        put = self._add if counts else self.__setitem__
+        if isinstance(other, Dict):
+            walk(View(other, "items"), lambda pair: put(*pair))
+        elif hasattr(other, "keys"):
+            for key in other:
+                put(key, other[key])
+        elif counts:
+            walk(other, lambda key: self._add(key, 1))
+        else:
+            walk(other, lambda pair: put(*pair))
+        for name, value in more.items():
+            put(name, value)
+
+    def _add(self, key: Any, count: Any) -> None:
+        self[key] = self[key] + count
+
+    def add_all(self, items: Any) -> None:
+        self.update(items)
+
+    def keys(self) -> View:
+        return View(self, "keys")
+
+    def values(self) -> View:
+        return View(self, "values")
+
+    def items(self) -> View:
+        return View(self, "items")
+
+    def __getattr__(self, name: str) -> Any:
+        method = _METHODS.get((self.kind.cls, name))
+        return super().__getattr__(name) if method is None else partial(method, self)
+
+
+def _made_by(kind: Kind) -> Any:
+    """What a defaultdict's factory makes."""
+    made = kind.detail()
+    return native(made, kind.derived("made", type(made))) if type(made) in CLASSES else made
+
+
+# Methods that only some kinds of dicts have
+
+
+def _most_common(counter: Dict, n: Any = None) -> List:
+    if not counter.is_known:
+        return List(counter.kind.derived("items", list))
+    ordered = View(counter, "items").listed().ordered(lambda pair: pair[1], True)
+    return ordered if n is None else ordered[:n]
+
+
+def _move_to_end(table: Dict, key: Any, last: bool = True) -> None:
+    if last is not True:
+        complain(
+            errors.UnsupportedFunctionError,
+            "OrderedDict.move_to_end(key, last=False) in compiled code",
+            "keep a list of the keys beside it.",
+        )
+    table[key] = table.pop(key)
+
+
+_METHODS: dict[tuple[type, str], Any] = {
+    (Counter, "most_common"): _most_common,
+    (Counter, "total"): lambda counter: total(View(counter, "values")),
+    (OrderedDict, "move_to_end"): _move_to_end,
+}
+for _cls in (dict, Counter, defaultdict, OrderedDict):
+    register(_cls, Dict)
+enlist(Dict)

@@ -1,0 +1,102 @@
+"""What Python makes of all elements of a native container: sum, min, max, any, all; and iterators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...ir.types import BOOL
+from ..control.control import cond, fori_loop, while_loop
+from ..core.tracers import as_value, wrap
+from .stand_ins import fail, require
+from .walking import walked
+
+
+def total(items: Any, start: Any = 0) -> Any:
+    """`sum`"""
+    found = walked(items)
+    assert found is not None
+    length, item = found
+    if isinstance(length, int) and length == 0:
+        return start
+    return fori_loop(0, length, lambda i, so_far: so_far + item(i), start)
+
+
+def extreme(items: Any, builtin: Any, *, key: Any = None, default: Any = None) -> Any:
+    """`min` or `max`: of equals the first."""
+    found = walked(items)
+    assert found is not None
+    length, item = found
+    message = f"{builtin.__name__}() arg is an empty sequence"
+    if isinstance(length, int) and length == 0:
+        if default is not None:
+            return default
+        fail(ValueError(message))
+    by = key or (lambda x: x)
+
+    def better(i: Any, best: Any) -> Any:
+        x = item(i)
+        less, more = by(x), by(best)
+        if builtin is max:
+            less, more = more, less
+        return cond(_less(less, more), lambda: x, lambda: best)
+
+    if default is not None:
+        return cond(length > 0, lambda: fori_loop(1, length, better, item(0)), lambda: default)
+    require(as_value(length > 0), message, "ValueError")
+    return fori_loop(1, length, better, item(0))
+
+
+def _less(a: Any, b: Any) -> Any:
+    """`a < b`, of numbers or tuples."""
+    if not isinstance(a, tuple):
+        return a < b
+    if not a or not b:
+        return len(a) < len(b)
+    (x, *rest), (y, *others) = a, b
+    if not rest:
+        return _less(x, y) if others == [] else (x < y) | (x == y)
+    return (x < y) | ((x == y) & _less(tuple(rest), tuple(others)))
+
+
+def some(items: Any, truth: Callable[[Any], Any], wanted: bool) -> Any:
+    """`any` (True wanted), `all` (False wanted)."""
+    found = walked(items)
+    assert found is not None
+    length, item = found
+    if isinstance(length, int) and length == 0:
+        return not wanted
+
+    def go_on(state: Any) -> Any:
+        return (state[0] < length) & (state[1] ^ wanted)
+
+    def step(state: Any) -> Any:
+        return state[0] + 1, wrap(as_value(truth(item(state[0])), BOOL), "b")
+
+    return while_loop(go_on, step, (0, not wanted))[1]
+
+
+class Iterator:
+    """`iter(container)`, for `next`. The first item is looked for, the others are found with all."""
+
+    def __init__(self, items: Any) -> None:
+        self._items, self._taken = items, 0
+
+    def take(self, *default: Any) -> Any:
+        """`next`"""
+        found = self._items.first() if not self._taken else walked(self._items)
+        assert found is not None
+        i = self._taken
+        length, item = found
+        if isinstance(length, int) and length <= i:
+            if default:
+                return default[0]
+            fail(StopIteration())
+        self._taken += 1
+        if default:
+            return cond(length > i, lambda: item(i), lambda: default[0])
+        require(as_value(length > i), "", "StopIteration")
+        return item(i)
+
+    def __iter__(self) -> Any:
+        raise TypeError("an iterator over a container that grows is for next() only")

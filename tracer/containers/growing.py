@@ -1,0 +1,280 @@
+"""Containers that may have to be native: where they are made, and what is asked of them.
+
+A list that is written down, or made by a call, is native if it was found that it has to be
+(`kinds`). Of Python's own ones that is found here, when Python can't go on with them: an
+index or a key that is traced, an order that depends on traced values.
+"""
+
+from __future__ import annotations
+
+import bisect
+import heapq
+import sys
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import BuiltinFunctionType
+from typing import Any
+
+from ..core.constants import is_traced, is_undecided
+from ..core.trace import current_trace
+from . import folds, heaps, tables
+from .arrays import GrownArray
+from .kinds import CLASSES, Kind, current, kind_of, make_native
+from .sequences import List, Sequence
+from .stand_ins import Container, native
+from .walking import walk, walked
+
+_LONG = 16  # numbers of a range from which a native list is filled by a loop
+_HASHED = (set, dict, Counter, OrderedDict)  # no place for traced numbers, but as native ones
+_ASKING = frozenset(
+    "get pop popleft popitem setdefault add discard remove index count insert sort move_to_end".split()
+)
+
+
+def _site(depth: int = 2) -> tuple[Any, int]:
+    """Where in the user's code a container is made."""
+    frame = sys._getframe(depth)
+    return frame.f_code, frame.f_lasti
+
+
+def made(container: Any) -> Any:
+    """A container that was written down."""
+    return _native_if_wanted(container, _site())
+
+
+def _native_if_wanted(container: Any, site: tuple[Any, int]) -> Any:
+    kinds = current()
+    if kinds is None or type(container) not in CLASSES:
+        return container
+    kind = kinds.sites.get(site)
+    if kind is not None and kind.cls is type(container):
+        return native(container, kind)
+    kinds.births[id(container)] = site
+    return container
+
+
+def repeated(container: Any, times: Any) -> Any:
+    """`[x] * n`, written down."""
+    kinds = current()
+    if kinds is None or type(container) is not list:
+        return container * times
+    site = _site()
+    kind = kinds.sites.get(site)
+    if kind is not None:
+        return native(container, kind) * times
+    if is_traced(times):
+        kinds.births[id(container)] = site
+        make_native([container])
+    whole = container * times
+    if type(whole) is list:
+        kinds.births[id(whole)] = site
+    return whole
+
+
+def comprehended(
+    items: Any, make: Callable[[Any], Any], list_: Callable[[Any], Any] | None = None
+) -> Any:
+    """`[f(x) for x in items]`, which is `make(items)`: for native items, or a native result, a loop.
+    `list_` makes a list of what goes into a set or dict."""
+    kinds = current()
+    if kinds is None:
+        return make(items)
+    site = _site()
+    kind, found = kinds.sites.get(site), walked(items)
+    many = found is not None and (not isinstance(found[0], int) or type(make(())) in _HASHED)
+    if kind is not None and type(items) is range and len(items) > _LONG:
+        found = len(items), lambda i: i * items.step + items.start
+        many = True
+    if not many:
+        return _native_if_wanted(make(items), site)
+    assert found is not None
+    length, item = found
+    if kind is None:
+        kind = kinds.sites[site] = Kind(type(make(())))
+    into = CLASSES[kind.cls](kind)
+    walk(_Several(length, item), lambda x: into.add_all((list_ or make)((x,))))
+    return into
+
+
+class _Several:
+    """Items by number."""
+
+    def __init__(self, length: Any, item: Callable[[Any], Any]) -> None:
+        self._both = length, item
+
+    def walked(self) -> Any:
+        return self._both
+
+
+# Calls that make containers, and what is called with them
+
+
+def _maker(cls: Any) -> Callable[..., Any]:
+    """What is called in place of a class of containers."""
+
+    def make(*args: Any, **options: Any) -> Any:
+        kinds = current()
+        if kinds is None:
+            return cls(*args, **options)
+        site = _site()
+        position = 1 if cls is defaultdict else 0
+        items = args[position] if len(args) > position else ()
+        if walked(items) is not None and (cls in _HASHED or not is_traced(items)):
+            empty = cls(*args[:position], *(((),) if options else ()), **options)
+            kind = kinds.sites.setdefault(site, kind_of(empty))
+            into = CLASSES[cls](kind)
+            into.add_all(items)
+            return into
+        return _native_if_wanted(cls(*args, **options), site)
+
+    return make
+
+
+def iter_(*args: Any) -> Any:
+    """`iter`"""
+    return folds.Iterator(args[0]) if len(args) == 1 and _is_native(args[0]) else iter(*args)
+
+
+def next_(iterator: Any, *default: Any) -> Any:
+    """`next`"""
+    if isinstance(iterator, folds.Iterator):
+        return iterator.take(*default)
+    return next(iterator, *default)
+
+
+def len_(x: Any) -> Any:
+    """`len`"""
+    return x.length() if _is_native(x) else len(x)
+
+
+def _is_native(x: Any) -> bool:
+    return isinstance(x, (Container, tables.View, GrownArray))
+
+
+def sorted_(items: Any, *, key: Any = None, reverse: Any = False) -> Any:
+    """`sorted`"""
+    if not _is_native(items):
+        if current() is not None and type(items) in CLASSES and _has_traced(items):
+            make_native([items])
+        return sorted(items, key=key, reverse=reverse)
+    ordered = _listed(items)
+    ordered.sort(key=key, reverse=reverse)
+    return ordered
+
+
+def _listed(items: Any) -> List:
+    """A list of native items."""
+    if isinstance(items, tables.View):
+        return items.listed()
+    if isinstance(items, List):
+        return items.copy()
+    into = List(items.kind.derived("list", list))
+    into.extend(items)
+    return into
+
+
+def _has_traced(items: Any) -> bool:
+    parts = (*items, *items.values()) if isinstance(items, dict) else items
+    if not isinstance(parts, (list, tuple, set, deque)):
+        return False
+    return any(is_undecided(x) or (isinstance(x, tuple) and _has_traced(x)) for x in parts)
+
+
+def _of_heap(function: Any) -> Callable[..., Any]:
+    """A function of `heapq` or `bisect`."""
+
+    def call(container: Any, *args: Any, **options: Any) -> Any:
+        if isinstance(container, Sequence):
+            return getattr(heaps, function.__name__)(container, *args, **options)
+        if type(container) is list and (_has_traced(args) or _has_traced(container)):
+            make_native([container])
+        with may_be_missing(container):
+            return function(container, *args, **options)
+
+    return call
+
+
+def _method(function: BuiltinFunctionType) -> Any:
+    """A method of one of Python's containers: what is looked up by a traced value needs a native one."""
+    container = function.__self__
+
+    def call(*args: Any, **options: Any) -> Any:
+        if _has_traced(args) or (function.__name__ == "sort" and _has_traced(container)):
+            make_native([container])
+        with may_be_missing(container):
+            return function(*args, **options)
+
+    return call
+
+
+def replaced(function: Any) -> Any:
+    """What is called in place of a builtin function or class; None for others."""
+    try:
+        found = _CALLS.get(function)
+    except TypeError:  # unhashable
+        found = None
+    if found is not None:
+        return found
+    owner = getattr(function, "__self__", None)
+    if type(owner) in CLASSES and function.__name__ in _ASKING and current() is not None:
+        return _method(function)
+    return None
+
+
+_CALLS: dict[Any, Callable[..., Any]] = {
+    len: len_,
+    iter: iter_,
+    next: next_,
+    sorted: sorted_,
+    **{cls: _maker(cls) for cls in (list, dict, set, deque, Counter, defaultdict, OrderedDict)},
+    **{
+        getattr(heapq, name): _of_heap(getattr(heapq, name))
+        for name in ("heappush", "heappop", "heapify", "heapreplace", "heappushpop")
+    },
+    **{
+        getattr(module, name): _of_heap(getattr(module, name))
+        for module, names in (
+            (heapq, ("nlargest", "nsmallest")),
+            (bisect, ("bisect_left", "bisect_right", "insort_left", "insort_right")),
+        )
+        for name in names
+    },
+}
+for _name in ("nlargest", "nsmallest"):
+    del _CALLS[getattr(heapq, _name)]  # the container comes second
+
+
+@contextmanager
+def may_be_missing(container: Any) -> Iterator[None]:
+    """What one of Python's lacks while a branch or loop is traced a native one may have at run time."""
+    try:
+        yield
+    except (IndexError, KeyError, ValueError):
+        trace = current_trace()
+        if trace is not None and trace.conditional:
+            make_native([container])
+        raise
+
+
+def look_up(container: Any, index: Any) -> None:
+    """Before `container[index]`: one of Python's, with a traced index or key, has to be native."""
+    if type(container) in CLASSES and (is_undecided(index) or isinstance(index, (tuple, slice))):
+        parts = (index.start, index.stop) if isinstance(index, slice) else index
+        if is_undecided(index) or _has_traced(parts):
+            make_native([container])
+
+
+def changed(containers: list[Any]) -> None:
+    """Containers of Python's, one of which grows or shrinks where it depends on traced values."""
+    found = [inner for container in containers for inner in _with_inner(container)]
+    if found:
+        make_native(found)
+
+
+def _with_inner(x: Any) -> Any:
+    if type(x) in CLASSES or isinstance(x, (tuple, OrderedDict)):
+        if type(x) in CLASSES:
+            yield x
+        for part in x.values() if isinstance(x, dict) else x:
+            yield from _with_inner(part)

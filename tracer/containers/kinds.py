@@ -1,0 +1,410 @@
+"""Which containers are native, and what is in them: learned by tracing, again until it is settled.
+
+    stack = []                  # a place where a container is made, a *site*
+    while n > 0:
+        stack.append(n % 10)    # grows in a compiled loop: `Again`, and the site makes native ones now
+
+Containers of one site hold elements of one *form*: a number of one type, or a tuple of such, or another
+container. The form is that of all elements that are seen, with Python's ints among floats as floats.
+What is asked of a container of which no element has been seen yet is answered for an empty one, and the
+function is traced again when the first one turns up.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import CodeType
+from typing import Any, NoReturn, TypeVar
+
+import numpy as np
+
+from ...ir.record import record
+from ...ir.types import BOOL, I64
+from ..core import pytree
+from ..core.trace import Trace, current_trace
+from ..core.tracers import WEAK_DTYPES, Tracer, weak_kind
+from ..messages import errors
+from ..messages.errors import complain
+
+T = TypeVar("T")
+Site = tuple[CodeType, int]
+Leaf = tuple[np.dtype[Any], str | None]  # of an element: its dtype, and how it promotes
+
+_TRIES = 40
+_MOST_LEAVES = 12
+_MUTABLE = (list, dict, deque, set, Counter, defaultdict, OrderedDict)
+
+
+class Again(BaseException):
+    """The function has to be traced again. No handler of the user's is for it."""
+
+
+class Unfit(Exception):
+    """An element that no native container can hold."""
+
+
+@record
+class Form:
+    """What elements are: their structure, and what its leaves are."""
+
+    tree: pytree.TreeDef
+    leaves: tuple[Leaf, ...]
+
+    @staticmethod
+    def of(value: Any) -> Form:
+        """The form of one element; Unfit if there is none."""
+        leaves, tree = pytree.flatten(value)
+        structure: Any = pytree.as_written(value)[1]
+        if not 0 < len(leaves) <= _MOST_LEAVES or any(token in _MUTABLE for token in structure):
+            raise Unfit
+        return Form(tree, tuple(map(_leaf, leaves)))
+
+    @property
+    def dtypes(self) -> tuple[np.dtype[Any], ...]:
+        return tuple(dtype for dtype, _ in self.leaves)
+
+    def joined(self, other: Form) -> Form | None:
+        """The form of elements of both, or None. Kinds of containers in them become one."""
+        if not same_tree(self.tree, other.tree) or len(self.leaves) != len(other.leaves):
+            return None
+        leaves = tuple(map(_joined, self.leaves, other.leaves))
+        return None if None in leaves else Form(self.tree, leaves)  # type: ignore[arg-type]
+
+    def __str__(self) -> str:
+        names = [_name(leaf) for leaf in self.leaves]
+        tree = pytree.unflatten(self.tree, range(len(names)))
+        text = repr(tree)
+        for i in reversed(range(len(names))):
+            text = text.replace(str(i), names[i]) if len(names) < 10 else text
+        return text
+
+
+def _name(leaf: Leaf) -> str:
+    names = {"b": "bool", "i": "int", "f": "float"}
+    return names[leaf[1]] if leaf[1] else str(leaf[0])
+
+
+def _leaf(x: Any) -> Leaf:
+    if isinstance(x, Tracer):
+        if x.shape or x.dtype.kind not in "biuf" or x.dtype.itemsize not in (1, 2, 4, 8):
+            raise Unfit
+        if x.dtype.kind == "f" and x.dtype.itemsize < 4:
+            raise Unfit
+        return x.dtype, x.weak
+    weak = weak_kind(x)
+    if weak in ("b", "i", "f"):
+        if weak == "i" and not -(1 << 63) <= x < 1 << 63:
+            raise Unfit
+        return WEAK_DTYPES[weak], weak
+    if isinstance(x, np.generic) and x.dtype.kind in "biuf" and x.dtype.itemsize in (1, 4, 8):
+        return x.dtype, None
+    raise Unfit
+
+
+def _joined(a: Leaf, b: Leaf) -> Leaf | None:
+    """What holds both: Python's numbers among NumPy's are NumPy's, where those can be any of them."""
+    if a == b:
+        return a
+    (dtype, weak), (other, other_weak) = a, b
+    if weak is not None and other_weak is not None:
+        if {weak, other_weak} != {"i", "f"}:
+            return None
+        return WEAK_DTYPES["f"], "f"
+    if weak is None and other_weak is None:
+        return None
+    strong, kind = (dtype, other_weak) if weak is None else (other, weak)
+    if kind == "b":
+        return (strong, None) if strong == BOOL else None
+    if strong.kind == "f" and strong.itemsize == 8:
+        return strong, None
+    return (strong, None) if strong == I64 and kind == "i" else None
+
+
+def same_tree(one: pytree.TreeDef, other: pytree.TreeDef) -> bool:
+    """Whether two structures are equal, once the kinds of containers in them are made one."""
+    if one == other:
+        return True
+    trees = (pytree.unflatten(tree, range(tree.num_leaves)) for tree in (one, other))
+    first, second = (pytree.as_written(tree)[1] for tree in trees)
+    if len(first) != len(second):  # type: ignore[arg-type]
+        return False
+    for a, b in zip(first, second, strict=True):  # type: ignore[call-overload]
+        if isinstance(a, Kind) and isinstance(b, Kind):
+            a.unite(b)
+        elif a != b:
+            return False
+    return True
+
+
+class Kind:
+    """What the containers of one site are, or of several between which values are chosen.
+
+    `cls` is the class that they have in Python, `made` what makes an empty one.
+    """
+
+    def __init__(self, cls: type, detail: Any = None) -> None:
+        self.cls = cls
+        self.detail = detail  # a deque's maxlen, a defaultdict's factory
+        self._key: Form | None = None
+        self._value: Form | None = None
+        self._asked = False  # something was answered as for an empty one
+        self._same: Kind | None = None
+        self._derived: dict[str, Kind] = {}
+
+    @property
+    def root(self) -> Kind:
+        kind = self
+        while kind._same is not None:
+            kind = kind._same
+        return kind
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Kind) and self.root is other.root
+
+    def __hash__(self) -> int:
+        return hash(self.cls)
+
+    def __repr__(self) -> str:
+        return self.cls.__name__
+
+    @property
+    def key(self) -> Form | None:
+        return self.root._key
+
+    @property
+    def value(self) -> Form | None:
+        return self.root._value
+
+    @property
+    def is_known(self) -> bool:
+        """Whether an element has been seen. If not, what is asked is answered as for an empty one."""
+        root = self.root
+        known = root._value is not None or root._key is not None
+        root._asked |= not known
+        return known
+
+    def unite(self, other: Kind) -> None:
+        """Make two kinds one."""
+        a, b = self.root, other.root
+        if a is b:
+            return
+        if a.cls is not b.cls or a.detail != b.detail:
+            _refuse_two(a, b)
+        b._same = a
+        for name, form in (("_key", b._key), ("_value", b._value)):
+            if form is not None:
+                a._take(name, form)
+        raise Again
+
+    def see(self, key: Any, value: Any) -> None:
+        """Take in the forms of a key and a value that go into a container; NOTHING for none."""
+        root, again = self.root, False
+        if key is not NOTHING:
+            again = root._take("_key", _form(key, root, "key"))
+        if value is not NOTHING:
+            form = _form(value, root, "value" if root._key else "element")
+            again = root._take("_value", form) or again
+        if again:
+            root._asked = False
+            raise Again
+
+    def _take(self, name: str, form: Form) -> bool:
+        """Take in a form; tells whether what was traced before is wrong now."""
+        old: Form | None = getattr(self, name)
+        if old == form:
+            return False
+        new = form if old is None else old.joined(form)
+        if new is None:
+            assert old is not None
+            what = "keys" if name == "_key" else "values" if self._key else "elements"
+            _refuse_forms(self, old, form, what)
+        setattr(self, name, new)
+        return self._asked if old is None else new != old
+
+    def derived(self, name: str, cls: type) -> Kind:
+        """The kind of the containers that are made of those of this one in one way, as by `list(d)`."""
+        return self.root._derived.setdefault(name, Kind(cls))
+
+
+NOTHING: Any = object()
+
+
+def _form(value: Any, kind: Kind, what: str) -> Form:
+    try:
+        return Form.of(value)
+    except Unfit:
+        make_native(list(_pythons(value)))
+        kinds = current()
+        if kinds is not None:
+            kinds.is_unfit = True
+        complain(
+            errors.CarryError,
+            f"a {kind} that grows in a branch or loop that runs compiled holds numbers, tuples of them "
+            f"and containers; this {what} is {errors.describe(value)}",
+            "keep arrays in one array with a row for each, and put the row's number here.",
+        )
+
+
+def _refuse_forms(kind: Kind, old: Form, new: Form, what: str) -> NoReturn:
+    complain(
+        errors.CarryError,
+        f"the {what} of a {kind} that grows in a branch or loop that runs compiled are of one type; "
+        f"these are {old} and {new}",
+        "convert them to one type, with int(...) or float(...), or keep them apart.",
+    )
+
+
+def _refuse_two(a: Kind, b: Kind) -> NoReturn:
+    complain(
+        errors.CarryError,
+        f"a value is a {a} on one path and a {b} on another",
+        "use one class of container.",
+    )
+
+
+class Kinds:
+    """What is known of the containers of one traced function."""
+
+    def __init__(self) -> None:
+        self.sites: dict[Site, Kind] = {}  # native ones
+        self.births: dict[int, Site] = {}  # of Python's containers, by id, in this trace
+        self.is_off = False  # the function could not be traced with native ones
+        self.is_unfit = False  # because of an element
+        self.root: Any = None  # where those of this trace are kept
+        self.alive: list[Any] = []  # Python's containers, whose ids are not to be used again
+
+    def begin(self) -> None:
+        """Another trace."""
+        self.births, self.root, self.alive = {}, None, []
+
+
+_KINDS: ContextVar[Kinds | None] = ContextVar("jitney_containers", default=None)
+
+
+def current() -> Kinds | None:
+    """What is known in the current trace, where containers can be native."""
+    kinds = _KINDS.get()
+    if kinds is None or kinds.is_off:
+        return None
+    trace = current_trace()
+    return kinds if trace is not None and not root_of(trace).eager and not trace.eager else None
+
+
+def root_of(trace: Trace) -> Trace:
+    """The outermost trace around one."""
+    while trace.parent is not None:
+        trace = trace.parent
+    return trace
+
+
+@contextmanager
+def _known(kinds: Kinds) -> Iterator[None]:
+    reset = _KINDS.set(kinds)
+    try:
+        yield
+    finally:
+        _KINDS.reset(reset)
+
+
+def settled(trace: Callable[[], T], kinds: Kinds) -> T:
+    """`trace()`, called until it is known which containers are native and what they hold. If the
+    function cannot be traced with native ones, it perhaps can without."""
+    with _known(kinds):
+        failure: Exception | None = None
+        for _ in range(_TRIES):
+            kinds.begin()
+            try:
+                return trace()
+            except Again:
+                continue
+            except Exception as error:
+                if not kinds.sites or kinds.is_off:
+                    raise
+                failure = error
+                break
+        kinds.begin()
+        kinds.is_off = True
+        try:
+            return trace()
+        except Exception:
+            if failure is None or kinds.is_unfit:
+                raise
+            raise failure from None
+
+
+def make_native(containers: list[Any]) -> None:
+    """Trace again with these containers of Python's as native ones, those of them that can be: Again if
+    there is one."""
+    kinds = current()
+    if kinds is None:
+        return
+    found = False
+    for container in containers:
+        site = kinds.births.get(id(container))
+        if site is None or site in kinds.sites or not fits(container):
+            continue
+        kinds.sites[site] = kind_of(container)
+        found = True
+    if found:
+        raise Again
+
+
+def _pythons(value: Any) -> Iterator[Any]:
+    """Python's containers in an element."""
+    if isinstance(value, tuple):
+        for part in value:
+            yield from _pythons(part)
+    elif type(value) in CLASSES:
+        yield value
+
+
+def inherit(old: Any, new: Any) -> None:
+    """A container that was made anew, as a variable of a loop, comes from the site of the old one."""
+    kinds = current()
+    if kinds is None or old is new or type(old) is not type(new):
+        return
+    if type(old) in CLASSES:
+        site = kinds.births.get(id(old))
+        if site is not None:
+            kinds.births[id(new)] = site
+    if isinstance(old, (list, tuple, deque)) and len(old) == len(new):
+        for a, b in zip(old, new, strict=True):
+            inherit(a, b)
+
+
+def fits(container: Any) -> bool:
+    """Whether a native container can hold what is in it."""
+    parts = [*container.items()] if isinstance(container, dict) else [*container]
+    try:
+        for part in parts:
+            Form.of(tuple(part) if isinstance(container, dict) else part)
+    except Unfit:
+        return all(map(_can_be, parts))
+    return True
+
+
+def _can_be(part: Any) -> bool:
+    """Whether an element is a container that could be native, too."""
+    kinds = current()
+    if isinstance(part, tuple):
+        return all(map(_can_be, part))
+    if type(part) in CLASSES:
+        return kinds is not None and id(part) in kinds.births and fits(part)
+    try:
+        Form.of(part)
+    except Unfit:
+        return False
+    return True
+
+
+def kind_of(container: Any) -> Kind:
+    """The kind of containers like one of Python's."""
+    detail = getattr(container, "maxlen", None) or getattr(container, "default_factory", None)
+    return Kind(type(container), detail)
+
+
+CLASSES: dict[type, Any] = {}
+"""Of classes of Python's: what stands in for native ones. `stand_ins` fills it."""

@@ -1,0 +1,194 @@
+"""What stands in for a native container: its kind, and the handle that it is known by at run time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ...ir.graph import Value
+from ...ir.ops.control.stores import STORE
+from ...ir.types import I64
+from ..control.control import fori_loop
+from ..core import pytree
+from ..core.effects import advance, check, order_token
+from ..core.trace import require_trace
+from ..core.tracers import Tracer, as_value, wrap
+from ..messages import errors
+from ..messages.errors import complain
+from ..messages.source import user_line
+from .kinds import CLASSES, Form, Kind, current, kind_of, root_of
+
+DTypes = tuple[np.dtype[Any], ...]
+
+
+def run(method: str, *operands: Value, key: DTypes = (), value: DTypes = ()) -> tuple[Value, ...]:
+    """Append a method of a native container; gives what it gives."""
+    trace = require_trace()
+    attrs = {"method": method, "key": key, "value": value}
+    with trace.builder.at(user_line(2)):
+        op = trace.builder.append(STORE, [*operands, order_token()], attrs)
+        advance(op.results)
+    return op.results[:-1]
+
+
+def root() -> Value:
+    """Where the call's containers are kept, in the current trace."""
+    kinds = current()
+    assert kinds is not None
+    trace = require_trace()
+    if kinds.root is None:
+        outermost = root_of(trace)
+        token = outermost.builder.op("create_token")
+        attrs: dict[str, Any] = {"method": "root", "key": (), "value": ()}
+        kinds.root = outermost.builder.append(STORE, [token], attrs).results[0]
+    return trace.lift(kinds.root, root_of(trace))
+
+
+class Container:
+    """Base of the stand-ins. `_name` is what Python calls the class."""
+
+    __slots__ = ("handle", "kind")
+    __array_ufunc__ = None
+    _new = "new"
+
+    def __init__(self, kind: Kind, handle: Any = None) -> None:
+        self.kind = kind
+        if handle is None:
+            (made,) = run(self._new, root())
+            handle = wrap(made, scalar=True)
+        self.handle = handle
+
+    @property
+    def _at(self) -> Value:
+        return as_value(self.handle)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether something is known of what it holds; if not it has been empty so far."""
+        return self.kind.is_known
+
+    def fresh(self) -> Any:
+        """An empty one of the same kind."""
+        return type(self)(self.kind)
+
+    def __repr__(self) -> str:
+        self._asked(
+            "a text is made of", "print or format its elements, in a `for` statement over it."
+        )
+
+    def length(self) -> Any:
+        """`len`"""
+        if not self.is_known:
+            return 0
+        (n,) = run("length", self._at)
+        return wrap(n, "i")
+
+    def truth(self) -> Any:
+        """`bool`"""
+        return self.length() != 0 if self.is_known else False
+
+    def _asked(self, what: str, remedy: str) -> NoReturn:
+        complain(
+            errors.TransformError,
+            f"{what} a {self.kind!r} that grows in compiled code: it is known at run time only",
+            remedy,
+        )
+
+    def __iter__(self) -> NoReturn:
+        self._asked(
+            "Python code that is not compiled runs over", "write a `for` statement over it."
+        )
+
+    def __bool__(self) -> NoReturn:
+        self._asked("Python code that is not compiled asks for the truth of", "ask for its len().")
+
+    def __len__(self) -> NoReturn:
+        self._asked("Python code that is not compiled asks for the length of", "use len() itself.")
+
+    def __array__(self, *args: Any, **options: Any) -> NoReturn:
+        self._asked(
+            "NumPy is given",
+            "write its elements into an array of a known size, in a `for` statement.",
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or not hasattr(self.kind.cls, name):
+            raise AttributeError(f"{str(self.kind)!r} object has no attribute {name!r}")
+        complain(
+            errors.UnsupportedFunctionError,
+            f"{self.kind}.{name} of a {self.kind} that grows in compiled code",
+            "write it with the other methods, or do it outside of the compiled function.",
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Container) or type(other) in CLASSES:
+            self._asked("a comparison of", "compare element by element.")
+        return False
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def register(cls: type, stand_in: type[Container]) -> None:
+    """Let `stand_in` stand in for native containers of a class of Python's."""
+    CLASSES[cls] = stand_in
+
+
+def enlist(stand_in: type[Container]) -> None:
+    """Make the stand-ins of a class pytrees of their handles, so that branches and loops merge them."""
+    pytree.register_pytree(
+        stand_in,
+        lambda x: ((x.handle,), x.kind),
+        lambda kind, children: stand_in(kind, children[0]),
+    )
+
+
+def native(container: Any, kind: Kind | None = None) -> Container:
+    """A native container with what one of Python's holds."""
+    kind = kind or kind_of(container)
+    made: Container = CLASSES[type(container)](kind)
+    made.fill_from(container)
+    return made
+
+
+def leaves_of(form: Form, value: Any) -> list[Value]:
+    """The values of an element of this form."""
+    leaves, _ = pytree.flatten(value)
+    return [as_value(x, dtype) for x, dtype in zip(leaves, form.dtypes, strict=True)]
+
+
+def element(form: Form, values: Sequence[Value]) -> Any:
+    """The element of this form that these values are."""
+    pairs = zip(values, form.leaves, strict=True)
+    return pytree.unflatten(form.tree, [wrap(v, weak, scalar=True) for v, (_, weak) in pairs])
+
+
+def index_value(i: Any, what: str) -> Value:
+    """A position as a value; TypeError for what is none."""
+    is_integer = isinstance(i, Tracer) and i.dtype.kind in "iub" and not i.shape
+    if not is_integer and not isinstance(i, (int, np.integer)):
+        cls = "float" if isinstance(i, Tracer) else type(i).__name__
+        raise TypeError(f"{what} indices must be integers or slices, not {cls}")
+    return as_value(i, I64)
+
+
+def require(ok: Value, message: str, error: str, *values: Any) -> None:
+    """The error of Python's when the program comes here, unless `ok`."""
+    check(wrap(ok, "b"), message, *values, error=error)
+
+
+def fail(error: Exception) -> NoReturn:
+    """What Python raises here for an empty container: in a branch it is raised at run time."""
+    setattr(error, errors.RAISED, True)
+    raise error
+
+
+def for_each(length: Any, function: Callable[[Any], None]) -> None:
+    """`for i in range(length): function(i)`"""
+
+    def body(i: Any, nothing: Any) -> Any:
+        function(i)
+        return nothing
+
+    fori_loop(0, length, body, 0)

@@ -1,0 +1,171 @@
+"""Tables from keys of one form to values of one form: what dicts and sets have in common.
+
+They run over their keys in the order in which these came; a set does that, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from ...ir.graph import Value
+from ...ir.types import I64
+from ..core import pytree
+from ..core.effects import check
+from ..core.tracers import as_value, wrap
+from ..messages import errors
+from ..messages.errors import complain
+from .kinds import NOTHING
+from .sequences import List
+from .stand_ins import (
+    Container,
+    element,
+    fail,
+    leaves_of,
+    require,
+    root,
+    run,
+)
+from .walking import Walked
+
+
+class Table(Container):
+    """What dicts and sets have in common."""
+
+    __slots__ = ()
+    _new = "new_table"
+
+    @property
+    def _dtypes(self) -> dict[str, Any]:
+        key, value = self.kind.key, self.kind.value
+        return {
+            "key": () if key is None else key.dtypes,
+            "value": () if value is None else value.dtypes,
+        }
+
+    def _ask(self, method: str, *operands: Value) -> tuple[Value, ...]:
+        return run(method, self._at, *operands, **self._dtypes)
+
+    def length(self) -> Any:
+        if not self.is_known:
+            return 0
+        return wrap(self._ask("table_length")[0], "i")
+
+    def _key(self, key: Any) -> list[Value]:
+        self.kind.see(key, NOTHING)
+        assert self.kind.key is not None
+        return leaves_of(self.kind.key, key)
+
+    def find(self, key: Any) -> Value:
+        """Where a key is, or -1."""
+        values = self._key(key)
+        return self._ask("table_find", *values)[0]
+
+    def contains(self, key: Any) -> Any:
+        """`key in self`"""
+        if not self.is_known:
+            return False
+        return wrap(self.find(key), "i") >= 0
+
+    def clear(self) -> None:
+        self._ask("table_clear")
+
+    def copy(self) -> Any:
+        if not self.is_known:
+            return self.fresh()
+        (made,) = self._ask("table_copy", root())
+        return type(self)(self.kind, wrap(made, scalar=True))
+
+    def _remove(self, key: Any) -> tuple[Value, tuple[Value, ...]]:
+        """Take a key out: whether it was there, and its value."""
+        ok, *values = self._ask("table_remove", *self._key(key))
+        return ok, tuple(values)
+
+    def _missing(self, key: Any) -> Any:
+        """KeyError, for a table that has been empty so far."""
+        fail(KeyError(*(() if isinstance(key, Container) else (key,))))
+
+    def require_key(self, ok: Value, key: Any) -> None:
+        check(wrap(ok, "b"), "", *pytree.flatten(key)[0], error="KeyError")
+
+    def entries(self, make: Callable[[Any, Any], Any]) -> Walked:
+        """What `make` makes of each key and value, in order. Meanwhile the table keeps its size."""
+        if not self.is_known:
+            return 0, lambda i: None
+        (places,) = self._ask("table_positions", root())
+        before = self.length()
+        held = wrap(places, scalar=True)
+        what = "Set" if self.kind.cls is set else "dictionary"
+
+        def item(i: Any) -> Any:
+            message = f"{what} changed size during iteration"
+            require(as_value(self.length() == before), message, "RuntimeError")
+            _, place = run("get", as_value(held), as_value(i, I64), value=(I64,))
+            return self._entry(place, make)
+
+        return before, item
+
+    def walked(self) -> Walked:
+        return self.entries(lambda key, value: key)
+
+    def first(self, make: Callable[[Any, Any], Any] = lambda key, value: key) -> Walked:
+        """The first of `entries` alone."""
+        if not self.is_known:
+            return 0, lambda i: None
+        (place,) = self._ask("table_first")
+        return self.length(), lambda i: self._entry(place, make)
+
+    def _entry(self, place: Value, make: Callable[[Any, Any], Any]) -> Any:
+        key, value = self.kind.key, self.kind.value
+        assert key is not None
+        found = self._ask("table_entry", place)
+        count = len(key.leaves)
+        rest = None if value is None else element(value, found[count:])
+        return make(element(key, found[:count]), rest)
+
+
+_PARTS: dict[str, Callable[[Any, Any], Any]] = {
+    "keys": lambda key, value: key,
+    "values": lambda key, value: value,
+    "items": lambda key, value: (key, value),
+}
+
+
+class View:
+    """The keys, the values or the items of a dict."""
+
+    def __init__(self, table: Table, what: str) -> None:
+        self.table, self.what = table, what
+
+    def walked(self) -> Walked:
+        return self.table.entries(_PARTS[self.what])
+
+    def first(self) -> Walked:
+        """The first of them alone."""
+        return self.table.first(_PARTS[self.what])
+
+    def length(self) -> Any:
+        return self.table.length()
+
+    def contains(self, item: Any) -> Any:
+        if self.what == "keys":
+            return self.table.contains(item)
+        return self.listed().contains(item)
+
+    def listed(self) -> List:
+        """A list of them."""
+        made = List(self.table.kind.derived(self.what, list))
+        made.extend(self)
+        return made
+
+    def __iter__(self) -> Any:
+        return iter(self.table)
+
+
+def refuse_view(view: View) -> NoReturn:
+    """Views cannot leave the compiled function."""
+    complain(
+        errors.ArgumentError,
+        f"the {view.what} of a dict leave the compiled function, without the dict",
+        f"make a list of them: list(d.{view.what}()).",
+    )
