@@ -7,13 +7,12 @@ beam search, Fibonacci numbers, and a heat simulation whose gradient runs in bou
 from __future__ import annotations
 
 import itertools
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
+import warm
 
 import jitney as jt
 
@@ -383,11 +382,8 @@ def test_checkpoints_bound_the_memory_of_the_heat_gradient() -> None:
     folder = __file__.rpartition("/")[0]
     found = {}
     for checkpoint in ("all", "sqrt", 8):
-        script = PEAK.format(folder=folder, checkpoint=checkpoint)
-        out = subprocess.run(
-            [sys.executable, "-c", script], capture_output=True, text=True, check=True
-        )
-        found[checkpoint] = [float(x) for x in out.stdout.split()]
+        out = warm.run(PEAK.format(folder=folder, checkpoint=checkpoint))
+        found[checkpoint] = [float(x) for x in out.split()]
     kilobytes = {k: v[0] for k, v in found.items()}
     assert kilobytes["all"] > 60_000, kilobytes
     assert kilobytes["sqrt"] < 30_000 and kilobytes[8] < 30_000, kilobytes
