@@ -106,11 +106,9 @@ class TextEmitter(Builder):
         return value
 
     @contextmanager
-    def when(
-        self, condition: Condition, likely: bool = False, hint: str = "then"
-    ) -> Iterator[None]:
+    def when(self, condition: Condition, likely: bool = False) -> Iterator[None]:
         """`with b.when(c):` the code inside runs where `c` holds; its values stay inside."""
-        body, end = self.later(hint), self.later("next")
+        body, end = self.later("then"), self.later("next")
         self.branch(condition, body, end, likely)
         with self.scope():
             self.at(body)
@@ -182,7 +180,6 @@ class TextEmitter(Builder):
         dtype: DType,
         source: Value,
         lanes: int,
-        align: int = 0,
         mask: Condition | None = None,
         stays: bool = False,
     ) -> Value:
@@ -191,13 +188,12 @@ class TextEmitter(Builder):
         What `stays` while the function runs is not loaded twice.
         """
         memory = _memory_type(dtype, lanes)
-        align = align or dtype.itemsize
         if mask is not None:
             on = as_condition(mask, lanes)
-            value = self.load_masked(source, on, zeros(memory), align)
+            value = self.load_masked(source, on, zeros(memory), dtype.itemsize)
         else:
             load = self.load_once if stays else self.load
-            value = load(memory, source, align=align)
+            value = load(memory, source, align=dtype.itemsize)
         return value.ne(0) if dtype == BOOL else value
 
     def bytes_of(self, value: Value, lanes: int) -> Value:
@@ -209,17 +205,10 @@ class TextEmitter(Builder):
         return 0 - self.convert("sext", value, memory)
 
     def store_elements(
-        self,
-        dtype: DType,
-        value: Value,
-        target: Value,
-        *,
-        align: int = 0,
-        mask: Condition | None = None,
+        self, dtype: DType, value: Value, target: Value, *, mask: Condition | None = None
     ) -> None:
         """Store adjacent elements, one for each lane of `value`, those of the mask if there is one."""
-        lanes = lanes_of(value.type)
-        align = align or dtype.itemsize
+        lanes, align = lanes_of(value.type), dtype.itemsize
         if dtype == BOOL:
             value = self.bytes_of(value, lanes)
         if mask is None:
@@ -232,7 +221,7 @@ class TextEmitter(Builder):
         else:  # LLVM forgets to truncate what is stored under such a mask
             one = self.extract(value, lane)
             there = self.offset(target, lane * dtype.itemsize)
-            self.store(one, there, align=min(align, dtype.itemsize))
+            self.store(one, there, align=align)
 
 
 def _only_lane(mask: Value) -> int | None:

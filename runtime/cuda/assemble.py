@@ -155,18 +155,14 @@ def _all_calls_have(ir: str, name: str, flags: str) -> bool:
     return all(flags in call.split() for call in calls)
 
 
-def assemble(ir: str, arch: str, ptx: int | None = None, optimise: bool = False) -> str:
-    """PTX for a module without `target` lines. `optimise` runs LLVM's passes first."""
+def assemble(ir: str, arch: str, ptx: int | None = None) -> str:
+    """PTX for a module without `target` lines."""
     ptx = ptx_for(arch) if ptx is None else ptx
     with lock:
         module = parse(ir)
         try:
             check(str(module), arch, ptx)
-            machine = _machine(arch, ptx)
-            if optimise:
-                _optimise(module, machine)
-                check(str(module), arch, ptx)
-            return str(machine.emit_assembly(module))
+            return str(_machine(arch, ptx).emit_assembly(module))
         finally:
             module.close()
 
@@ -180,26 +176,6 @@ def parse(ir: str) -> Any:
         except RuntimeError as error:
             raise AssembleError(f"LLVM refuses the module: {str(error).strip()}") from None
         return module
-
-
-def optimised(ir: str, arch: str, ptx: int | None = None) -> str:
-    """The module after LLVM's passes for `arch`, as text with its `target` lines."""
-    ptx = ptx_for(arch) if ptx is None else ptx
-    with lock:
-        module = parse(ir)
-        try:
-            check(str(module), arch, ptx)
-            _optimise(module, _machine(arch, ptx))
-            return str(module)
-        finally:
-            module.close()
-
-
-def _optimise(module: Any, machine: Any) -> None:
-    binding = llvm()
-    options = binding.create_pipeline_tuning_options(speed_level=3)
-    with binding.create_pass_builder(machine, options) as builder:
-        builder.getModulePassManager().run(module, builder)
 
 
 def _check_architecture(arch: str) -> None:

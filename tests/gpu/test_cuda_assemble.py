@@ -19,7 +19,6 @@ from jitney.runtime.cuda.assemble import (
     assemble,
     driver_ptx,
     nearest_architecture,
-    optimised,
     ptx_for,
 )
 from jitney.runtime.cuda.client import device_program
@@ -196,12 +195,6 @@ def test_the_newest_code_that_a_device_runs():
     assert {device: nearest_architecture(*device) for device in devices} == devices
     with pytest.raises(AssembleError, match="sm_70"):
         nearest_architecture(7, 0)
-
-
-def test_optimised_text_can_be_read_again():
-    text = optimised(SCALE, "sm_80")
-    assert "target triple" in text and "ptx_kernel" in text
-    assert ".entry scale" in assemble(SCALE, "sm_80", optimise=True)
 
 
 @needs_ptxas

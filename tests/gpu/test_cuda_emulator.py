@@ -113,11 +113,10 @@ REVERSE = f"""{THREAD}{load("%v")}
   ret void"""
 
 
-@pytest.mark.parametrize("optimise", [False, True], ids=["raw", "optimised"])
-def test_a_block_exchanges_through_shared_memory(optimise):
+def test_a_block_exchanges_through_shared_memory():
     body = REVERSE.replace("BARRIER", BARRIER)
     text = module(body, f"{GLOBAL} %x, {GLOBAL} %y", shared=BUFFER)
-    compiled = Module(text, optimise)
+    compiled = Module(text)
     for order in ORDERS:
         x, y = np.arange(64, dtype=np.int32), np.zeros(64, np.int32)
         launch(compiled, x, y, block=(64, 1, 1), order=order)

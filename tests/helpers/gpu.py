@@ -82,7 +82,7 @@ class DeviceModule:
     """The kernels of a text on a real device, launched as those of an `EmulatedModule` are: memory is
     the host's, and goes there and back with each launch."""
 
-    def __init__(self, ir: str, optimise: bool = False) -> None:
+    def __init__(self, ir: str) -> None:
         self._ir = ir
         self._names = re.findall(r"ptx_kernel void @([\w.]+)\(", ir)
         self._modules: dict[Any, Any] = {}

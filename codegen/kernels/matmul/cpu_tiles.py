@@ -98,7 +98,6 @@ def sum_tile(
     *,
     fused: bool,
     mask: Value | None = None,
-    start: Tile | None = None,
     ahead: Sequence[Fetch] = (),
     soon: int = 0,
 ) -> Tile:
@@ -106,14 +105,13 @@ def sum_tile(
 
     rows:   a pointer to each row's first element of A
     b:      a pointer to the first row of B; `mask` says which lanes of its last vector exist
-    start:  the values to add to; zeros if there are none
     ahead:  what is wanted next, and fetched meanwhile
     soon:   how many elements before it is used a row of B is fetched into the nearest cache (0: never),
             if the loads leave room for that: a machine with half as many registers has none to spare
     """
     lanes = e.width
     ty = type_text(dtype, lanes)
-    tile = start or [[zeros(ty)] * vectors for _ in rows]
+    tile: Tile = [[zeros(ty)] * vectors for _ in rows]
     loads = len(rows) + vectors + len(_lines(dtype, vectors * lanes)) + len(ahead)
     soon = soon if 4 * loads <= 3 * len(rows) * vectors else 0  # of two in each cycle
 

@@ -131,16 +131,13 @@ def _block() -> _Block:
 
 
 class EmulatedModule:
-    """The kernels of a module. `ir` has no `target` lines; `optimise` runs LLVM's passes first."""
+    """The kernels of a module. `ir` has no `target` lines."""
 
-    def __init__(self, ir: str, optimise: bool = False, arch: str = "sm_90") -> None:
-        if optimise:
-            text = assemble.optimised(ir, assemble.architecture_for(ir, arch))
-        else:
-            module = assemble.parse(ir)
-            text = str(module)
-            module.close()
-        arch = assemble.architecture_for(text, arch)
+    def __init__(self, ir: str) -> None:
+        module = assemble.parse(ir)
+        text = str(module)
+        module.close()
+        arch = assemble.architecture_for(text, "sm_90")
         assemble.check(text, arch, assemble.ptx_for(arch, 13000))
         self.host = host_text(text)
         _, addresses, self._run = _core()
