@@ -54,7 +54,7 @@ class Repeat:
     With a counter and a condition it ends where the first of the two ends it: the condition is only
     asked where trips are left.
     The variables `carries` start as `start` and become `new` at the end of each trip; after the loop
-    they hold the last values.
+    they hold the last values. `independent`: the user's word that trips may be made in any order.
     """
 
     carries: list[Expr]
@@ -65,6 +65,7 @@ class Repeat:
     test: Body | None = None
     condition: Expr | None = None
     trips: Expr | None = None
+    independent: bool = False
 
     @property
     def length(self) -> int:

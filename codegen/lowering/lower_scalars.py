@@ -208,7 +208,8 @@ def _loop(c: ScalarBuilder, op: Op, top: bool = False) -> list[Held]:
         made = var(Unique("made"), I64)
         now, start = [*now, made], [*start, const(0, I64)]
         new = [*new, index_value(of_var(counter) + 1)]
-    c.block.statements.append(Repeat(now, start, inner, new, counter, test, condition, trips))
+    word = op.attrs.get("independent", False)
+    c.block.statements.append(Repeat(now, start, inner, new, counter, test, condition, trips, word))
     if counter is not None:
         for k, way in own.items():
             carried[k] = _one(way.last(counter, made))

@@ -12,16 +12,20 @@ from ...scalar import Expr
 
 
 def are_apart(s: Repeat) -> bool:
-    """Whether no trip touches what another trip writes."""
+    """Whether no trip touches what another trip writes.
+
+    Where the user says so, what is written at places that the program computes is only written: what
+    is read, too, may be sums over several trips.
+    """
     inner = {loop.counter for block in blocks(s.body) for loop in _loops(block)}
     found: dict[Array, list[Sequence[Index]]] = {}
-    written: set[Array] = set()
+    written, read = set[Array](), set[Array]()
     for block in blocks(s.body):
         for array, position, writes in accesses(block):
             found.setdefault(array, []).append(position)
-            if writes:
-                written.add(array)
-    return all(_apart(found[array], s.counter, inner) for array in written)
+            (written if writes else read).add(array)
+    met = [array for array in written if not _apart(found[array], s.counter, inner)]
+    return not met or (s.independent and not any(array in read for array in met))
 
 
 def _apart(

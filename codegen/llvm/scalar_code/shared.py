@@ -43,9 +43,14 @@ def shared_loop(step: ScalarCode) -> tuple[Repeat, int] | None:
 
 
 def _may_be_anywhere(loop: Repeat) -> bool:
-    """Whether no trip can fail, or touches what another trip writes."""
+    """Whether no trip touches what another trip writes, or can fail; where the user says that trips are
+    independent, it does not matter which of those fails that do."""
     for block in blocks(loop.body):
-        if any(isinstance(s, (Require, Special)) for s in block.statements):
+        if any(isinstance(s, Special) for s in block.statements):
+            return False
+        if loop.independent:
+            continue
+        if any(isinstance(s, Require) for s in block.statements):
             return False
         if any(node.op in ("bounded", "demanded") for node in computed(block)):
             return False

@@ -309,3 +309,59 @@ def test_conflicts_are_found_exactly_where_they_are():
         else:
             assert not conflict, (write, read, n, m)
     assert seen == {True, False}
+
+
+# Threads.
+
+
+def roots(x):
+    for k in range(12):
+        x = np.sqrt(x + k)
+    return x
+
+
+def scattered(x, places, out):
+    for i in jt.prange(x.size):
+        out[places[i]] = roots(x[i])
+    return out
+
+
+def counted(x, places, out):
+    for i in jt.prange(x.size):
+        out[places[i] % 8] += roots(x[i])
+    return out
+
+
+def in_order(x, places, out):
+    for i in range(x.size):
+        out[places[i]] = roots(x[i])
+    return out
+
+
+N = 60_000
+
+
+@pytest.fixture
+def arguments():
+    rng = np.random.default_rng(0)
+    return rng.random(N), rng.permutation(N), np.zeros(N)
+
+
+SHARED = "trips on several threads"
+
+
+def test_threads_share_what_only_the_user_knows_to_be_independent(arguments):
+    shared = [SHARED in str(jt.jit(f).explain(*arguments)) for f in (scattered, counted, in_order)]
+    assert shared == [True, False, False]
+    expected = in_order(*arguments)
+    for threads in (1, 2):
+        with jt.threads(threads):
+            np.testing.assert_array_equal(jt.jit(scattered)(*arguments), expected)
+
+
+def test_an_error_in_a_thread_is_raised(arguments):
+    x, places, out = arguments
+    places[N // 2] = N + 7
+    with pytest.raises(IndexError, match=f"index {N + 7} is out of bounds"):
+        jt.jit(scattered)(x, places, out)
+    assert not out.any()
