@@ -130,8 +130,7 @@ class _Loop:
         some = isinstance(number, int) or isinstance(self.start, Value)  # there is a trip
         work = heft(self.s.body)
         every = max(limits().polled_work // work, 1)
-        inside = any(True for _ in outer_loops(self.s.body))
-        if (every == 1 and inside) or (isinstance(number, int) and number <= every):
+        if _looks(self.s.body) or (isinstance(number, int) and number <= every):
             return self._span(values, self.start, number, some)
         chunk, look, on, done = (self.b.later(h) for h in ("chunk", "look", "on", "done"))
         first, *names = self.b.parameters(chunk, "i64", *self.types)
@@ -178,6 +177,13 @@ class _Loop:
             self.b.fork(more, body, (following, *new), done, new)
         self.b.at(done)
         return [*last]
+
+
+def _looks(block: Body) -> bool:
+    """Whether a loop in a block looks for signals each time that the block runs."""
+    loops = [s for s in block.statements if isinstance(s, Repeat) and s.counter is not None]
+    whole = [s for s in loops if s.trips is None and s.condition is None and s.length]
+    return any(s.length * heft(s.body) > limits().polled_work or _looks(s.body) for s in whole)
 
 
 class VectorCalls(Calls):

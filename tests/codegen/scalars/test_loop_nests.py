@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import linecache
 import math
+import os
+import signal
+import threading
 import zlib
 from collections.abc import Callable
 from typing import Any
@@ -565,3 +568,52 @@ def test_trips_of_an_outermost_loop_run_on_several_threads(
             threads(number)
             for found, right in zip(outcome(compiled, arguments()), wanted, strict=True):
                 np.testing.assert_equal(found, right)
+
+
+def _one_nest(a: Any, n: Any) -> Any:
+    out = np.zeros_like(a)
+    for r in range(n):
+        for i in range(1, a.shape[0] - 1):
+            for j in range(1, a.shape[1] - 1):
+                out[i, j] = a[i - 1, j] + a[i + 1, j] + r
+    return out
+
+
+def _two_nests(a: Any, n: Any) -> Any:
+    out = np.zeros_like(a)
+    for r in range(n):
+        for i in range(a.shape[0]):
+            for j in range(a.shape[1]):
+                out[i, j] = a[i, j] + r
+        for i in range(a.shape[0]):
+            for j in range(a.shape[1]):
+                out[i, j] = out[i, j] * 0.5 + a[j, i]
+    return out
+
+
+def _perhaps_none(a: Any, n: Any) -> Any:
+    out = np.zeros_like(a)
+    for r in range(n):
+        for i in range(int(a[0, 0])):  # not one
+            for j in range(a.shape[1]):
+                out[i, j] = np.sin(a[i, j]) + r
+        out[0, 0] += a[0, 1] * out[0, 0]
+    return out
+
+
+@pytest.mark.parametrize(
+    ("nest", "size"), [(_one_nest, 300), (_two_nests, 300), (_one_nest, 40), (_perhaps_none, 600)]
+)
+def test_an_interrupt_ends_nests(nest: Any, size: int) -> None:
+    """Whichever loop looks for signals, one does: those inside may be too short to, or not run."""
+    compiled = jt.jit(nest)
+    a = np.arange(size * size * 1.0).reshape(size, size) / 1e6
+    trips = 10**10 if nest is _perhaps_none else 10**11 // size**2  # half a minute, without a look
+    np.testing.assert_allclose(compiled(a, 2), nest(a[:, :], 2))
+    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            compiled(a, trips)
+    finally:
+        timer.join()
