@@ -16,6 +16,7 @@ import numpy as np
 from ...ir.cost import Cost
 from ...ir.graph import Graph, Op, Value
 from ...ir.intervals import interval
+from ...ir.ops.movement.bounded import most
 from ...ir.ops.movement.indexing import out_of_bounds
 from ...ir.types import BOOL, I32, I64
 from ..loop_ir.index import ZERO, Data, Index, Var, delinearise, linear, variables
@@ -358,6 +359,57 @@ def _dynamic_slice(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -
     return p.at(source, tuple(i + s for i, s in zip(index, at, strict=True)), mask)
 
 
+def bounded_window(
+    p: Pointwise, ends: list[Value], size: int, step: int, k: int, mask: Expr | None
+) -> tuple[Expr, Expr]:
+    """The start and the count of a bounded window along the k-th of its axes, which has `size`: moved
+    and shortened so that the window fits."""
+    start, count = (p.at(v, (), mask) for v in (ends[k], ends[len(ends) // 2 + k]))
+    count = binary("min", binary("max", count, 0), most(size, step))
+    room = folded(EXPANSIONS["mul"](binary("max", count, 1) - 1, const(abs(step), I64)))
+    low = start if step > 0 else start - room
+    low = binary("max", binary("min", low, size - 1 - room), 0)
+    return (low if step > 0 else low + room), count
+
+
+def _bounded_slice(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -> Expr:
+    source, *ends = op.operands
+    new, inside = list(index), None
+    if source.tensor.size == 0:
+        return p.at(source, index, mask)
+    for k, (axis, step) in enumerate(zip(op.attrs["axes"], op.attrs["steps"], strict=True)):
+        start, count = bounded_window(p, ends, source.shape[axis], step, k, mask)
+        inside = _and(inside, compare("lt", index_value(index[axis]), count))
+        new[axis] = index[axis] * step + as_index(start, 0, source.shape[axis] - 1)
+    if inside is None:
+        return p.at(source, index, mask)
+    guard = inside if mask is None else inside & mask
+    p.masks.append(guard)
+    return select(inside, p.at(source, tuple(new), guard), const(0, source.dtype))
+
+
+def _bounded_update_slice(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -> Expr:
+    base, update, *ends = op.operands
+    new, inside = list(index), None
+    if base.tensor.size == 0:
+        return p.at(base, index, mask)
+    for k, (axis, step) in enumerate(zip(op.attrs["axes"], op.attrs["steps"], strict=True)):
+        start, count = bounded_window(p, ends, base.shape[axis], step, k, mask)
+        away = index[axis] - as_index(start, 0, base.shape[axis] - 1)
+        away = away if step > 0 else -away
+        place = away // abs(step)
+        inside = _and(inside, compare("ge", index_value(away), 0))
+        inside = _and(inside, compare("lt", index_value(place), count))
+        if abs(step) > 1:
+            inside = _and(inside, compare("eq", index_value(away % abs(step)), 0))
+        new[axis] = place
+    if inside is None:
+        return p.at(update, index, mask)
+    guard = inside if mask is None else inside & mask
+    p.masks.append(guard)
+    return select(inside, p.at(update, tuple(new), guard), p.at(base, index, mask))
+
+
 def _require(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -> Expr:
     fine = p.at(op.operands[0], index, mask)
     args = (fine, fine) if mask is None else (fine, fine, mask)
@@ -378,6 +430,8 @@ RULES: dict[str, Callable[[Pointwise, Op, IndexTuple, Expr | None], Expr]] = {
     "pad": _pad,
     "gather": _gather,
     "dynamic_slice": _dynamic_slice,
+    "bounded_slice": _bounded_slice,
+    "bounded_update_slice": _bounded_update_slice,
 }
 
 

@@ -32,7 +32,7 @@ from .libraries import (  # noqa: F401
     triangular,
     ufunc_loops,
 )
-from .movement import indexing, movement, sources, windows  # noqa: F401
+from .movement import bounded, indexing, movement, sources, windows  # noqa: F401
 from .products import attention, contraction, convolution  # noqa: F401
 
 OPS.complete = True

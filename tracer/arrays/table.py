@@ -62,6 +62,11 @@ class ArrayFunction:
         try:
             if kwargs:
                 args, kwargs = _by_our_names(self, args, kwargs)
+            for x in args:
+                if type(x) in LAZY or (
+                    type(x) in (list, tuple) and any(type(p) in LAZY for p in x)
+                ):
+                    return lazy_among(args)._call(self, args, kwargs)
             return self.traced(*args, **kwargs)
         except JitneyError:
             raise
@@ -134,6 +139,21 @@ def _parameters(
     }
     names = frozenset(p.name for p in mine.values() if p.kind is not p.POSITIONAL_ONLY)
     return names, parameters
+
+
+LAZY: set[type] = set()  # classes of arrays whose length is a value: `x._call(entry, args, kwargs)`
+
+
+def lazy_among(args: Iterable[Any]) -> Any:
+    """The first argument, or element of one that is a list or tuple, of a class in `LAZY`."""
+    for x in args:
+        if type(x) in LAZY:
+            return x
+        if type(x) in (list, tuple):
+            for part in x:
+                if type(part) in LAZY:
+                    return part
+    return None
 
 
 FUNCTIONS: dict[str, ArrayFunction] = {}

@@ -29,8 +29,12 @@ def own(root: Any, indices: Sequence[Any], value: Any) -> Any:
     holder: Any = None
     key, inner = None, root
     for k, index in enumerate(indices):
+<<<<<<< HEAD
         look_up(inner, index)
         if is_own_array(inner) and holds_tracer((value, *indices[k:])):
+=======
+        if is_own_array(inner) and _hold_tracers(value, indices[k:]):
+>>>>>>> fde34f9 (Lengths that are values: slices with traced bounds, masks, nonzero, unique and their kin are arrays of that length)
             made = taken_over(inner)
             if holder is None:
                 return made
@@ -44,7 +48,7 @@ def own(root: Any, indices: Sequence[Any], value: Any) -> Any:
 
 def own_viewed(x: Any, indices: Sequence[Any], value: Any) -> Any:
     """What `x` has to be before an assignment to elements of `x.T`, or another view of all of it."""
-    return taken_over(x) if is_own_array(x) and holds_tracer((value, *indices)) else x
+    return taken_over(x) if is_own_array(x) and _hold_tracers(value, indices) else x
 
 
 def hold(base: Any, name: str, array: Any) -> None:
@@ -67,12 +71,23 @@ def item(x: Any, index: Any) -> Any:
         return (r_ if x is np.r_ else c_)[index]
     if x is np.mgrid or x is np.ogrid:
         return x[tuple(map(_range, index)) if isinstance(index, tuple) else _range(index)]
-    if type(x) is np.ndarray and holds_tracer(index if isinstance(index, tuple) else (index,)):
+    if type(x) is np.ndarray and _holds_tracer(index):
         return array(x)[index]
     if type(x) in CLASSES:
         with may_be_missing(x):
             return x[index]
     return x[index]
+
+
+def _hold_tracers(value: Any, indices: Sequence[Any]) -> bool:
+    return holds_tracer((value,)) or any(map(_holds_tracer, indices))
+
+
+def _holds_tracer(index: Any) -> bool:
+    """Whether traced values are in an index, or bounds of its slices."""
+    items = index if isinstance(index, tuple) else (index,)
+    bounds = [b for i in items if isinstance(i, slice) for b in (i.start, i.stop, i.step)]
+    return holds_tracer((*items, *bounds))
 
 
 def _range(part: Any) -> Any:

@@ -12,6 +12,8 @@ from ..containers.stand_ins import Container
 from ..containers.tables import View
 from ..core.effects import check
 from ..core.tracers import Tracer, as_value, emit, wrap
+from ..indexing.bounded import Bounded
+from ..indexing.masked import Masked
 from ..messages import errors
 from ..messages.errors import complain, describe
 from .logic import choose
@@ -57,6 +59,7 @@ def items_of(x: Any) -> Items | None:
     """The items of `x` by number; None if `x` is to be iterated in Python."""
     if isinstance(x, Items):
         return x
+<<<<<<< HEAD
     if is_traced(x) and x.ndim:
         return _rows(x)
     if isinstance(x, (Container, View)):
@@ -72,18 +75,37 @@ def _of_container(x: Any) -> Items:
 
 
 def _rows(x: Tracer) -> Items:
+=======
+    if (is_traced(x) or isinstance(x, (Bounded, Masked))) and x.ndim:
+        return _rows(x.materialised() if isinstance(x, Masked) else x)
+    return None
+
+
+def len_(*args: Any) -> Any:
+    """`len`; of an array whose length is a value a traced int."""
+    if len(args) == 1 and isinstance(args[0], (Bounded, Masked)) and args[0].ndim:
+        return args[0].shape[0]
+    return len(*args)
+
+
+def _rows(x: Any) -> Items:
+>>>>>>> fde34f9 (Lengths that are values: slices with traced bounds, masks, nonzero, unique and their kin are arrays of that length)
     versions: dict[int, int] = {}
 
     def item(i: Any) -> Any:
         row = x[i]
-        if row.ndim:
+        if row.ndim and isinstance(row, Tracer):
             row._strides = None
             versions[id(row)] = row._storage.version
         return row
 
     def done(i: Any, row: Any) -> None:
         # In NumPy the row is a view, and an assignment into it reaches the array.
-        if row.ndim and row._storage.version != versions.pop(id(row), row._storage.version):
+        if (
+            row.ndim
+            and isinstance(row, Tracer)
+            and row._storage.version != versions.pop(id(row), row._storage.version)
+        ):
             x[i] = row
 
     return Items(x.shape[0], item, done)

@@ -11,10 +11,16 @@ from typing import Any
 
 import numpy as np
 
+<<<<<<< HEAD
 from ..containers import folds
 from ..containers.stand_ins import Container
 from ..containers.tables import View
+=======
+from ..core.effects import check
+>>>>>>> fde34f9 (Lengths that are values: slices with traced bounds, masks, nonzero, unique and their kin are arrays of that length)
 from ..core.tracers import Tracer, as_value, emit, wrap
+from ..indexing.bounded import Bounded
+from ..indexing.masked import Masked
 from ..messages import errors
 from ..messages.errors import complain
 from .branches import branch
@@ -200,6 +206,8 @@ def _extreme(builtin: Any, better: Any, args: Any, options: Any) -> Any:
     if len(args) == 1 and _of_container(args[0]):
         return folds.extreme(args[0], builtin, **options)
     items = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
+    if len(args) == 1 and isinstance(args[0], (Bounded, Masked)) and not options:
+        return _extreme_element(builtin, _elements(args[0]))
     if len(args) == 1 and is_traced(args[0]) and args[0].ndim == 1 and args[0].size and not options:
         return _extreme_element(builtin, args[0])
     if options or len(items) < 2 or not any(map(is_traced, items)):
@@ -210,17 +218,34 @@ def _extreme(builtin: Any, better: Any, args: Any, options: Any) -> Any:
     return best
 
 
-def _extreme_element(builtin: Any, x: Tracer) -> Any:
+def _elements(x: Any) -> Any:
+    return x.materialised() if isinstance(x, Masked) else x
+
+
+def _extreme_element(builtin: Any, x: Any) -> Any:
     """`min(x)` of an array: comparisons with NaN are false, so that only a NaN in front stays."""
-    without_nan = (np.fmin if builtin is min else np.fmax).reduce(x)
+    if isinstance(x, Bounded):
+        check(
+            x.shape[0] > 0, f"{builtin.__name__}() iterable argument is empty", error="ValueError"
+        )
+        without_nan = (np.nanmin if builtin is min else np.nanmax)(x)
+    else:
+        without_nan = (np.fmin if builtin is min else np.fmax).reduce(x)
     return np.where(np.isnan(x[0]), x[0], without_nan)[()]
 
 
 def sum_(items: Any, /, start: Any = 0) -> Any:
     """`sum`; of a long array by a reduction."""
+<<<<<<< HEAD
     if _of_container(items):
         return folds.total(items, start)
     if is_traced(items) and items.ndim and len(items) > FEW:
+=======
+    if isinstance(items, (Bounded, Masked)) or (
+        is_traced(items) and items.ndim and len(items) > FEW
+    ):
+        items = _elements(items)
+>>>>>>> fde34f9 (Lengths that are values: slices with traced bounds, masks, nonzero, unique and their kin are arrays of that length)
         dtype = np.int64 if items.dtype.kind == "b" else items.dtype
         return start + np.add.reduce(items, axis=0, dtype=dtype)
     return sum(items, start)
@@ -231,8 +256,13 @@ def _same(value: Any) -> Any:
 
 
 def any_(items: Any) -> Any:
+<<<<<<< HEAD
     if _of_container(items):
         return folds.some(items, truth, True)
+=======
+    if isinstance(items, (Bounded, Masked)):
+        return truth(np.any(items))
+>>>>>>> fde34f9 (Lengths that are values: slices with traced bounds, masks, nonzero, unique and their kin are arrays of that length)
     result: Any = False
     for item in items:
         result = or_(result, partial(truth, item)) if is_traced(result) else truth(item)
@@ -242,8 +272,13 @@ def any_(items: Any) -> Any:
 
 
 def all_(items: Any) -> Any:
+<<<<<<< HEAD
     if _of_container(items):
         return folds.some(items, truth, False)
+=======
+    if isinstance(items, (Bounded, Masked)):
+        return truth(np.all(items))
+>>>>>>> fde34f9 (Lengths that are values: slices with traced bounds, masks, nonzero, unique and their kin are arrays of that length)
     result: Any = True
     for item in items:
         result = and_(result, partial(truth, item)) if is_traced(result) else truth(item)

@@ -27,6 +27,7 @@ _static_fields: dict[type, frozenset[str]] = {}  # of dataclasses that are conta
 _seen: set[type] = set()  # dataclasses that were registered on first sight
 _PLAIN = frozenset({np.ndarray, bool, int, float, complex, str, object})
 _leaf_types: WeakSet[type] = WeakSet()  # types known to be no dataclasses
+_conversions: dict[type, Callable[[Any], Any]] = {}
 _DICTS = frozenset({dict, OrderedDict, defaultdict})
 _LEAF = object()  # stands for a leaf in what `as_written` gives
 
@@ -46,9 +47,12 @@ def flatten(tree: Any) -> tuple[list[Any], TreeDef]:
         leaves, definition = optree.tree_flatten(tree, namespace=NAMESPACE)
     except RecursionError as error:
         _refuse_endless(error)
-    if any(_is_new_dataclass(leaf) for leaf in leaves):
+    if any(_is_new(leaf) for leaf in leaves):
+        if any(type(leaf) in _conversions for leaf in leaves):
+            leaves = [_conversions.get(type(leaf), _itself)(leaf) for leaf in leaves]
+            return flatten(unflatten(definition, leaves))
         for leaf in leaves:
-            if _is_new_dataclass(leaf):
+            if _is_new(leaf):
                 _register_dataclass(type(leaf), ())
                 _seen.add(type(leaf))
         return flatten(tree)
@@ -217,10 +221,22 @@ def static_fields(cls: type) -> frozenset[str] | None:
     return _static_fields.get(cls)
 
 
-def _is_new_dataclass(leaf: Any) -> bool:
+def convert_leaves(cls: type, convert: Callable[[Any], Any]) -> None:
+    """Let what `convert` makes of an instance of `cls`, a container, stand in its place."""
+    _conversions[cls] = convert
+
+
+def _itself(leaf: Any) -> Any:
+    return leaf
+
+
+def _is_new(leaf: Any) -> bool:
+    """Whether a leaf is a dataclass, met for the first time, or to be converted."""
     cls = type(leaf)
     if cls in _PLAIN or cls in _leaf_types:
         return False
+    if cls in _conversions:
+        return True
     if not dataclasses.is_dataclass(cls):
         _leaf_types.add(cls)
         return False

@@ -3,6 +3,7 @@
 from . import (  # noqa: F401  (each enters its functions)
     applying,
     arranging,
+    bounded,
     choices,
     diagonals,
     equality,

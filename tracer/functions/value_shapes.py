@@ -1,8 +1,8 @@
 """Functions whose result is as long as the values say: nonzero, unique, compress and the like.
 
-Eagerly they are NumPy's. Compiled, a shape must be known, and `size=` gives it: the result has so many
-entries, the first ones if there are more, and is filled up with `fill_value` if there are fewer. With
-`size=` they give the same eagerly.
+Eagerly they are NumPy's. Compiled, they give arrays whose length is a value (`indexing.bounded`). With
+`size=` the result has so many entries, the first ones if there are more, and is filled up with
+`fill_value` if there are fewer; so it has eagerly.
 """
 
 from __future__ import annotations
@@ -27,11 +27,14 @@ from ..arrays.common import (
     known_array,
 )
 from ..arrays.creation import arange
-from ..arrays.elementwise import no_static_shape, where
+from ..arrays.elementwise import where
 from ..arrays.movement import concatenate, moveaxis, stack
+from ..arrays.reductions import count_nonzero
 from ..arrays.table import FUNCTIONS, eagerly, function, numpy_function, refuse_option
 from ..core.tracers import Tracer, as_value, wrap
+from ..indexing.bounded import Bounded, bounded, number, rule
 from ..indexing.indexing import update
+from ..indexing.masked import Masked
 from .scans import cumsum
 from .selection import take
 from .sorting import argsort, isin, lexsort, sort
@@ -76,7 +79,9 @@ def _sized(name: str, by_condition: bool = False) -> Callable[..., Any]:
                 known_array(x) if isinstance(x, (Tracer, list, tuple)) else x for x in args
             ]
             if any(k is None and a is not None for k, a in zip(constants, args, strict=True)):
-                no_static_shape(f"np.{name}", f"jt.{name}(..., size=n, fill_value=0)")
+                if fill_value is not None:
+                    raise ValueError("fill_value= goes with size=")
+                return traced(*args, size=None, **options)
             return _traced(plain(*constants, **options))
 
         eager = eagerly(compiled)
@@ -106,6 +111,11 @@ def _places(mask: Tracer, size: int, beyond: int) -> Tracer:
     return indices if beyond == mask.size else where(indices < mask.size, indices, beyond)
 
 
+def _as_many(x: Tracer, count: Any) -> Any:
+    """The first `count` of x's elements, or rows."""
+    return bounded(x, {0: number(count)})
+
+
 def _truth(x: Any) -> Tracer:
     a = array(x)
     return a if a.dtype == BOOL else a != 0
@@ -116,6 +126,10 @@ def nonzero(a: Any, *, size: Any = None, fill_value: Any = None) -> tuple[Tracer
     mask = _truth(a)
     if mask.ndim == 0:
         raise ValueError("Calling nonzero on 0d arrays is not allowed.")
+    if size is None:
+        return tuple(
+            _as_many(places, count_nonzero(mask)) for places in nonzero(mask, size=mask.size)
+        )
     flat = _places(mask.ravel(), size, -1)
     fills: Any = fill_value if isinstance(fill_value, tuple) else (fill_value or 0,) * mask.ndim
     coordinates, rest = [], flat
@@ -133,13 +147,19 @@ def flatnonzero(a: Any, *, size: Any = None, fill_value: Any = None) -> Tracer:
 @_sized("argwhere")
 def argwhere(a: Any, *, size: Any = None, fill_value: Any = None) -> Tracer:
     x = array(a)
+    if size is None and x.ndim:
+        return _as_many(argwhere(x, size=x.size), count_nonzero(_truth(x)))
     if x.ndim == 0:
+        if size is None:
+            return _as_many(array(np.zeros((1, 0), I64)), _truth(x))
         return array(np.zeros((size, 0), I64))
     return stack(nonzero(x, size=size, fill_value=fill_value), axis=1)
 
 
 def _chosen(x: Tracer, mask: Tracer, axis: int, size: Any = None, fill_value: Any = None) -> Tracer:
     """The slices of `x` along an axis at which a 1-d mask is true."""
+    if size is None:
+        return Masked(wrap(as_value(x), scalar=False), mask, axis).materialised()  # type: ignore[no-any-return]
     indices = _places(mask, size, -1)
     if x.shape[axis] == 0:
         shape = (*x.shape[:axis], size, *x.shape[axis + 1 :])
@@ -199,8 +219,12 @@ def _changes(s: Tracer, equal_nan: bool) -> Tracer:
 class _Groups:
     """The distinct rows of an array along its first axis, in order."""
 
-    def __init__(self, x: Tracer, size: int, equal_nan: bool, with_indices: bool = False) -> None:
-        """`with_indices`: `indices` or `inverse` will be asked for."""
+    def __init__(
+        self, x: Tracer, size: int | None, equal_nan: bool, with_indices: bool = False
+    ) -> None:
+        """`with_indices`: `indices` or `inverse` will be asked for. Without a size there is room for
+        all."""
+        size = x.shape[0] if size is None else size
         self.x, self.size, n = x, size, x.shape[0]
         if x.ndim == 1 and not with_indices:
             self.sorted = sort(x)
@@ -254,6 +278,7 @@ def unique(
     parts: list[Any]
     rows = x.ravel() if axis is None else moveaxis(x, operator.index(axis), 0)
     if rows.shape[0] == 0:
+        size = size or 0
         values = np.full((size, *rows.shape[1:]), 0 if fill_value is None else fill_value, x.dtype)
         parts = [array(values), *(array(np.zeros(n, I64)) for n in (size, 0, size))]
     else:
@@ -267,6 +292,9 @@ def unique(
         ]
         if placed:
             parts[1:3] = groups.indices(), groups.inverse()
+        if size is None:
+            found = count_nonzero(groups.new)
+            parts = [p if p is None or k == 2 else _as_many(p, found) for k, p in enumerate(parts)]
     if axis is not None:
         parts[0] = moveaxis(parts[0], 0, operator.index(axis))
     elif return_inverse:
@@ -274,6 +302,21 @@ def unique(
     flags = (True, return_index, return_inverse, return_counts)
     results = tuple(part for part, wanted in zip(parts, flags, strict=True) if wanted)
     return results if len(results) > 1 else results[0]
+
+
+@rule("unique", "unique_values")
+def _unique_of_bounded(entry: Any, ar: Bounded, **options: Any) -> Any:
+    """What is not there is a copy of the largest element, which is no other value."""
+    if any(options.values()) or ar.ndim != 1:
+        refuse_option(entry.name, **options)
+    n = ar.counts[0]
+    rows = FUNCTIONS["sort"].trace((ar,), {}).padded
+    if not rows.shape[0]:
+        return ar
+    last = take(rows, FUNCTIONS["maximum"].traced(n - 1, 0), mode="clip")
+    there = arange(rows.shape[0]) < n
+    groups = _Groups(where(there, rows, last), None, entry.name == "unique")
+    return _as_many(groups.values(None), count_nonzero(groups.new & there))
 
 
 def _named(name: str, *, index: bool, inverse: bool, counts: bool) -> None:
@@ -312,7 +355,7 @@ def _distinct_where(
     """The distinct elements of `x` for which `keep(elements)` is true, in order."""
     a = x.ravel()
     if a.size == 0:
-        return array(np.full(size, 0 if fill_value is None else fill_value, a.dtype))
+        return array(np.full(size or 0, 0 if fill_value is None else fill_value, a.dtype))
     groups = _Groups(a, a.size, True)
     values = groups.values(None)
     return _chosen(values, keep(values) & groups.exists, 0, size, fill_value)
@@ -357,7 +400,7 @@ def setxor1d(
     x, y = _same_dtype(ar1, ar2)
     both = concatenate([x, y])
     if both.size == 0:
-        return array(np.full(size, 0 if fill_value is None else fill_value, both.dtype))
+        return array(np.full(size or 0, 0 if fill_value is None else fill_value, both.dtype))
     groups = _Groups(both, both.size, True, with_indices=True)
     values = groups.values(None)
     last = take(groups.order, where(groups.exists, groups.starts + groups.counts() - 1, 0), 0)

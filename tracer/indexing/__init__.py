@@ -3,4 +3,4 @@
 An index is resolved to a plan: a view, and what is gathered from it or scattered into it.
 """
 
-from . import at, flat, indexing, masked  # noqa: F401  (each enters its functions)
+from . import at, bounded_index, flat, indexing, masked  # noqa: F401  (each enters its functions)

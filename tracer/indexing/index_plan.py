@@ -236,6 +236,25 @@ def _static_slice(item: slice, x: Tracer) -> slice | _SliceWindow:
     return slice(*(None if i is None else operator.index(i) for i in bounds))
 
 
+def is_fixed(item: slice) -> bool:
+    """Whether a slice with traced bounds has a length that is known."""
+    return _window(item) is not None
+
+
+def is_asked(item: slice) -> bool:
+    """Whether the bounds of a slice depend on single numbers among the arguments alone. Python is
+    asked for these, and the function traced again with them compiled in."""
+    for bound in (item.start, item.stop, item.step):
+        if isinstance(bound, Tracer) and known_array(bound) is None:
+            behind = bound._behind()
+            root = bound._storage.trace
+            while root.parent is not None:
+                root = root.parent
+            if not behind or any(root.graph.params[k].shape for k in behind):
+                return False
+    return True
+
+
 def _window(item: slice) -> _SliceWindow | None:
     """The slice as a window; None if its length is not known, or it goes backwards."""
     step = 1 if item.step is None else item.step

@@ -18,7 +18,7 @@ import numpy as np
 from ...ir.build import Builder
 from ...ir.graph import Value
 from ...ir.types import BOOL, TensorType, is_inexact
-from ..arrays.common import array, build, operand, shape_of
+from ..arrays.common import array, build, known_array, operand, shape_of
 from ..arrays.table import FUNCTIONS, ArrayFunction
 from ..control.scans import scan
 from ..core import views
@@ -28,7 +28,17 @@ from ..core.trace import current_trace, lifted, require_trace
 from ..core.tracers import Tracer, as_value, method, wrap
 from ..messages import errors
 from ..messages.errors import complain
-from .index_plan import DEFAULT, IndexPlan, Subscript, basic_items, resolve
+from .bounded import RULES, Bounded
+from .cuts import is_cut
+from .index_plan import (
+    DEFAULT,
+    IndexPlan,
+    Subscript,
+    basic_items,
+    is_asked,
+    is_fixed,
+    resolve,
+)
 from .masked import Masked, same_mask, spread
 
 # Reading
@@ -41,6 +51,8 @@ def getitem(x: Tracer, index: Any) -> Any:
 
 
 def _read(x: Tracer, index: Any) -> Any:
+    if _has_values_length(index):
+        return RULES["x[index]"](_READ, x, index)
     plan = resolve(x, index)
     if plan.mask is not None:
         mask = wrap(as_value(plan.mask), scalar=False)
@@ -140,8 +152,23 @@ def setitem(x: Tracer, index: Any, value: Any) -> None:
     _WRITE.trace((x, index, value), {})
 
 
+def _has_values_length(index: Any) -> bool:
+    """Whether an index has slices, or arrays, whose length is known only at run time."""
+    if type(index) is not tuple:
+        index = (index,)
+    for item in index:
+        if type(item) is slice:
+            if is_cut(item) and not is_fixed(item) and not is_asked(item):
+                return True
+        elif isinstance(item, Bounded):
+            return True
+    return False
+
+
 def _write(x: Tracer, index: Any, value: Any) -> None:
-    if _is_masked_scalar(x, index):
+    if isinstance(value, Bounded) or _has_values_length(index) or _is_spread(x, index, value):
+        RULES["x[index] = value"](_WRITE, x, index, value)
+    elif _is_masked_scalar(x, index):
         # NumPy's scalars take no assignments. Code for arrays of any library, which asks every array
         # for its namespace, assigns to parts of what it has computed, 0-d or not.
         new = as_value(FUNCTIONS["where"].trace((index, value, x), {}), x.dtype)
@@ -153,6 +180,14 @@ def _write(x: Tracer, index: Any, value: Any) -> None:
                 raise ValueError("setting an array element with a sequence.")
             value = array(value).reshape(())
         update(x, index, value, "set")
+
+
+def _is_spread(x: Tracer, index: Any, value: Any) -> bool:
+    """Whether this is `x[mask] = values`, one for each element that the mask chooses."""
+    if not isinstance(index, Tracer) or index.dtype != BOOL or index.ndim != x.ndim or not x.ndim:
+        return False
+    shape = () if isinstance(value, Masked) else shape_of(value)
+    return len(shape) == 1 and shape[0] != 1 and known_array(index) is None
 
 
 def _is_masked_scalar(x: Tracer, index: Any) -> bool:

@@ -1,26 +1,33 @@
 """`x[mask]` with a traced mask: elements whose number is known only at run time.
 
-Such an array cannot exist in a compiled function, but most of its uses do not need it to: `x[mask] *=
-2`, `x[mask] = y[mask] + 1`, `x[mask].sum()`. A `Masked` keeps all of x's elements beside the mask,
-computes on them all, and is put back by element or reduced with `where=mask`. Whatever needs the
-elements themselves, or their number as a Python int, is refused.
+Most of its uses do not need the elements one behind the other: `x[mask] *= 2`, `x[mask] = y[mask] + 1`,
+`x[mask].sum()`. A `Masked` keeps all of x's elements beside the mask, computes on them all, and is put
+back by element or reduced with `where=mask`. Whatever needs the elements themselves gets them
+`materialised`, as an array whose length is a value (`bounded`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 
 from ...ir.graph import Value
+from ...ir.types import I64
 from ..arrays import reductions, ufuncs
-from ..arrays.common import build, operand, shape_of
+from ..arrays.common import build, given, operand, shape_of
 from ..arrays.lowerings import LOWERINGS
 from ..arrays.python_operators import BINARY, COMPARISONS, UNARY, check_in_place
+from ..arrays.reductions import highest, lowest
+from ..arrays.table import LAZY, ArrayFunction
+from ..core import pytree
+from ..core.effects import check
 from ..core.linear_forms import same_value
 from ..core.tracers import Tracer, as_value, wrap
 from ..messages import errors
 from ..messages.errors import complain
+from .bounded import RULES, Bounded, bounded, refuse
 
 
 class Masked:
@@ -47,34 +54,70 @@ class Masked:
     @property
     def size(self) -> Tracer:
         """How many elements there are: a traced int64."""
-        count: Tracer = reductions.count_nonzero(self.mask)
+        count = wrap(as_value(reductions.count_nonzero(self.mask), I64), "i")
         rest = self.values.size // max(self.mask.size, 1)
         return count * rest
 
     def astype(self, dtype: Any, **options: Any) -> Masked:
         return Masked(self.values.astype(dtype, **options), self.mask, self.position)
 
-    def copy(self) -> Masked:
-        return self
+    def copy(self) -> Any:
+        return self.materialised()
+
+    def materialised(self) -> Any:
+        """The elements one behind the other, as a `Bounded`."""
+        b, mask, at = build(), self.mask, self.position
+        values, n = as_value(self.values), mask.size
+        after = values.shape[at + mask.ndim :]
+        flat = (*values.shape[:at], n, *after)
+        if values.shape != flat:
+            values = b.reshape(values, shape=flat)
+        flags = as_value(mask)
+        flags = flags if flags.shape == (n,) else b.reshape(flags, shape=(n,))
+        if n:
+            places = b.true_indices(flags, size=n, classes=1)
+            values = b.gather(values, places, axes=(at,), mode="clip")
+            order = [*range(1, len(flat))]
+            order.insert(at, 0)
+            if order != [*range(len(flat))]:
+                values = b.transpose(values, perm=tuple(order))
+        count = wrap(as_value(reductions.count_nonzero(mask), I64), "i")
+        found = bounded(wrap(values, scalar=False), {at: count})
+        if isinstance(found, Bounded):
+            found._line = self._line
+        return found
 
     def materialise(self, *_: Any, **__: Any) -> NoReturn:
-        """Called where the elements themselves are needed."""
-        complain(
-            errors.DynamicShapeError,
-            "x[mask] with a traced mask has a shape that depends on the mask's values, which are "
-            "known only when the compiled function runs",
-            "give the result's length, jt.extract(mask, x, size=n) or jt.compress(mask, x, axis=0, "
-            "size=n); or keep the full shape: jt.where(mask, x, other); reductions take where=mask; "
-            "x[mask] = value and x[mask] += value work.",
-            operands={"x": self.values, "mask": self.mask},
-            line=self._line,
-        )
+        """Called where an array of static shape is needed."""
+        refuse(self.materialised())
 
-    shape = property(lambda self: self.materialise())
-    __len__ = __iter__ = __array__ = materialise
+    def _call(self, entry: ArrayFunction, args: tuple[Any, ...], options: Mapping[str, Any]) -> Any:
+        """A function of the table of which this is an argument."""
+        name = {"amax": "max", "amin": "min"}.get(entry.name, entry.name)
+        if name in _REDUCTIONS and args[0] is self:
+            kept = {k: v for k, v in options.items() if given(v)}
+            return self.size if name == "size" else getattr(self, name)(*args[1:], **kept)
+        if isinstance(entry.numpy, np.ufunc) and not options and entry.numpy.__name__ in LOWERINGS:
+            return apply(entry.numpy, *args)
+        if entry.name == "x[index] = value":
+            return entry.traced(*args)
+        return entry.trace(tuple(map(_materialised, args)), options)
 
-    def __getitem__(self, index: Any) -> Masked:
-        """A part along the other axes: `x[:, mask][[2, 0]]`."""
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        return self.materialised().shape  # type: ignore[no-any-return]
+
+    def __len__(self) -> int:
+        return len(self.materialised())
+
+    __iter__ = __array__ = materialise
+
+    def __getitem__(self, index: Any) -> Any:
+        """A part along the other axes stays one: `x[:, mask][[2, 0]]`."""
+        part = self._along_others(index)
+        return self.materialised()[index] if part is None else part
+
+    def _along_others(self, index: Any) -> Masked | None:
         items = list(index if isinstance(index, tuple) else (index,))
         lists = [i for i in items if isinstance(i, (list, np.ndarray))]
         others = [i for i in items if i is None or isinstance(i, (int, np.integer))]
@@ -83,7 +126,7 @@ class Masked:
             for i in items
         )
         if not simple or (lists and (others or len(lists) > 1 or np.ndim(lists[0]) != 1)):
-            self.materialise()
+            return None
         used = sum(i is not None and i is not ... for i in items)
         at = next((k for k, i in enumerate(items) if i is ...), len(items))
         items[at : at + 1] = [slice(None)] * (self.ndim - used)
@@ -91,29 +134,35 @@ class Masked:
         axis = position = 0
         for item in items:
             if item is not None and axis == self.position:
-                if item != slice(None):
-                    self.materialise()
+                if not isinstance(item, slice) or item != slice(None):
+                    return None
                 full += [item] * self.mask.ndim
             else:
                 full.append(item)
                 position += axis <= self.position and not isinstance(item, (int, np.integer))
             axis += item is not None
         if axis != self.ndim:
-            self.materialise()
+            return None
         return Masked(self.values[tuple(full)], self.mask, position)
 
     def __setitem__(self, index: Any, value: Any) -> NoReturn:
-        self.materialise()
+        complain(
+            errors.UnsupportedFunctionError,
+            "an assignment to a part of x[mask], which is a copy",
+            "keep the copy first: y = x[mask].copy(), then y[i] = value.",
+            operands={"x": self.values, "mask": self.mask},
+            line=self._line,
+        )
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or not hasattr(Tracer, name):
             raise AttributeError(f"x[mask] has no attribute {name!r}")
-        self.materialise()
+        return getattr(self.materialised(), name)
 
     def _reduce(self, name: str, axis: Any = None, **options: Any) -> Any:
         function = getattr(reductions, name)
         if axis not in (None, 0) or (axis == 0 and self.ndim != 1) or "where" in options:
-            self.materialise()
+            return getattr(self.materialised(), name.strip("_"))(axis, **options)
         options["where"] = wrap(spread(self.mask, self.position, self.values.ndim), scalar=False)
         return function(self.values, None, **options)
 
@@ -146,13 +195,13 @@ class Masked:
 
     def _extremum(self, name: str, axis: Any, options: dict[str, Any]) -> Any:
         if "initial" not in options:
-            complain(
-                errors.DynamicShapeError,
-                f"x[mask].{name[:-1]}() has no value when nothing is selected, and whether that is "
-                "so is known only when the compiled function runs",
-                f"say what it is then: x.{name[:-1]}(where=mask, initial=...).",
-                operands={"x": self.values, "mask": self.mask},
+            of = "maximum" if name == "max_" else "minimum"
+            check(
+                self.size > 0,
+                f"zero-size array to reduction operation {of} which has no identity",
+                error="ValueError",
             )
+            options["initial"] = (lowest if name == "max_" else highest)(self.dtype)
         return self._reduce(name, axis, **options)
 
     def __array_ufunc__(self, ufunc: np.ufunc, how: str, *inputs: Any, **options: Any) -> Any:
@@ -160,39 +209,46 @@ class Masked:
             options.pop("out", None)
             return self.sum(**options)
         if how != "__call__" or options or ufunc.__name__ not in LOWERINGS:
-            self.materialise()
+            inputs = tuple(map(_materialised, inputs))
+            return RULES["ufunc"](ufunc, how, inputs, options)
         return apply(ufunc, *inputs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
-        name = {"amax": "max", "amin": "min"}.get(function.__name__, function.__name__)
-        reducing = ("sum", "prod", "mean", "var", "std", "any", "all", "max", "min", "size")
-        if name not in reducing or not args or args[0] is not self:
-            self.materialise()
-        if name == "size":
-            return self.size
-        options = {k: v for k, v in options.items() if v is not np._NoValue}
-        return getattr(self, name)(*args[1:], **options)
+        return RULES["function"](function, args, options)
+
+
+_REDUCTIONS = ("sum", "prod", "mean", "var", "std", "any", "all", "max", "min", "size")
+
+
+def _materialised(x: Any) -> Any:
+    if isinstance(x, (list, tuple)):
+        return type(x)(map(_materialised, x)) if type(x) in (list, tuple) else x
+    return x.materialised() if isinstance(x, Masked) else x
 
 
 def apply(ufunc: np.ufunc, *operands: Any) -> Any:
-    """A ufunc of masked arrays with one mask, and of operands that broadcast against each element."""
+    """A ufunc of masked arrays: of one mask, and of operands that broadcast against each element, it is
+    one."""
+    if not _alike(operands):
+        return RULES["ufunc"](ufunc, "__call__", operands, {})
     first = next(x for x in operands if isinstance(x, Masked))
-    after = first.values.ndim - first.position - first.mask.ndim
-    full = []
-    for x in operands:
-        if isinstance(x, Masked):
-            if not same_mask(x, first.mask, first.position):
-                x.materialise()
-            full.append(x.values)
-        else:
-            x = operand(x)
-            if len(shape_of(x)) > after:
-                first.materialise()
-            full.append(x)
+    full = [x.values if isinstance(x, Masked) else operand(x) for x in operands]
     result = ufuncs.apply(ufunc, *full)
     if isinstance(result, tuple):
         return tuple(Masked(r, first.mask, first.position) for r in result)
     return Masked(result, first.mask, first.position)
+
+
+def _alike(operands: Sequence[Any]) -> bool:
+    """Whether operands have one mask, or none and broadcast against each element."""
+    first = next(x for x in operands if isinstance(x, Masked))
+    after = first.values.ndim - first.position - first.mask.ndim
+    return all(
+        same_mask(x, first.mask, first.position)
+        if isinstance(x, Masked)
+        else not isinstance(x, Bounded) and len(shape_of(operand(x))) <= after
+        for x in operands
+    )
 
 
 def spread(mask: Tracer, position: int, rank: int) -> Value:
@@ -218,9 +274,19 @@ def _install_operators() -> None:
         setattr(Masked, f"__r{name}__", lambda self, y, ufunc=ufunc: apply(ufunc, y, self))
         setattr(Masked, f"__i{name}__", _in_place(ufunc))
 
+    for name in ("matmul", "rmatmul"):
+        setattr(Masked, f"__{name}__", _forwarded(f"__{name}__"))
+
+
+def _forwarded(name: str) -> Any:
+    def operator(self: Masked, other: Any) -> Any:
+        return getattr(self.materialised(), name)(_materialised(other))
+
+    return operator
+
 
 def _in_place(ufunc: np.ufunc) -> Any:
-    def rule(self: Masked, other: Any) -> Masked:
+    def rule(self: Masked, other: Any) -> Any:
         result = apply(ufunc, self, other)
         check_in_place(ufunc, result.dtype, self.values)
         return result.astype(self.dtype)
@@ -229,3 +295,5 @@ def _in_place(ufunc: np.ufunc) -> Any:
 
 
 _install_operators()
+LAZY.add(Masked)
+pytree.convert_leaves(Masked, Masked.materialised)

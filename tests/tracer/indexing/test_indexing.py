@@ -283,17 +283,11 @@ def test_reductions_of_masked_elements() -> None:
     check(f, X)
 
 
-def test_masked_elements_by_themselves_are_refused() -> None:
+def test_what_needs_the_number_of_masked_elements_is_refused() -> None:
     for f in (
-        lambda x: x[x > 0],
-        lambda x: np.concatenate([x[x > 0], x[0]]),
-        lambda x: len(x[x > 0]),
-        lambda x: x[x > 0].max(),
-        lambda x: x[x > 0] + x[x > 1],
-        lambda x: x[x > 0] + np.arange(7),
-        lambda x: x[x > 0].reshape(-1),
-        lambda x: x.__setitem__(x > 0, np.arange(7.0)),
+        lambda x: x[x > 0].reshape(2, -1),
         lambda x: x[x[:, 0] > 0, [0]],
+        lambda x: np.einsum("i,i->", x[x > 0], x[x > 0]),
     ):
         with pytest.raises((TypeError, ValueError), match="where"):
             run(f, X)
@@ -374,11 +368,11 @@ def test_eager_traces_index_by_value() -> None:
     np.testing.assert_allclose(jt.grad(loss)(x), [1.0, 4.0, -2.0, 1.0])
 
 
-def test_a_returned_mask_is_refused_at_the_line_that_made_it() -> None:
+def test_a_mask_that_is_refused_is_named_by_the_line_that_made_it() -> None:
     @jt.jit
     def positive(x):
         found = x[x > 0]  # this line
-        return found
+        return found.reshape(3, -1)
 
     with pytest.raises(jt.errors.DynamicShapeError) as info:
         positive(X)

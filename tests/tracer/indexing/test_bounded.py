@@ -1,0 +1,255 @@
+"""Arrays whose length is a value: slices with traced bounds, masks, and what functions do with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import hypothesis.extra.numpy as hnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import jitney as jt
+
+Array = np.ndarray[Any, Any]
+X = np.array([3.0, -1.0, 0.0, np.inf, 2.0, -4.0, 7.0, 0.5])
+PTR = np.array([0, 2, 5, 5, 8])
+
+
+def outcome(f: Callable[..., Any], *args: Any) -> Any:
+    """What a call gives, with its dtypes and shapes, or the class of what it raises."""
+    args = tuple(a.copy() if isinstance(a, np.ndarray) else a for a in args)
+    with np.errstate(all="ignore"):
+        try:
+            result = f(*args)
+        except (ValueError, IndexError) as error:
+            return ValueError if isinstance(error, ValueError) else IndexError
+    parts = result if isinstance(result, tuple) else (result,)
+    return [*map(np.asarray, parts), *(a for a in args if isinstance(a, np.ndarray))]
+
+
+def same(f: Callable[..., Any], *args: Any, compiled: Any = None) -> None:
+    got, want = outcome(compiled or jt.jit(f), *args), outcome(f, *args)
+    if isinstance(want, type) or isinstance(got, type):
+        assert got is want, (got, want)
+        return
+    for g, w in zip(got, want, strict=True):
+        assert g.shape == w.shape and g.dtype == w.dtype, (g, w)
+        np.testing.assert_allclose(g, w, rtol=1e-12, atol=1e-12)
+
+
+def written(x, lo, hi, step):
+    y = x.copy()
+    y[lo[0] : hi[0] : step] = x[0]
+    y[lo[1] :] += 1
+    y[: hi[1]] *= y[: hi[1]]
+    part = y[lo[2] : hi[2] : step]
+    part[:] = part[::-1].copy()
+    return y
+
+
+def read(x, lo, hi, step):
+    part = x[lo[0] : hi[0] : step]
+    return part, part.sum(), np.exp(-part) + part, part.shape[0], part[lo[1] : hi[1]], part > 0
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(0, 6),
+    st.sampled_from([None, 1, 2, 3, -1, -2]),
+    hnp.arrays(np.int64, 3, elements=st.integers(-9, 9)),
+    hnp.arrays(np.int64, 3, elements=st.integers(-9, 9)),
+)
+def test_slices_mean_what_they_mean_in_python(n: int, step: Any, lo: Array, hi: Array) -> None:
+    x = np.arange(1.0, n + 1)
+    key = (n, step)
+    for f in (read, written):
+        if (f, *key) not in COMPILED:
+            COMPILED[f, *key] = jt.jit(lambda x, lo, hi, f=f: f(x, lo, hi, step))
+        if n or f is read:
+            same(lambda x, lo, hi, f=f: f(x, lo, hi, step), x, lo, hi, compiled=COMPILED[f, *key])
+
+
+COMPILED: dict[Any, Any] = {}
+
+REDUCTIONS = """
+v.sum() | v.mean() | v.std() | v.var(ddof=1) | v.prod() | np.sum(v, dtype=np.float32) | v.any()
+v.all() | v.max() | np.min(v) | np.argmax(v) | v.argmin() | np.median(v) | np.linalg.norm(v)
+np.count_nonzero(v) | np.ptp(v) | np.linalg.norm(v, 1) | np.nansum(v) | np.sort(v) | np.argsort(v)
+np.cumsum(v) | np.diff(v) | v[::-1] | v[0] | v[-2] | v[1:] | v[v > 0] | np.where(v > 0, v, -v)
+np.flip(v) | v[np.array([0, -1])] | np.concatenate([v, x[:2], v]) | v @ v | np.outer(v, v[:2])
+np.clip(v, 0, 1) | v * 2 + x[0] | -v | abs(v) | v ** 2 | 2 ** v | np.sqrt(abs(v)) | v.size | np.unique(v)
+v[:, None] * v[None, :] | np.nonzero(v > 0)[0] | v.astype(np.float32) | np.isnan(v)
+np.sum(v, where=v > 0) | np.maximum(v, 1) | v.copy() | v.dot(v) | np.nanmax(v) | np.exp(v) @ np.ones(3)
+v + x | v + np.ones(3) | v + np.ones(1) | v[:3] + v[:2] | np.zeros_like(v) + 1
+""".replace("\n", "|").split("|")
+
+
+@pytest.mark.parametrize("text", [t.strip() for t in REDUCTIONS if t.strip()])
+def test_functions_of_slices_and_masks(text: str) -> None:
+    scope: dict[str, Any] = {"np": np}
+    exec(f"def f(x, i):\n v = x[i[0]:i[1]]\n return {text}", scope)
+    exec(f"def g(x, m):\n v = x[m]\n return {text}", scope)
+    f, g = scope["f"], scope["g"]
+    sliced = jt.jit(f)
+    masked = jt.jit(g)
+    for lo, hi in ((1, 4), (2, 2), (0, 3), (3, 8)):
+        same(f, X, np.array([lo, hi]), compiled=sliced)
+        mask = np.zeros(8, bool)
+        mask[lo:hi] = True
+        mask[7] = False
+        same(g, X, mask, compiled=masked)
+
+
+def products(a, i):
+    n, m = i[1], i[2]
+    return (
+        a[:n, :n] @ a[:n, 0],
+        a[:, :n] @ a[:n],
+        a[n:m, :n] @ a[:n, n:],
+        a[0, :n] @ a[:n, :m],
+        a[:n].sum(axis=0),
+        a[:n].sum(axis=1),
+        a[:n, :m].max(),
+        a[:m].T,
+        np.dot(a[1, :n], a[2, :n]),
+        a[:n] - a[:n].mean(axis=0),
+        a[n:, m - 1],
+    )
+
+
+def eliminated(a, i):
+    n = i[1]
+    a[n:, n:] -= np.outer(a[n:, 0], a[0, n:])
+    a[n:, 1] = 7
+    a[0, :n], a[1, :n] = a[1, :n].copy(), a[0, :n].copy()
+    a[:n] = a[:n][::-1].copy()
+    return a
+
+
+def test_matrices() -> None:
+    a = np.arange(64.0).reshape(8, 8) % 7
+    for f in (products, eliminated):
+        same(f, a, PTR)
+        same(f, a[::-1].T, PTR)
+
+
+def groups(x, y):
+    means = np.zeros(4)
+    for c in range(4):
+        v = x[y == c]
+        if v.size:
+            means[c] = v.mean()
+    total = 0.0
+    for v in x[y > 1]:
+        total += v
+    for k in range(len(x[y == 1])):
+        total += k
+    return means, total, sum(x[y == 0]), max(x[y == 2])
+
+
+def shrinking(x, y):
+    v = x[y > 0]
+    while v.size > 2:
+        v = v[1:]
+    return v
+
+
+def rows(x, ptr):
+    out = np.zeros(len(ptr) - 1)
+    for i in range(len(ptr) - 1):
+        out[i] = x[ptr[i] : ptr[i + 1]] @ x[np.arange(8)[ptr[i] : ptr[i + 1]]]
+    return out
+
+
+def chosen(x, y):
+    v = x[: y[0]] if x[0] > 1 else x[y[1] :]
+    return v.sum(), v
+
+
+def test_loops_and_branches() -> None:
+    x, y = np.linspace(0, 1, 8), np.array([3, 1, 0, 2, 2, 1, 3, 2])
+    for f in (groups, shrinking, chosen):
+        same(f, x, y)
+    same(rows, x, PTR)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.int32, np.complex128, bool])
+def test_sets_and_places(dtype: Any) -> None:
+    x = np.array([0, 3, 1, 1, 0, 2, 0, 3]).astype(dtype)
+    for f in (
+        lambda x: np.unique(x),
+        lambda x: np.unique(x, return_counts=True, return_index=True, return_inverse=True),
+        lambda x: np.nonzero(x),
+        lambda x: np.flatnonzero(x),
+        lambda x: np.where(x)[0],
+        lambda x: np.argwhere(x.reshape(2, 4)),
+        lambda x: np.extract(x, x),
+        lambda x: np.compress(x[:2], x.reshape(2, 4), axis=0),
+        lambda x: np.intersect1d(x, x[2:4]),
+        lambda x: np.setdiff1d(x, x[:2]),
+        lambda x: np.setxor1d(x, x[:2]),
+        lambda x: x[np.nonzero(x)[0]],
+        lambda x: np.nonzero(x.reshape(2, 4))[1].max(),
+    ):
+        same(f, x)
+        same(f, np.zeros_like(x)) if dtype is not bool else None
+
+
+def assigned(x, m, v):
+    x[m] = v[: m.sum()]
+    x[np.flatnonzero(m)] += 1
+    x[m] = x[m][::-1]
+    return x
+
+
+def numbered(x, m, v):
+    x[m] = v
+    return x
+
+
+def test_assignments_to_masks() -> None:
+    mask = X > 0
+    same(assigned, X, mask, np.arange(8.0))
+    same(numbered, X, mask, np.arange(5.0))
+    same(numbered, X, mask, np.arange(2.0))  # the wrong number of values
+    same(numbered, X.reshape(2, 4), mask.reshape(2, 4), np.arange(5.0))
+
+
+def test_gradients_go_through_the_elements_alone() -> None:
+    """What is not there may be infinite, or NaN where it is computed with."""
+    x = np.array([1.0, 2.0, 3.0, 0.0, np.nan])
+
+    def f(x, s, i):
+        v = x[i[0] : i[1]]
+        return (np.log(v) / s).sum() + (v @ v) ** 0.5 + (x[x > 1] * s).sum() + v[0] * v.max()
+
+    def plain(x, s):
+        return (np.log(x[:3]) / s).sum() + (x[:3] @ x[:3]) ** 0.5 + (x[1:3] * s).sum() + x[0] * x[2]
+
+    i = np.array([0, 3])
+    got = jt.jit(jt.grad(f, argnums=(0, 1)))(x, 2.0, i)
+    want = jt.grad(plain, argnums=(0, 1))(x, 2.0)
+    for g, w in zip(got, want, strict=True):
+        np.testing.assert_allclose(g, w)
+    got = jt.jit(lambda x, s: jt.jvp(lambda x: f(x, s, i + 0), (x,), (np.ones(5),))[1])(x, 2.0)
+    np.testing.assert_allclose(got, want[0][:3].sum())
+
+
+def test_each_example_has_a_length_of_its_own() -> None:
+    x = np.arange(12.0).reshape(3, 4)
+    i = np.array([[0, 2], [1, 4], [2, 2]])
+
+    def f(x, i):
+        y = x.copy()
+        y[i[0] : i[1]] *= 2
+        return x[i[0] : i[1]].sum(), y, x[::-1][: i[1] : 2].sum()
+
+    got = jt.jit(jt.vmap(f))(x, i)
+    want = [
+        np.stack(parts) for parts in zip(*(f(a, b) for a, b in zip(x, i, strict=True)), strict=True)
+    ]
+    for g, w in zip(got, want, strict=True):
+        np.testing.assert_allclose(g, w)
