@@ -1,9 +1,10 @@
 """Scalar primitives spelled as LLVM instructions, for one lane or for a vector of lanes.
 
 `INSTRUCTIONS[op](e, node, lanes, *operands)` emits `node` through the emitter `e` and returns its
-value. All operands have the same number of lanes. There is no fast-math flag
-anywhere, and no value that a program can see is poison: an operation that LLVM leaves undefined for
-some operands is either excluded by the primitive's contract or guarded here.
+value. All operands have the same number of lanes. Fast-math flags stand nowhere but in additions and
+products whose node says so (sums whose order is nobody's), and no value that a program can see is
+poison: an operation that LLVM leaves undefined for some operands is either excluded by the primitive's
+contract or guarded here.
 """
 
 from __future__ import annotations
@@ -64,6 +65,8 @@ def _arithmetic(floating: str, signed: str, unsigned: str | None = None) -> Inst
     def emit(e: TextEmitter, node: Expr, lanes: int, a: Value, b: Value) -> Value:
         kind = node.dtype.kind
         name = floating if kind == "f" else unsigned if kind != "i" and unsigned else signed
+        if node.attr and kind == "f":
+            name = " ".join((name, *sorted(node.attr)))
         return e.binary(name, a, b)
 
     return emit

@@ -31,6 +31,7 @@ from ..schedule.in_place import carried
 from . import scalar_rules
 from .counters import Counter, counters, most_trips, trips_of
 from .elements import Elements, at, chosen, pick, variables
+from .extents import cuts, has_counts
 from .lower import HOMES, Lowering, memory_type, rule_of
 from .lower_control import contiguous
 from .merged_branches import merged
@@ -39,6 +40,7 @@ from .scalar_builder import RULES, SMALL, Held, ScalarBuilder, Stored, Unfit, ru
 
 CHEAP = 24  # operations up to which all branches are computed
 MOST_WORK = 4096  # scalar operations in a body
+MOST_PRODUCT = 1 << 16  # multiply-adds of a product that is no kernel
 KERNEL = 60  # what one kernel call costs beside its work, in scalar operations
 LANES = 8  # elements that a kernel does for the cost of one
 
@@ -61,10 +63,36 @@ def scalar_loop(low: Lowering, op: Op) -> bool:
 
 def _work(op: Op) -> int:
     """Scalar operations in one trip; Unfit if it has ops that need kernels or that kernels do better."""
+    if has_counts(op):
+        return _counted_work(op)
     scalar, kernels = _costs(op)
     if scalar > MOST_WORK or scalar > kernels:
         raise Unfit
     return scalar
+
+
+def _counted_work(op: Op) -> int:
+    """The same of a loop over windows whose length is a value: kernels would run over whole axes. Unfit
+    if it has products that kernels do much better."""
+    work = 0
+    for region in op.regions:
+        for inner in region.ops:
+            if not inner.definition.pointwise and not _has_rule(inner.name):
+                raise Unfit
+            if inner.regions and inner.name != "lanes_while":
+                work += _counted_work(inner)
+                continue
+            sizes = [v.tensor.size for v in inner.results if memory_type(v) is not None]
+            work += min(max(sizes, default=0), SMALL)
+            if inner.name == "dot":
+                (over, _), _ = inner.attrs["contract"], inner.attrs["batch"]
+                left = inner.operands[0]
+                terms = math.prod(left.shape[d] for d in over)
+                if inner.result.tensor.size * terms > MOST_PRODUCT and not any(
+                    cuts(v, d, 0) for v in inner.operands for d in range(len(v.shape))
+                ):
+                    raise Unfit
+    return work
 
 
 def _has_rule(name: str) -> bool:
@@ -253,14 +281,14 @@ def _slice(c: ScalarBuilder, x: Value, whole: Stored | None, trip: Index) -> Hel
     """This trip's slice of `x`, which is in memory at `whole`, or costs nothing to compute."""
     shape = x.shape[1:]
     if whole is not None and math.prod(shape) > SMALL:
-        return replace(whole, prefix=(*whole.prefix, trip), owned=False)
+        return replace(whole, prefix=whole.pinned((0,), (trip,)), owned=False)
     found = np.empty(shape, object)
     for place in np.ndindex(*shape):
         index = (trip, *at(place))
         if whole is None:
             found[place] = c.p.at(x, index)
         else:
-            found[place] = c.p.load(whole.array, (*whole.prefix, *index), None)
+            found[place] = c.p.load(whole.array, whole.at(index), None)
     return found
 
 

@@ -47,7 +47,11 @@ def folded(expr: Expr) -> Expr:
     of positions may be known."""
     if expr.op == "convert" and expr.args[0].op == "const" and expr.args[0].dtype == BOOL:
         return const(int(expr.args[0].attr), expr.dtype) if expr.dtype.kind == "i" else expr
+    if expr.op == "select" and expr.args[0].op == "const":
+        return expr.args[1] if expr.args[0].attr else expr.args[2]
     compares = expr.op in _HOLDS and expr.dtype == BOOL
+    if expr.op in ("min", "max") and expr.dtype == I64:
+        return _extreme(expr)
     if not compares and (expr.dtype != I64 or expr.op not in ("add", "sub", "mul")):
         return expr
     if any(a.op not in ("index", "const") or a.dtype != I64 for a in expr.args):
@@ -67,6 +71,19 @@ def folded(expr: Expr) -> Expr:
     if any(abs(k) >= 1 << 62 for k in (found.const, *found.terms.values())):
         return expr
     return index_value(found)
+
+
+def _extreme(expr: Expr) -> Expr:
+    """The larger or smaller of two positions, where it is known which."""
+    if any(a.op not in ("index", "const") for a in expr.args):
+        return expr
+    a, b = (as_index(x, 0, 0) for x in expr.args)
+    if not (_is_int64(a) and _is_int64(b)):
+        return expr
+    lesser, greater = expr.args if expr.op == "min" else expr.args[::-1]
+    if _less(b, a) is False:
+        return lesser
+    return greater if _less(a, b) is False else expr
 
 
 def _is_int64(index: Index) -> bool:
@@ -121,6 +138,7 @@ class Pointwise:
         self.memo: dict[tuple[Value, IndexTuple, int], Expr] = {}
         self.loads: dict[tuple[int, IndexTuple, int], Expr] = {}
         self.loops: dict[tuple[Value, IndexTuple, int], list[Expr]] = {}
+        self.windows: dict[tuple[int, int, Value, Value], tuple[Expr, Expr]] = {}
         self.masks: list[Expr] = []  # kept alive: memo keys hold their ids
         self.cost = 0
 
@@ -152,6 +170,10 @@ class Pointwise:
         if op.definition.cost is Cost.FUNCTION and op.result.dtype.kind == "f":
             return call(op.name, operands)
         return EXPANSIONS[op.name](*operands, **op.attrs)
+
+    def is_below(self, index: Index, count: Value) -> bool:
+        """Whether a position is surely below a count."""
+        return False
 
     def interval(self, value: Value) -> tuple[int, int]:
         """The least and the largest element that a value of integers may have."""
@@ -360,16 +382,28 @@ def _dynamic_slice(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -
 
 
 def bounded_window(
-    p: Pointwise, ends: list[Value], size: int, step: int, k: int, mask: Expr | None
+    p: Pointwise, ends: list[Value], size: int, step: int, k: int
 ) -> tuple[Expr, Expr]:
     """The start and the count of a bounded window along the k-th of its axes, which has `size`: moved
     and shortened so that the window fits."""
-    start, count = (p.at(v, (), mask) for v in (ends[k], ends[len(ends) // 2 + k]))
-    count = binary("min", binary("max", count, 0), most(size, step))
-    room = folded(EXPANSIONS["mul"](binary("max", count, 1) - 1, const(abs(step), I64)))
-    low = start if step > 0 else start - room
-    low = binary("max", binary("min", low, size - 1 - room), 0)
-    return (low if step > 0 else low + room), count
+    first, number = ends[k], ends[len(ends) // 2 + k]
+    key = (size, step, first, number)
+    if key in p.windows:
+        return p.windows[key]
+    start, count = (p.at(v, (), None) for v in (first, number))
+    count = clamped(count, 0, most(size, step))
+    room = folded(folded(clamped(count, 1, size) - 1) * abs(step))
+    low = start if step > 0 else folded(start - room)
+    if low.op != "const" or low.attr != 0:
+        low = folded(binary("min", low, folded(size - 1 - room)))
+        low = folded(binary("max", low, 0))
+    p.windows[key] = (low if step > 0 else folded(low + room)), count
+    return p.windows[key]
+
+
+def clamped(x: Expr, low: int, high: int) -> Expr:
+    """A position between two numbers."""
+    return folded(binary("min", folded(binary("max", x, low)), high))
 
 
 def _bounded_slice(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -> Expr:
@@ -378,11 +412,12 @@ def _bounded_slice(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -
     if source.tensor.size == 0:
         return p.at(source, index, mask)
     for k, (axis, step) in enumerate(zip(op.attrs["axes"], op.attrs["steps"], strict=True)):
-        start, count = bounded_window(p, ends, source.shape[axis], step, k, mask)
-        inside = _and(inside, compare("lt", index_value(index[axis]), count))
+        start, count = bounded_window(p, ends, source.shape[axis], step, k)
+        if not p.is_below(index[axis], ends[len(ends) // 2 + k]):
+            inside = _and(inside, folded(compare("lt", index_value(index[axis]), count)))
         new[axis] = index[axis] * step + as_index(start, 0, source.shape[axis] - 1)
-    if inside is None:
-        return p.at(source, index, mask)
+    if inside is None or (inside.op == "const" and inside.attr):
+        return p.at(source, tuple(new), mask)
     guard = inside if mask is None else inside & mask
     p.masks.append(guard)
     return select(inside, p.at(source, tuple(new), guard), const(0, source.dtype))
@@ -394,7 +429,7 @@ def _bounded_update_slice(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | 
     if base.tensor.size == 0:
         return p.at(base, index, mask)
     for k, (axis, step) in enumerate(zip(op.attrs["axes"], op.attrs["steps"], strict=True)):
-        start, count = bounded_window(p, ends, base.shape[axis], step, k, mask)
+        start, count = bounded_window(p, ends, base.shape[axis], step, k)
         away = index[axis] - as_index(start, 0, base.shape[axis] - 1)
         away = away if step > 0 else -away
         place = away // abs(step)

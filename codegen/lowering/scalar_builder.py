@@ -16,12 +16,14 @@ import numpy as np
 from ...ir.graph import Graph, Op, Value
 from ...ir.intervals import interval
 from ...ir.record import record, replace
-from ...ir.types import I64, TensorType
+from ...ir.types import BOOL, I64, TensorType
+from ..loop_ir.index import Index, Var
 from ..loop_ir.kernel import Array
 from ..loop_ir.scalar_code import Body, Let, Routine, Write
-from ..scalar import Expr
+from ..scalar import Expr, const
 from ..schedule.in_place import Carried, reads_first
 from .elements import Elements, at, pick
+from .extents import below, has_counts
 from .lower import Lowering, memory_type
 from .pointwise import IndexTuple, Pointwise, folded, index_value
 from .searched import searched
@@ -38,17 +40,35 @@ class Unfit(Exception):
 
 @record
 class Stored:
-    """A value in memory, from position `prefix` on. `owned`: may be overwritten when nobody reads it.
+    """A value in memory: the part of an array at the positions in `prefix`, of which those that are
+    None are the value's own axes, as those behind are. `owned`: may be overwritten when nobody reads it.
 
     Memory that is overwritten in place holds one version of its array after the other: this value is
     there as long as that is `version`. `origin` is the version that a part was taken of.
     """
 
     array: Array
-    prefix: IndexTuple = ()
+    prefix: tuple[Index | None, ...] = ()
     owned: bool = False
     version: int = 0
     origin: int = -1
+
+    def at(self, index: IndexTuple) -> IndexTuple:
+        """Where in the array a position of the value is."""
+        rest = iter(index)
+        return (*(next(rest) if i is None else i for i in self.prefix), *rest)
+
+    def pinned(self, axes: Sequence[int], index: IndexTuple) -> tuple[Index | None, ...]:
+        """The prefix of the part that is at positions along some of the value's axes."""
+        found = [*self.prefix]
+        free = [d for d, i in enumerate(found) if i is None]
+        found += [None] * (max(axes, default=-1) + 1 - len(free))
+        free = [d for d, i in enumerate(found) if i is None]
+        for axis, i in zip(axes, index, strict=True):
+            found[free[axis]] = i
+        while found and found[-1] is None:
+            found.pop()
+        return tuple(found)
 
 
 class _Elements(Pointwise):
@@ -64,6 +84,7 @@ class _Elements(Pointwise):
         self.known: dict[Value, Elements] = {}
         self.reaches: dict[Value, tuple[int, int]] = {}  # of parameters that are positions
         self.views: dict[Value, Stored] = {}
+        self.live: dict[Var, frozenset[Value]] = {}  # counts that are above a loop's positions
 
     def within(self, low: Lowering) -> _Elements:
         """For a region: it knows none of our values, and reads the same memory."""
@@ -79,9 +100,30 @@ class _Elements(Pointwise):
         view = self.views.get(value)
         if view is None:
             found = self._position(value, index, mask)
+            found = self._there(value, index, mask) if found is None else found
             return folded(super()._build(value, index, mask)) if found is None else found
         self.check(view)
-        return self.load(view.array, (*view.prefix, *index), mask)
+        return self.load(view.array, view.at(index), mask)
+
+    def _there(self, value: Value, index: IndexTuple, mask: Expr | None) -> Expr | None:
+        """What is known where a loop runs over the elements before a count alone."""
+        op = value.op
+        if op is None or value in self.arrays or not self.live:
+            return None
+        if op.name == "lt" and (found := below(op)) is not None:
+            return const(True, BOOL) if self.is_below(index[found[0]], found[1]) else None
+        if op.name == "bitwise_and" and value.dtype == BOOL:
+            a, b = (self.at(v, index, mask) for v in op.operands)
+            return b if _holds(a) else a if _holds(b) else None
+        if op.name == "select":
+            test = self.at(op.operands[0], index, mask)
+            return self.at(op.operands[1], index, mask) if _holds(test) else None
+        return None
+
+    def is_below(self, index: Index, count: Value) -> bool:
+        """Whether a position is that of a loop that runs over the first `count` elements."""
+        known = self.live.get(lone_variable(index))  # type: ignore[arg-type]
+        return known is not None and count in known
 
     def _position(self, value: Value, index: IndexTuple, mask: Expr | None) -> Expr | None:
         """A quotient or remainder of a position by a number is a position."""
@@ -111,6 +153,18 @@ class _Elements(Pointwise):
             del self.loads[key]
 
 
+def _holds(test: Expr) -> bool:
+    return test.op == "const" and bool(test.attr)
+
+
+def lone_variable(index: Index) -> Var | None:
+    """The loop variable that an index is."""
+    if index.const or len(index.terms) != 1:
+        return None
+    ((atom, factor),) = index.terms.items()
+    return atom if factor == 1 and isinstance(atom, Var) else None
+
+
 Held = Elements | Stored | None  # where a value is; None: an order token is nowhere
 
 
@@ -129,6 +183,7 @@ class ScalarBuilder:
         self.routines: dict[str, tuple[Routine, list[Held]]] = {}
         self._numbers = count(1)
         self._searched = searched(op)
+        self.counted = has_counts(op)  # values are then taken apart if they are small
 
     # Where values are.
 
@@ -140,7 +195,7 @@ class ScalarBuilder:
 
     def in_memory(self, value: Value) -> bool:
         """Whether a value is better not taken apart."""
-        most = FEW if value in self._searched else SMALL
+        most = FEW if self.counted or value in self._searched else SMALL
         return value.tensor.size > most
 
     def get(self, value: Value) -> Held:
@@ -159,7 +214,15 @@ class ScalarBuilder:
             value.op is None or value in self.low.arrays or value in self.low.inlined
         ):
             return Stored(self.low.materialise(value))
+        if self.counted:
+            return self.spill(value)
         raise Unfit
+
+    def spill(self, value: Value) -> Stored:
+        """A value that is a function of its position, written to memory."""
+        if memory_type(value) is None or not isinstance(value.type, TensorType):
+            raise Unfit
+        return SPILL[0](self, value)
 
     def elements(self, value: Value) -> Elements:
         """The elements of a value, computed where we stand."""
@@ -248,10 +311,11 @@ class ScalarBuilder:
                 self.bind(result, self.get(operand))
         else:
             for v in op.results:
-                if v.tensor.size <= SMALL:
+                if v.tensor.size <= (FEW if self.counted else SMALL):
                     self.elements(v)
 
 
+SPILL: list[Callable[[ScalarBuilder, Value], Stored]] = []  # by loops, which are built above
 Rule = Callable[[ScalarBuilder, Op], None]
 RULES: dict[str, Rule] = {}  # ops that are not pointwise; see `scalar_rules` and `lower_scalars`
 

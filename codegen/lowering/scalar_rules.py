@@ -16,6 +16,15 @@ from ..scalar import const, select
 from . import elements
 from .elements import RUNNING, Elements, along_last, at, reached
 from .pointwise import IndexTuple, gathered, window_starts
+from .scalar_arrays import (
+    dot,
+    fold_large,
+    is_large,
+    place_of_best,
+    running,
+    update_part,
+    update_window,
+)
 from .scalar_builder import SMALL, ScalarBuilder, Stored, Unfit, rule
 
 
@@ -46,6 +55,9 @@ def _token(c: ScalarBuilder, op: Op) -> None:
 
 @rule(*FOLDS)
 def _fold(c: ScalarBuilder, op: Op) -> None:
+    if is_large(c, op.operands[0]):
+        fold_large(c, op)
+        return
     source, axes = c.elements(op.operands[0]), op.attrs["axes"]
     kept = [d for d in range(source.ndim) if d not in axes]
     length = math.prod(source.shape[d] for d in axes)
@@ -55,12 +67,18 @@ def _fold(c: ScalarBuilder, op: Op) -> None:
 
 @rule("argmax", "argmin")
 def _place_of_best(c: ScalarBuilder, op: Op) -> None:
+    if is_large(c, op.operands[0]):
+        place_of_best(c, op)
+        return
     rows = np.moveaxis(c.elements(op.operands[0]), op.attrs["axis"], -1)
     c.result(op, along_last(lambda row: elements.index_of_best(op.name, row), rows))
 
 
 @rule(*RUNNING)
 def _running(c: ScalarBuilder, op: Op) -> None:
+    if is_large(c, op.operands[0]):
+        running(c, op, RUNNING[op.name])
+        return
     source = c.elements(op.operands[0])
     found = elements.running(op.name, source, op.attrs["axis"], op.attrs["reverse"])
     c.result(op, found)
@@ -68,6 +86,9 @@ def _running(c: ScalarBuilder, op: Op) -> None:
 
 @rule("dot")
 def _dot(c: ScalarBuilder, op: Op) -> None:
+    if any(is_large(c, v) for v in op.operands):
+        dot(c, op)
+        return
     a, b = (c.elements(v) for v in op.operands)
     found = elements.products(a, b, op.attrs["contract"], op.attrs["batch"], op.result.dtype)
     c.result(op, found)
@@ -84,28 +105,30 @@ def _part(c: ScalarBuilder, op: Op) -> None:
     """A row of an array in memory stays there: it is the memory from a position on."""
     base, *where = op.operands
     if not c.in_memory(op.result) or not is_part(op):
-        if op.result.tensor.size <= SMALL:
+        if not is_large(c, op.result) and op.result.tensor.size <= SMALL:
             c.elements(op.result)
         return
-    held = c.get(base)
+    held = c.p.views.get(base) if c.counted and base.op is not None else c.get(base)
     if not isinstance(held, Stored):
         return
-    prefix = (*held.prefix, *_first(c, op, base, where))
+    c.p.check(held)
+    prefix = held.pinned(op.attrs["axes"], _first(c, op, base, where))
     version = c.versions.get(held.array, held.version)
     c.bind(op.result, Stored(held.array, prefix, held.owned, version, version))
 
 
 def is_part(op: Op) -> bool:
-    """Whether a gather reads, or a scatter writes, all that has certain first positions."""
+    """Whether a gather reads, or a scatter writes, all that is at certain positions along its axes."""
     axes = op.attrs["axes"]
     where = op.operands[-len(axes) :] if axes else []
-    return tuple(axes) == tuple(range(len(axes))) and not any(v.shape for v in where)
+    return not any(v.shape for v in where)
 
 
 def _first(c: ScalarBuilder, op: Op, base: Value, where: list[Value]) -> IndexTuple:
-    """The first positions of the part, computed now."""
+    """The positions of the part, computed now."""
     inside = (Index(),) * (len(base.shape) - len(where))
-    found = gathered(c.p, op, base, where, inside, None)[: len(where)]
+    found = gathered(c.p, op, base, where, inside, None)
+    found = tuple(found[axis] for axis in op.attrs["axes"])
     known = [atom.expr for index in found for atom in index.terms if isinstance(atom, Data)]
     if known:
         c.block.statements.append(Let(known))
@@ -119,7 +142,7 @@ def _put_back(c: ScalarBuilder, op: Op, base: Value, update: Value) -> bool:
     part, whole = c.p.views.get(update), c.p.views.get(base)
     if part is None or whole is None or not whole.owned or part.array is not whole.array:
         return False
-    position = (*whole.prefix, *_first(c, op, base, list(op.operands[2:])))
+    position = whole.pinned(op.attrs["axes"], _first(c, op, base, list(op.operands[2:])))
     if part.prefix != position or part.origin != whole.version:
         return False
     c.p.check(part)
@@ -127,10 +150,21 @@ def _put_back(c: ScalarBuilder, op: Op, base: Value, update: Value) -> bool:
     return True
 
 
+@rule("bounded_update_slice")
+def _update_window(c: ScalarBuilder, op: Op) -> None:
+    update_window(c, op)
+
+
 @rule(*(name for name, definition in OPS.items() if definition.updates))
 def _write(c: ScalarBuilder, op: Op) -> None:
     base, update = op.operands[:2]
     if _put_back(c, op, base, update):
+        return
+    if is_large(c, update):
+        held = c.get(base)
+        if not isinstance(held, Stored):
+            raise Unfit
+        update_part(c, op, held, lambda position: _target(c, op, position))
         return
     held, new = c.get(base), c.elements(update)
     if not isinstance(held, Stored):
@@ -141,7 +175,7 @@ def _write(c: ScalarBuilder, op: Op) -> None:
         raise Unfit
     combine = COMBINE.get(op.attrs.get("combine", "set"))
     for place in np.ndindex(*new.shape):
-        index = (*held.prefix, *_target(c, op, place))
+        index = held.at(_target(c, op, at(place)))
         value = new.item(place)
         if combine is not None:
             value = EXPANSIONS[combine](c.p.load(held.array, index, None), value)
@@ -150,14 +184,14 @@ def _write(c: ScalarBuilder, op: Op) -> None:
     c.bind(op.result, held)
 
 
-def _target(c: ScalarBuilder, op: Op, place: tuple[int, ...]) -> IndexTuple:
+def _target(c: ScalarBuilder, op: Op, place: IndexTuple) -> IndexTuple:
     """Where in the base an op writes the element `place` of its update."""
     base, update, *where = op.operands
     if op.name == "update_slice":
         start, step = op.attrs["start"], op.attrs["step"]
-        return tuple(Index(i * s + a) for i, s, a in zip(place, step, start, strict=True))
+        return tuple(i * s + a for i, s, a in zip(place, step, start, strict=True))
     if op.name == "scatter":
-        return gathered(c.p, op, base, where, at(place), None)
+        return gathered(c.p, op, base, where, place, None)
     corner = window_starts(c.p, tuple(where), base.shape, update.shape)
     return tuple(c + i for c, i in zip(corner, place, strict=True))
 
@@ -169,7 +203,7 @@ def _replaced(c: ScalarBuilder, op: Op, old: Elements, new: Elements) -> Element
     found = old.copy()
     combine = COMBINE.get(op.attrs.get("combine", "set"))
     for place in np.ndindex(*new.shape):
-        index = _target(c, op, place)
+        index = _target(c, op, at(place))
         for spot, here in reached(index, found.shape):
             value = new.item(place)
             if combine is not None:

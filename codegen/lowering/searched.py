@@ -12,7 +12,12 @@ from collections.abc import Iterator
 
 from ...ir.graph import Graph, Op, Value
 
-_PLACED = frozenset(("gather", "scatter", "dynamic_slice", "dynamic_update_slice"))
+_PLACED = frozenset(
+    (
+        *("gather", "scatter", "dynamic_slice", "dynamic_update_slice"),
+        *("bounded_slice", "bounded_update_slice"),
+    )
+)
 
 
 def searched(op: Op) -> set[Value]:
@@ -32,7 +37,7 @@ def _spread(op: Op, found: set[Value]) -> bool:
                 _spread(inner, found)
             elif inner.name in _PLACED and not _is_fixed(inner):
                 found.add(inner.operands[0])
-            if inner.definition.updates and {inner.operands[0], inner.result} & found:
+            if _updates(inner) and {inner.operands[0], inner.result} & found:
                 found.update((inner.operands[0], inner.result))
         for a, b in _same(op, graph):
             if a in found or b in found:
@@ -40,9 +45,13 @@ def _spread(op: Op, found: set[Value]) -> bool:
     return len(found) > before
 
 
+def _updates(op: Op) -> bool:
+    return op.definition.updates or op.name == "bounded_update_slice"
+
+
 def _is_fixed(op: Op) -> bool:
     """Whether the places of an op are constants."""
-    first = 2 if op.definition.updates else 1
+    first = 2 if _updates(op) else 1
     return all(v.op is not None and v.op.name == "constant" for v in op.operands[first:])
 
 

@@ -29,12 +29,8 @@ def own(root: Any, indices: Sequence[Any], value: Any) -> Any:
     holder: Any = None
     key, inner = None, root
     for k, index in enumerate(indices):
-<<<<<<< HEAD
         look_up(inner, index)
-        if is_own_array(inner) and holds_tracer((value, *indices[k:])):
-=======
         if is_own_array(inner) and _hold_tracers(value, indices[k:]):
->>>>>>> fde34f9 (Lengths that are values: slices with traced bounds, masks, nonzero, unique and their kin are arrays of that length)
             made = taken_over(inner)
             if holder is None:
                 return made

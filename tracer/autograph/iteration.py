@@ -59,9 +59,8 @@ def items_of(x: Any) -> Items | None:
     """The items of `x` by number; None if `x` is to be iterated in Python."""
     if isinstance(x, Items):
         return x
-<<<<<<< HEAD
-    if is_traced(x) and x.ndim:
-        return _rows(x)
+    if (is_traced(x) or isinstance(x, (Bounded, Masked))) and x.ndim:
+        return _rows(x.materialised() if isinstance(x, Masked) else x)
     if isinstance(x, (Container, View)):
         return _of_container(x)
     return None
@@ -74,22 +73,7 @@ def _of_container(x: Any) -> Items:
     return Items(length, item, text="a container that grows", going=going)
 
 
-def _rows(x: Tracer) -> Items:
-=======
-    if (is_traced(x) or isinstance(x, (Bounded, Masked))) and x.ndim:
-        return _rows(x.materialised() if isinstance(x, Masked) else x)
-    return None
-
-
-def len_(*args: Any) -> Any:
-    """`len`; of an array whose length is a value a traced int."""
-    if len(args) == 1 and isinstance(args[0], (Bounded, Masked)) and args[0].ndim:
-        return args[0].shape[0]
-    return len(*args)
-
-
 def _rows(x: Any) -> Items:
->>>>>>> fde34f9 (Lengths that are values: slices with traced bounds, masks, nonzero, unique and their kin are arrays of that length)
     versions: dict[int, int] = {}
 
     def item(i: Any) -> Any:

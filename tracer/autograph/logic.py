@@ -11,13 +11,10 @@ from typing import Any
 
 import numpy as np
 
-<<<<<<< HEAD
 from ..containers import folds
 from ..containers.stand_ins import Container
 from ..containers.tables import View
-=======
 from ..core.effects import check
->>>>>>> fde34f9 (Lengths that are values: slices with traced bounds, masks, nonzero, unique and their kin are arrays of that length)
 from ..core.tracers import Tracer, as_value, emit, wrap
 from ..indexing.bounded import Bounded
 from ..indexing.masked import Masked
@@ -228,7 +225,7 @@ def _extreme_element(builtin: Any, x: Any) -> Any:
         check(
             x.shape[0] > 0, f"{builtin.__name__}() iterable argument is empty", error="ValueError"
         )
-        without_nan = (np.nanmin if builtin is min else np.nanmax)(x)
+        without_nan: Any = (np.nanmin if builtin is min else np.nanmax)(x)
     else:
         without_nan = (np.fmin if builtin is min else np.fmax).reduce(x)
     return np.where(np.isnan(x[0]), x[0], without_nan)[()]
@@ -236,16 +233,12 @@ def _extreme_element(builtin: Any, x: Any) -> Any:
 
 def sum_(items: Any, /, start: Any = 0) -> Any:
     """`sum`; of a long array by a reduction."""
-<<<<<<< HEAD
     if _of_container(items):
         return folds.total(items, start)
-    if is_traced(items) and items.ndim and len(items) > FEW:
-=======
     if isinstance(items, (Bounded, Masked)) or (
         is_traced(items) and items.ndim and len(items) > FEW
     ):
         items = _elements(items)
->>>>>>> fde34f9 (Lengths that are values: slices with traced bounds, masks, nonzero, unique and their kin are arrays of that length)
         dtype = np.int64 if items.dtype.kind == "b" else items.dtype
         return start + np.add.reduce(items, axis=0, dtype=dtype)
     return sum(items, start)
@@ -256,13 +249,10 @@ def _same(value: Any) -> Any:
 
 
 def any_(items: Any) -> Any:
-<<<<<<< HEAD
     if _of_container(items):
         return folds.some(items, truth, True)
-=======
     if isinstance(items, (Bounded, Masked)):
         return truth(np.any(items))
->>>>>>> fde34f9 (Lengths that are values: slices with traced bounds, masks, nonzero, unique and their kin are arrays of that length)
     result: Any = False
     for item in items:
         result = or_(result, partial(truth, item)) if is_traced(result) else truth(item)
@@ -272,13 +262,10 @@ def any_(items: Any) -> Any:
 
 
 def all_(items: Any) -> Any:
-<<<<<<< HEAD
     if _of_container(items):
         return folds.some(items, truth, False)
-=======
     if isinstance(items, (Bounded, Masked)):
         return truth(np.all(items))
->>>>>>> fde34f9 (Lengths that are values: slices with traced bounds, masks, nonzero, unique and their kin are arrays of that length)
     result: Any = True
     for item in items:
         result = and_(result, partial(truth, item)) if is_traced(result) else truth(item)

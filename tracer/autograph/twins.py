@@ -118,7 +118,6 @@ def _maker(kind: Any) -> Any:
 def _builtin(function: Any) -> Any:
     replaced = {
         range: iteration.range_,
-        len: iteration.len_,
         enumerate: iteration.enumerate_,
         zip: iteration.zip_,
         reversed: iteration.reversed_,

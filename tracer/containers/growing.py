@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from types import BuiltinFunctionType
 from typing import Any
 
+from ..arrays.table import LAZY
 from ..core.constants import is_traced, is_undecided
 from ..core.trace import current_trace
 from . import folds, heaps, tables
@@ -144,7 +145,9 @@ def next_(iterator: Any, *default: Any) -> Any:
 
 
 def len_(x: Any) -> Any:
-    """`len`"""
+    """`len`; of an array whose length is a value a traced int."""
+    if type(x) in LAZY and x.ndim:
+        return x.shape[0]
     return x.length() if _is_native(x) else len(x)
 
 

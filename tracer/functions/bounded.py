@@ -184,7 +184,7 @@ def _fold(
     where: Any = True,
     **options: Any,
 ) -> Any:
-    names = ("dtype", "out", "keepdims", "initial", "where")
+    names: tuple[str, ...] = ("dtype", "out", "keepdims", "initial", "where")
     if entry.name in ("any", "all"):
         names = ("out", "keepdims")
     options.update(zip(names, args, strict=False))
@@ -423,6 +423,7 @@ def _contracted(x: Any, i: int, y: Any, j: int) -> tuple[Any, Any]:
     for z, k in ((x, i), (y, j)):
         if isinstance(z, Bounded):
             others = {a: c for a, c in z.counts.items() if a != k}
+            assert count is not None
             padded = filled(Bounded(z.padded, {k: count}), 0)
             z = Bounded(resized(padded, k, size), others)
         found.append(z)

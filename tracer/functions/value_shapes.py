@@ -159,7 +159,7 @@ def argwhere(a: Any, *, size: Any = None, fill_value: Any = None) -> Tracer:
 def _chosen(x: Tracer, mask: Tracer, axis: int, size: Any = None, fill_value: Any = None) -> Tracer:
     """The slices of `x` along an axis at which a 1-d mask is true."""
     if size is None:
-        return Masked(wrap(as_value(x), scalar=False), mask, axis).materialised()  # type: ignore[no-any-return]
+        return Masked(wrap(as_value(x), scalar=False), mask, axis).materialised()
     indices = _places(mask, size, -1)
     if x.shape[axis] == 0:
         shape = (*x.shape[:axis], size, *x.shape[axis + 1 :])

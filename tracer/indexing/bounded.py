@@ -12,7 +12,7 @@ Two of them go together if their counts agree, which is checked when the compile
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -49,6 +49,18 @@ class Bounded:
         self.counts = dict(counts)
         self.origin: tuple[Any, ...] | None = None
         self._line = errors.user_line(1)
+
+    if TYPE_CHECKING:  # attached by bounded_index.py and functions/bounded.py
+        __getitem__: Any
+        __setitem__: Any
+        __mul__: Any
+        __rmul__: Any
+        __sub__: Any
+        __invert__: Any
+        __abs__: Any
+
+        def __eq__(self, other: object) -> Any: ...
+        def __ne__(self, other: object) -> Any: ...
 
     @property
     def dtype(self) -> np.dtype[Any]:

@@ -7,7 +7,7 @@ cut off. The static index beside such slices is applied first.
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from ..arrays.common import build, known_array
 from ..core import views
 from ..core.linear_forms import same_value
 from ..core.trace import lifted, require_trace
-from ..core.tracers import Tracer, as_value
+from ..core.tracers import Tracer, as_value, wrap
 from ..messages import errors
 from ..messages.errors import complain
 from .bounded import Bounded, bounded, number
@@ -106,7 +106,7 @@ def _value(b: Builder, x: Any) -> Value:
     return b.const(x, I64) if isinstance(x, int) else as_value(x, I64)
 
 
-_OF_INTS = {
+_OF_INTS: dict[str, Callable[[int, int], int]] = {
     "maximum": max,
     "minimum": min,
     "add": operator.add,
@@ -138,7 +138,7 @@ def cut(x: Tracer, windows: Mapping[int, Window], counts: Mapping[int, Any] = {}
     steps = tuple(w.step for w in chosen)
     ends = [w.start for w in chosen] + [w.count for w in chosen]
     attrs: dict[str, Any] = {"axes": axes, "steps": steps}
-    new = {**counts, **{a: number(_tracer(w.count)) for a, w in windows.items()}}
+    new = {**counts, **{a: number(wrap(w.count)) for a, w in windows.items()}}
     trace = require_trace()
     if x._storage.trace is not trace:
         value = build().bounded_slice(as_value(x), *ends, **attrs)
@@ -152,12 +152,6 @@ def cut(x: Tracer, windows: Mapping[int, Window], counts: Mapping[int, Any] = {}
         strides=strides,
     )
     return bounded(part, new)
-
-
-def _tracer(value: Value) -> Tracer:
-    from ..core.tracers import wrap
-
-    return wrap(value)
 
 
 def same_index(a: Sequence[Any], b: Sequence[Any]) -> bool:

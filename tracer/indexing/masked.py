@@ -105,7 +105,8 @@ class Masked:
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        return self.materialised().shape  # type: ignore[no-any-return]
+        shape: tuple[Any, ...] = self.materialised().shape
+        return shape
 
     def __len__(self) -> int:
         return len(self.materialised())

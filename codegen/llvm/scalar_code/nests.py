@@ -103,7 +103,7 @@ class NestEmitter(ScalarCodeEmitter):
         start, stop = self.span if s is self.shared else (0, trips.number)
         if not lanes:
             return _Loop(self, s, start, stop).emit(values)
-        every = max(limits().polled_work // (heft(s.body) * lanes), 1)
+        every = max(limits().polled_work // (max(heft(s.body), 1) * lanes), 1)
         TripEmitter(self, s, lanes).emit(s.body, every, start, stop)
         return values
 
@@ -122,15 +122,17 @@ class _Loop:
     def __init__(self, e: NestEmitter, s: Repeat, start: Value | int, stop: Value | int) -> None:
         self.e, self.b, self.s, self.start, self.stop = e, e.b, s, start, stop
         self.types = [SCALAR_TYPES[c.dtype] for c in s.carries]
+        self.most = s.length if s.counter is not None else None  # trips, or a bound of them
 
     def emit(self, values: Sequence[Value]) -> Sequence[Value]:
         number = self.stop
         if isinstance(number, int) and number == 0:
             return values
         some = isinstance(number, int) or isinstance(self.start, Value)  # there is a trip
-        work = heft(self.s.body)
+        work = max(heft(self.s.body), 1)
         every = max(limits().polled_work // work, 1)
-        if _looks(self.s.body) or (isinstance(number, int) and number <= every):
+        most = number if isinstance(number, int) else self.most
+        if _looks(self.s.body) or (most is not None and most <= every):
             return self._span(values, self.start, number, some)
         chunk, look, on, done = (self.b.later(h) for h in ("chunk", "look", "on", "done"))
         first, *names = self.b.parameters(chunk, "i64", *self.types)
