@@ -16,6 +16,7 @@ from ..captures.untraced import as_python, is_closed
 from ..containers import growing
 from ..control import callbacks
 from ..control.prange import prange
+from ..control.recursion import if_native
 from ..core.conversions import unreadable
 from ..core.foreign import borrowed
 from ..core.trace import current_trace
@@ -231,7 +232,7 @@ def _twin(function: FunctionType) -> Any:
     made.__qualname__ = function.__qualname__
     made.__module__ = function.__module__
     made.__doc__ = function.__doc__
-    return made
+    return if_native(function, made)
 
 
 def _wrapper(function: FunctionType) -> FunctionType:

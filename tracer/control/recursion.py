@@ -7,7 +7,10 @@ has is found by tracing with a guess, until the guess comes true.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+import threading
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from types import FunctionType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -88,6 +91,40 @@ def recursive(
         return frame.again(args, kwargs)
 
     return call
+
+
+class _Found(threading.local):
+    """Functions that were found to call themselves without end, by file and name, while they are traced
+    as native ones; and what stands for them, by their code and cells."""
+
+    def __init__(self) -> None:
+        self.names: frozenset[tuple[str, str]] = frozenset()
+        self.made: dict[Any, Function] = {}
+
+
+_found = _Found()
+
+
+@contextmanager
+def natively(names: Collection[tuple[str, str]]) -> Iterator[None]:
+    """Take these functions, given by file and name, for recursive ones."""
+    before = _found.names, _found.made
+    _found.names, _found.made = frozenset(names), {}
+    try:
+        yield
+    finally:
+        _found.names, _found.made = before
+
+
+def if_native(function: FunctionType, twin: FunctionType) -> Function:
+    """What is called for a function that has this twin: a recursive one if it was found to be one."""
+    code = function.__code__
+    if (code.co_filename, code.co_qualname) not in _found.names:
+        return twin
+    key = code, tuple(map(id, function.__closure__ or ()))
+    if key not in _found.made:
+        _found.made[key] = recursive(twin)
+    return _found.made[key]
 
 
 NUMBERS = (Tracer, np.ndarray, np.generic, bool, int, float, complex)

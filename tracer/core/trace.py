@@ -116,6 +116,16 @@ class Capture:
         self.private = False
 
 
+class _Nesting(threading.local):
+    """How many traces may be inside of each other: each of a function that calls itself under a traced
+    condition is inside of one more."""
+
+    most = 10_000
+
+
+nesting = _Nesting()
+
+
 class Trace:
     """One tracing in progress. Enter it with `tracing`."""
 
@@ -133,6 +143,9 @@ class Trace:
         self.options: TraceOptions = options or (parent.options if parent else _DEFAULTS)
         self.builder: Builder = EagerBuilder(graph) if eager else Builder(graph)
         self.parent = parent
+        self.depth: int = 0 if parent is None else parent.depth + 1
+        if self.depth > nesting.most:
+            raise RecursionError("traces inside of each other without end")
         self.eager = eager
         self.what = what  # the word for error messages: "jit", "grad", "while_loop body", ...
         self.done = False

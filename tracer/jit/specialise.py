@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import traceback
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +20,10 @@ from ..captures.purity import compare, random_states, watched_entropy
 from ..captures.running import watched_code
 from ..containers.kinds import settled
 from ..containers.leaving import leaving
+from ..control.recursion import natively
 from ..core import pytree
 from ..core.specs import Spec, Static
+from ..core.trace import nesting
 from ..core.tracing import Traced, trace_function
 from ..devices.devices import CHOSEN, client, device_of
 from ..host_random.interception import exchanged
@@ -43,6 +46,8 @@ if TYPE_CHECKING:
 
 
 _TRIES = 4
+_NESTED = 48  # traces inside of each other, branches of branches, that a function may need
+_OFTEN = 8  # calls inside of each other of a function that may call itself without end
 
 
 def trace_call(
@@ -57,7 +62,7 @@ def trace_call(
     captured = captured or function._captured_variables(call)
     try:
         with deep_stack():
-            return _trace_either(function, call, captured, views)
+            return _trace_recursive(function, call, captured, views)
     except ChangedArgument:
         raise
     except RecursionError as error:
@@ -134,6 +139,35 @@ def _trace_either(
         raise
 
 
+def _trace_recursive(
+    function: JitFunction, call: Call, captured: CapturedVariables, views: bool
+) -> tuple[Traced, CapturedVariables]:
+    """Trace. Where a function calls itself without end it is traced as a native one that calls itself;
+    if that cannot be, all of it is traced as deep as it goes."""
+    before = nesting.most
+    try:
+        nesting.most = min(before, _NESTED)
+        return _trace_either(function, call, captured, views)
+    except RecursionError as error:
+        names = _endless_names(error)
+    finally:
+        nesting.most = before
+    try:
+        with natively(names):
+            return _trace_either(function, call, captured, views)
+    except (errors.JitneyError, RecursionError):
+        return _trace_either(function, call, captured, views)
+
+
+def _endless_names(error: RecursionError) -> set[tuple[str, str]]:
+    """The user's function, by file and name, that called itself the most often."""
+    frames = (
+        frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__) if is_user_frame(frame)
+    )
+    counts = Counter((code.co_filename, code.co_qualname) for code in frames)
+    return {name for name, count in counts.most_common(1) if count > _OFTEN}
+
+
 def _endless(error: RecursionError) -> Exception:
     """What is said of a function that calls itself until Python's stack is full."""
     line = None
@@ -145,7 +179,8 @@ def _endless(error: RecursionError) -> Exception:
             errors.EndlessRecursionError,
             "maximum recursion depth exceeded: a function calls itself, and while it is traced it "
             "does so without end, as the condition that ends it depends on traced values",
-            "write a loop, or make what decides how deep it goes static (static_argnames).",
+            "write a loop, or @jt.recursive around a function of numbers; or make what decides how deep "
+            "it goes static (static_argnames).",
             line=line,
         )
     except errors.EndlessRecursionError as endless:

@@ -159,6 +159,34 @@ def test_a_callback_where_native_code_has_no_such_functions():
         assert int(np.asarray(got)) == 13
 
 
+# Without being told.
+
+
+@jt.jit
+def bare(n):
+    if n < 2:
+        return n
+    return bare(n - 1) + bare(n - 2)
+
+
+def even(n):
+    return True if n == 0 else odd(n - 1)
+
+
+def odd(n):
+    return False if n == 0 else even(n - 1)
+
+
+def test_functions_that_call_themselves_without_end_while_they_are_traced():
+    assert bare(10) == 55
+    assert bare(np.int64(15)) == 610
+    before = len(bare.cache_info())
+    assert bare(20) == 6765
+    assert len(bare.cache_info()) == before
+    f = jt.jit(even)
+    assert [bool(f(np.int64(n))) for n in range(4)] == [True, False, True, False]
+
+
 # What does not go.
 
 

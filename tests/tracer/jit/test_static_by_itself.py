@@ -222,8 +222,13 @@ def test_recursion_on_numbers():
         return x if x < 1 else halved(x / 2)
 
     assert jt.jit(halved)(5.0) == 0.625
+    assert jt.jit(halved)(np.array(5.0)) == 0.625
+
+    def grown(x):
+        return x if x.sum() > 5 else grown(2 * x)
+
     with pytest.raises(errors.EndlessRecursionError, match="(?s)calls itself.*write a loop"):
-        jt.jit(halved)(np.array(5.0))
+        jt.jit(grown)(np.ones(2))
 
 
 def test_recursion_may_be_as_deep_as_in_python():
