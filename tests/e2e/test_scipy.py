@@ -36,6 +36,13 @@ array's own namespace compiles, fuses and has derivatives; so do special functio
 has itself. The other ufuncs of `scipy.special` are called by the addresses of their loops, also without
 `SCIPY_ARRAY_API`: no Python runs, and the results are SciPy's, but they have no derivatives.
 
+Also without `SCIPY_ARRAY_API` these are ours, with SciPy's signatures, and have derivatives: of
+`scipy.linalg` `block_diag`, `cho_factor`, `cho_solve`, `cholesky`, `circulant`, `det`, `eigvals`,
+`eigvalsh`, `expm`, `inv`, `lstsq`, `lu`, `lu_factor`, `lu_solve`, `norm`, `pinv`, `qr`, `solve`,
+`solve_triangular`, `svd`, `svdvals`, `toeplitz`; of `scipy.special` `logsumexp`, `softmax`,
+`log_softmax`; `scipy.spatial.distance.cdist`; and the methods `pdf`, `logpdf`, `cdf`, `logcdf`, `sf`,
+`logsf`, `ppf`, `isf` of `scipy.stats.norm`.
+
 This page is made by `tests/e2e/test_scipy.py`, with SciPy 1.17. Outside of compiled functions everything
 is as in SciPy, because arrays are NumPy's.
 """

@@ -25,6 +25,7 @@ from ..transforms.vectorize import of_numpys
 from . import answers, iteration, logic, texts
 from .numpy_calls import replaced_numpy, where_traced
 from .origin import Unreadable, find_origin, has_source
+from .scipy_calls import replaced_scipy
 from .syntax.lazy import Lazy, is_lazy
 from .syntax.nodes import HELPERS, ORIGINAL, THUNK
 from .syntax.transform import Transformer
@@ -61,6 +62,8 @@ def convert(function: Any) -> Any:
     if asking is not None:
         return asking
     of_numpy = replaced_numpy(function)
+    if of_numpy is None:
+        of_numpy = replaced_scipy(function)
     if of_numpy is not None:
         return of_numpy
     if kind is FunctionType:

@@ -1,0 +1,300 @@
+"""SciPy's functions that are plain Python around compiled code, of traced values: ours, with SciPy's
+signatures and conventions.
+
+They are found by name among what SciPy's modules hold, if these are loaded. What a function cannot do
+(`pivoting=True`) goes to SciPy's own, which says that it needs the elements. Options that only speak of
+memory (`overwrite_a`) mean nothing to values.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from types import FunctionType, MethodType
+from typing import Any
+
+import numpy as np
+
+from ...ir.surface import ensure
+from ..arrays.common import array, check_values
+from ..arrays.table import FUNCTIONS, holds_tracer
+
+_MEMORY = ("overwrite_a", "overwrite_b", "overwrite_ab", "lwork", "lapack_driver", "driver")
+_FINITE = "array must not contain infs or NaNs"
+_SYMMETRIC = ("sym", "her", "pos", "symmetric", "hermitian", "positive definite")
+_GENERAL = (None, "gen", "general")
+Formula = Callable[..., Any]
+
+
+class Unfit(Exception):
+    """SciPy's own function has to be asked."""
+
+
+def replaced_scipy(function: Any) -> Formula | None:
+    """What is called in place of a function of SciPy's."""
+    kind = type(function)
+    if kind is FunctionType:
+        module = function.__module__
+        if type(module) is str and module.startswith("scipy."):
+            place = ".".join(module.split(".")[:2])
+            formula = _FORMULAS.get((place, function.__name__))
+            if formula is not None and any(
+                _lies(m, function.__name__, function) for m in (place, module)
+            ):
+                return _with_arrays(function, formula)
+    elif kind is MethodType and type(function.__self__).__module__.startswith("scipy.stats"):
+        formula = _NORMAL.get(function.__name__)
+        if formula is not None and _lies("scipy.stats", "norm", function.__self__):
+            return _with_arrays(function, formula)
+    return None
+
+
+def _lies(place: str, name: str, value: Any) -> bool:
+    found = getattr(sys.modules.get(place), name, None)
+    return value in (found, getattr(found, "__wrapped__", None))
+
+
+def _with_arrays(function: Any, formula: Formula) -> Formula:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if holds_tracer((*args, *kwargs.values())):
+            try:
+                return formula(*args, **{k: v for k, v in kwargs.items() if k not in _MEMORY})
+            except Unfit:
+                pass
+        return function(*args, **kwargs)
+
+    return call
+
+
+def _ours(name: str) -> Formula:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        ensure(name.split(".")[0])
+        return FUNCTIONS[name](*args, **kwargs)
+
+    return call
+
+
+def _finite(a: Any, check: bool = True) -> Any:
+    """As SciPy's checks, at the call."""
+    a = array(a)
+    if a.dtype.kind not in "fc":
+        a = a.astype(np.float64)
+    if check:
+        check_values(np.isfinite(a).all(), _FINITE, ValueError)
+    return a
+
+
+def _unless(*options: Any) -> None:
+    if any(options):
+        raise Unfit
+
+
+def _matrices(*names: str) -> dict[tuple[str, str], Formula]:
+    """Functions of one matrix, which are ours but for the check."""
+
+    def make(name: str) -> Formula:
+        ours = _ours(f"linalg.{name}")
+        return lambda a, check_finite=True: ours(_finite(a, check_finite))
+
+    return {("scipy.linalg", name): make(name) for name in names}
+
+
+def _cholesky(a: Any, lower: bool = False, check_finite: bool = True) -> Any:
+    return np.linalg.cholesky(_finite(a, check_finite), upper=not lower)
+
+
+def _cho_factor(a: Any, lower: bool = False, check_finite: bool = True) -> Any:
+    a = _finite(a, check_finite)
+    factor = np.linalg.cholesky(a, upper=not lower)  # the other triangle stays what it was
+    rest = np.triu(a, 1) if lower else np.tril(a, -1)
+    return factor + rest, lower
+
+
+def _cho_solve(c_and_lower: Any, b: Any, check_finite: bool = True) -> Any:
+    c, lower = c_and_lower
+    c = np.tril(c) if lower else np.triu(c)
+    return _ours("linalg.cho_solve")((_finite(c, check_finite), lower), _finite(b, check_finite))
+
+
+def _det(a: Any, check_finite: bool = True) -> Any:
+    a = _finite(a, check_finite)
+    return np.linalg.det(a.astype(np.complex128 if a.dtype.kind == "c" else np.float64))
+
+
+def _inv(a: Any, check_finite: bool = True, *, assume_a: Any = None, lower: bool = False) -> Any:
+    _unless(assume_a not in _GENERAL)
+    return np.linalg.inv(_finite(a, check_finite))
+
+
+def _solve(
+    a: Any,
+    b: Any,
+    lower: bool = False,
+    check_finite: bool = True,
+    assume_a: Any = None,
+    transposed: bool = False,
+) -> Any:
+    a, b = _finite(a, check_finite), _finite(b, check_finite)
+    if assume_a in _SYMMETRIC:  # one triangle is read
+        other = np.swapaxes(a, -1, -2)
+        if assume_a not in ("sym", "symmetric"):
+            other = np.conj(other)
+        a = np.tril(a) + np.triu(other, 1) if lower else np.triu(a) + np.tril(other, -1)
+    else:
+        _unless(assume_a not in _GENERAL)
+    return np.linalg.solve(a.mT if transposed else a, b)
+
+
+def _solve_triangular(
+    a: Any,
+    b: Any,
+    trans: Any = 0,
+    lower: bool = False,
+    unit_diagonal: bool = False,
+    check_finite: bool = True,
+) -> Any:
+    a, b = _finite(a, check_finite), _finite(b, check_finite)
+    return _ours("linalg.solve_triangular")(
+        a, b, lower=lower, trans=trans, unit_diagonal=unit_diagonal
+    )
+
+
+def _lu(a: Any, permute_l: bool = False, check_finite: bool = True, p_indices: bool = False) -> Any:
+    p, lower, upper = _ours("linalg.lu")(_finite(a, check_finite))
+    if permute_l:
+        return p @ lower, upper
+    return (np.argmax(p, axis=-1).astype(np.int32) if p_indices else p), lower, upper
+
+
+def _lu_factor(a: Any, check_finite: bool = True) -> Any:
+    lu, pivots = _ours("linalg.lu_factor")(_finite(a, check_finite))
+    return lu, pivots.astype(np.int32)
+
+
+def _lu_solve(lu_and_piv: Any, b: Any, trans: Any = 0, check_finite: bool = True) -> Any:
+    lu, pivots = lu_and_piv
+    b = _finite(b, check_finite)
+    return _ours("linalg.lu_solve")((lu, array(pivots).astype(np.int64)), b, trans)
+
+
+def _qr(a: Any, mode: str = "full", pivoting: bool = False, check_finite: bool = True) -> Any:
+    _unless(pivoting, mode not in ("full", "r", "economic"))
+    q, r = np.linalg.qr(
+        _finite(a, check_finite), mode="reduced" if mode == "economic" else "complete"
+    )
+    return (r,) if mode == "r" else (q, r)
+
+
+def _svd(
+    a: Any, full_matrices: bool = True, compute_uv: bool = True, check_finite: bool = True
+) -> Any:
+    found = np.linalg.svd(_finite(a, check_finite), full_matrices, compute_uv)
+    return tuple(found) if compute_uv else found
+
+
+def _eigvalsh(
+    a: Any, b: Any = None, *, lower: bool = True, check_finite: bool = True, **subsets: Any
+) -> Any:
+    _unless(b is not None, subsets.pop("type", 1) != 1, *(s is not None for s in subsets.values()))
+    return np.linalg.eigvalsh(_finite(a, check_finite), UPLO="L" if lower else "U")
+
+
+def _eigvals(
+    a: Any, b: Any = None, check_finite: bool = True, homogeneous_eigvals: bool = False
+) -> Any:
+    _unless(b is not None, homogeneous_eigvals)
+    return np.linalg.eigvals(_finite(a, check_finite))
+
+
+def _pinv(
+    a: Any,
+    *,
+    atol: Any = None,
+    rtol: Any = None,
+    return_rank: bool = False,
+    check_finite: bool = True,
+) -> Any:
+    _unless(atol is not None, return_rank)
+    a = _finite(a, check_finite)
+    return np.linalg.pinv(
+        a, rtol=max(a.shape[-2:]) * np.finfo(a.dtype).eps if rtol is None else rtol
+    )
+
+
+def _norm(
+    a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, check_finite: bool = True
+) -> Any:
+    return np.linalg.norm(_finite(a, check_finite), ord, axis, keepdims)
+
+
+def _lstsq(a: Any, b: Any, cond: Any = None, check_finite: bool = True) -> Any:
+    a, b = _finite(a, check_finite), _finite(b, check_finite)
+    found = np.linalg.lstsq(a, b, rcond=np.finfo(a.dtype).eps if cond is None else cond)
+    return tuple(found)
+
+
+def _circulant(c: Any) -> Any:
+    c = array(c)
+    _unless(c.ndim != 1)
+    return _ours("linalg.toeplitz")(c, np.roll(c[::-1], 1))
+
+
+def _cdist(xa: Any, xb: Any, metric: Any = "euclidean") -> Any:
+    xa, xb = (array(x).astype(np.float64)[:, None] for x in (xa, xb))
+    apart = np.abs(xa - xb[:, 0])
+    if metric == "euclidean":
+        return np.sqrt((apart * apart).sum(axis=-1))
+    if metric == "sqeuclidean":
+        return (apart * apart).sum(axis=-1)
+    _unless(metric not in ("cityblock", "chebyshev"))
+    return apart.sum(axis=-1) if metric == "cityblock" else apart.max(axis=-1)
+
+
+def _normal(formula: Callable[[Any], Any], density: bool = False, log: bool = False) -> Formula:
+    """A function of the normal distribution of mean `loc` and deviation `scale`."""
+
+    def call(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+        value = formula((x - loc) / scale)
+        if density:
+            value = value - np.log(scale) if log else value / scale
+        return np.where(scale > 0, value, np.nan)[()]
+
+    return call
+
+
+def _quantile(sign: float) -> Formula:
+    def call(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
+        return np.where(scale > 0, sign * _ours("special.ndtri")(q) * scale + loc, np.nan)[()]
+
+    return call
+
+
+_ROOT = math.sqrt(2 * math.pi)
+_NORMAL: dict[str, Formula] = {
+    "pdf": _normal(lambda z: np.exp(-z * z / 2.0) / _ROOT, density=True),
+    "logpdf": _normal(lambda z: -z * z / 2.0 - math.log(_ROOT), density=True, log=True),
+    "cdf": _normal(lambda z: _ours("special.ndtr")(z)),
+    "sf": _normal(lambda z: _ours("special.ndtr")(-z)),
+    "logcdf": _normal(lambda z: _ours("special.log_ndtr")(z)),
+    "logsf": _normal(lambda z: _ours("special.log_ndtr")(-z)),
+    "ppf": _quantile(1.0),
+    "isf": _quantile(-1.0),
+}
+_FORMULAS: dict[tuple[str, str], Formula] = {
+    **_matrices("expm", "svdvals"),
+    **{
+        ("scipy.linalg", formula.__name__[1:]): formula
+        for formula in (
+            *(_cholesky, _cho_factor, _cho_solve, _det, _inv, _solve, _solve_triangular),
+            *(_lu, _lu_factor, _lu_solve, _qr, _svd, _eigvalsh, _eigvals, _pinv, _norm),
+            *(_lstsq, _circulant),
+        )
+    },
+    ("scipy.linalg", "block_diag"): _ours("linalg.block_diag"),
+    ("scipy.linalg", "toeplitz"): _ours("linalg.toeplitz"),
+    ("scipy.spatial", "cdist"): _cdist,
+    **{
+        ("scipy.special", n): _ours(f"special.{n}") for n in ("logsumexp", "softmax", "log_softmax")
+    },
+}
