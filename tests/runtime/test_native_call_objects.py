@@ -9,7 +9,7 @@ import inspect
 import operator
 import pickle
 import weakref
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -130,6 +130,22 @@ def test_methods_are_called_natively() -> None:
     assert kept() is None
     with pytest.raises(TypeError):
         Model.forward()
+
+
+class Point(NamedTuple):
+    x: float
+    y: float
+
+    @jt.jit
+    def length(self) -> Any:
+        return np.sqrt(self.x * self.x + self.y * self.y)
+
+
+def test_a_method_of_a_named_tuple_takes_its_fields() -> None:
+    same(warm(Point.length, Point(3.0, 4.0)), np.float64(5.0))
+    before = native_hits(Point.length)
+    same(Point(6.0, 8.0).length(), np.float64(10.0))  # no other values are compiled in
+    assert native_hits(Point.length) == before + 1
 
 
 def test_no_subclass_of_the_native_type_but_of_its_base() -> None:

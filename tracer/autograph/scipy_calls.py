@@ -189,7 +189,7 @@ def _qr(a: Any, mode: str = "full", pivoting: bool = False, check_finite: bool =
 def _svd(
     a: Any, full_matrices: bool = True, compute_uv: bool = True, check_finite: bool = True
 ) -> Any:
-    found = np.linalg.svd(_finite(a, check_finite), full_matrices, compute_uv)
+    found = _ours("linalg.svd")(_finite(a, check_finite), full_matrices, compute_uv)
     return tuple(found) if compute_uv else found
 
 

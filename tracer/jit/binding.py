@@ -61,9 +61,9 @@ class BoundJitFunction(Generic[P, R]):  # noqa: D101  # a jitted method of one o
 
 def is_owner(obj: Any, function: JitFunction) -> bool:
     """Whether `function` is a method of `obj`, which it may change: it stands in its class (or is a
-    class method of it, or makes a property), which is no pytree of the user's."""
+    class method of it, or makes a property), which is no pytree of the user's or named tuple."""
     cls = type(obj)
-    if cls in _NEVER or pytree.is_registered(cls):
+    if cls in _NEVER or pytree.is_registered(cls) or hasattr(cls, "_fields"):
         return False
     if "." not in function.__qualname__.rpartition("<locals>.")[2] and is_borrowable(obj):
         return False  # an array: the large classes of array libraries are not looked through
