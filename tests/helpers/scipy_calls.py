@@ -267,6 +267,7 @@ REASONS = {  # what the refusal says of SciPy's code
     "asked a traced value for its elements": "it is compiled code, which takes NumPy's arrays",
     "asks for the elements of a traced": "it is compiled code, which takes NumPy's arrays",
     "no truth value yet": "it branches on values",
+    "compares traced values": "it branches on values",
     "int() needs a number": "it makes Python numbers of values",
     "has a shape that depends on": "shapes depend on values",
     "Multiple namespaces": "it makes NumPy's arrays itself",

@@ -14,7 +14,7 @@ import operator
 from collections import deque
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from itertools import accumulate
-from types import BuiltinFunctionType, FunctionType, MethodType
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from ...runtime.cuda.array import DeviceArray
 from ...runtime.devices import CPU, Device
 from ..captures.frozen import can_change, is_random_state
 from ..captures.hidden import array_of, array_spec, holder_of, is_generator
+from ..captures.paths import is_user_module
 from ..captures.subjects import Object, ObjectLeaf, is_object
 from ..containers.kinds import Kinds
 from ..core import pytree
@@ -253,6 +254,8 @@ class Call:
             return Spec(TensorType((), check_dtype(leaf, self.leaf_names()[index])), None, True)
         if isinstance(leaf, _CONSTANTS) or (callable(leaf) and not _is_object(leaf)):
             return Static(leaf)
+        if isinstance(leaf, ModuleType) and not is_user_module(leaf.__name__):
+            return Static(leaf)  # a user's may change
         if isinstance(leaf, Tracer):
             refuse_leaked(leaf)
         if isinstance(leaf, np.ndarray):

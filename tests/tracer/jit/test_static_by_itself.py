@@ -56,6 +56,7 @@ def test_a_bool_in_a_container_is_traced():
         (range(3), range(4)),
         (None, ...),
         (2**70, 2**71),
+        (np, np.linalg),
     ],
 )
 def test_what_no_array_stands_for_is_static(values):
