@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 from ...ir.record import record, replace
 from ...ir.types import C128, F64, I64, is_integer
+from ..arrays.python_errors import check_int
 from ..containers.sequences import List
 from ..containers.stand_ins import Container
 from ..containers.tables import View
@@ -214,6 +215,7 @@ def reversed_(x: Any) -> Any:
 
 def int_(*args: Any, **options: Any) -> Any:
     if len(args) == 1 and is_undecided(args[0]) and args[0].size == 1:
+        check_int(args[0])
         return _scalar(args[0], "i")
     return int(*args, **options)
 

@@ -17,6 +17,7 @@ from ...ir.graph import Graph, Value
 from ...ir.opdef import OPS
 from ...ir.record import record
 from ...ir.types import BOOL, TensorType
+from ..arrays.late_checks import check_now
 from ..containers.growing import changed
 from ..control.conflicts import refuse_conflicts
 from ..control.regions import Out, TracedRegion, have_effects, trace_region
@@ -69,6 +70,7 @@ class TracedLoop:
         self.state, self.what, self.length = state, what, length
         self.line = line = user_line(4)
         self.where = f"the `{what}` loop at line {line.line}" if line else f"a `{what}` loop"
+        self.ends = False
         self.doubts: list[Doubt] = []
         self.changed: set[int] = set()  # parameters that the body assigns into
         state.own_arrays()
@@ -128,6 +130,7 @@ class TracedLoop:
                 self._held(key, values)._storage.which = value
             elif key == COUNTER:
                 count = value
+                require_trace().counters.add(value.value)
             else:
                 settle(self.objects[key], value)
         self.state.set(values)
@@ -143,6 +146,7 @@ class TracedLoop:
 
         def run(*leaves: Any) -> list[Any]:
             adoption = Adoption(require_trace())
+            require_trace().counts = self.ends
             try:
                 out = function(self.enter(leaves, adoption))
                 final = {s: s.value for s, _, _ in adoption.owners}
@@ -414,19 +418,23 @@ def loop(
     length: int | None = None,
     accept: Callable[[TracedLoop, TracedRegion], None] = lambda built, region: None,
     independent: bool = False,
+    ends: bool = False,
 ) -> None:
     """`while test(count): body(count)`, with what it does to the variables of `state`.
 
     `count` is 0, 1, ... if the loop is `counted`, else None. Without a test there are `length`
     iterations. `accept` may raise when it sees the body. `independent`: so `jt.prange` says.
+    `ends`: nothing but the count ends it.
     """
 
     def whole() -> list[Doubt]:
         built = TracedLoop(state, what, counted, length)
+        built.ends = ends
         region = built.body(body)
         accept(built, region)
         doubts = built.doubts
         built.emit(test, region, independent)
+        check_now()
         return [*doubts, *built.doubts]
 
     settle_doubts(whole())

@@ -291,6 +291,7 @@ def _loop_over(
             length=length,
             accept=accept,
             independent=items.independent,
+            ends=True,
         )
         return
     if items.independent and more is not None:
@@ -307,7 +308,17 @@ def _loop_over(
     if more is not None and more() is False:
         return
     independent = items.independent
-    loop(test, iteration, state, "for", counted=True, accept=accept, independent=independent)
+    ends = more is None
+    loop(
+        test,
+        iteration,
+        state,
+        "for",
+        counted=True,
+        accept=accept,
+        independent=independent,
+        ends=ends,
+    )
 
 
 def _finish(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...ir.graph import Value
+from ...ir.graph import SourceLine, Value
 from ...ir.types import BOOL, TOKEN
 from ..messages.source import user_line
 from .trace import require_trace
@@ -32,9 +32,15 @@ def advance(results: Any) -> None:
             require_trace().token = value
 
 
-def check(pred: Any, message: str, *values: Any, error: str = "AssertionError") -> None:
+def check(
+    pred: Any,
+    message: str,
+    *values: Any,
+    error: str = "AssertionError",
+    line: SourceLine | None = None,
+) -> None:
     """AssertionError at run time unless `pred`, a traced scalar bool, holds; or another exception of
-    `ir.ops.control.effects.ERRORS`.
+    `ir.ops.control.effects.ERRORS`. It is about the user's current line, or another one.
 
     With values, `message` is a format string for them. An eager trace checks at once.
     """
@@ -42,7 +48,7 @@ def check(pred: Any, message: str, *values: Any, error: str = "AssertionError") 
     operands = [as_value(v) for v in values]
     test = as_value(pred, BOOL)
     token = order_token()
-    with trace.builder.at(user_line(2)):
+    with trace.builder.at(line or user_line(2)):
         attrs: dict[str, Any] = {"message": message} | (
             {} if error == "AssertionError" else {"error": error}
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
@@ -53,11 +53,13 @@ class TraceOptions:
     boundscheck       indices that are known only when the code runs are checked
     mark_cotangents   the seeds of backward parts get a name, which `jit(save=...)` looks for
     autograph         Python's own control flow may depend on traced values
+    python_errors     Python's own numbers raise as they do in Python (1 / 0)
     """
 
     boundscheck: bool = True
     mark_cotangents: bool = False
     autograph: bool = True
+    python_errors: bool = True
 
 
 _DEFAULTS = TraceOptions()
@@ -159,6 +161,11 @@ class Trace:
         self.adoption: Any = None  # an autograph.adoption.Adoption: what may be assigned to inside
         self.rolled: dict[Any, Any] = {}  # which loops became ops, see autograph.rolling
         self.closed: Any = None  # a captures.closed.ClosedCode: which code nothing traced can reach
+        self.nonzero: set[Value] = set()  # Python numbers by which was divided
+        self.counters: set[Value] = set()  # numbers of iterations, which count from 0
+        # Whether this is a part of a loop that counts, or of one that does not: see `late_checks`.
+        self.counts: bool | None = None
+        self.late_checks: dict[Any, Storage] = {}
         self.numbers: dict[Any, Value] = {}  # Python numbers that were made into arrays
         self.constants: dict[Value, Array | None] = {}  # see `constants`
         self.lent: dict[Value, Value] = {}  # what parameters stand for, if always for one value
@@ -235,6 +242,10 @@ class Trace:
                 if outer in self.parent.builder.active:
                     self.builder.active.add(inner)
         return inner
+
+    def lifted(self) -> Iterable[tuple[Value, Value]]:
+        """The values of the enclosing trace that are used here, with what they are here."""
+        return self._lifted.items()
 
     def adopt(self, storage: Storage) -> bool:
         """Take over an array of an enclosing trace to assign to it, where autograph traces."""

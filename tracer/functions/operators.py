@@ -21,6 +21,7 @@ from ..arrays import ufuncs
 from ..arrays.common import broadcast_shape, build, shape_of, static_array, store
 from ..arrays.foreign_ufuncs import apply_foreign, is_compiled
 from ..arrays.lowerings import LOWERINGS
+from ..arrays.python_errors import check_operation
 from ..arrays.python_operators import BINARY, COMPARISONS, SYMBOLS, UNARY, check_in_place
 from ..arrays.table import BY_NUMPY, FUNCTIONS, ArrayFunction, unsupported
 from ..core.foreign import is_borrowable
@@ -129,6 +130,7 @@ def _python(ufunc: np.ufunc, x: Any, y: Any) -> Tracer:
         kind = "f"
     else:
         kind = "i"
+    check_operation(name, x, y, kind)
     dtype = weak_dtype(kind)
     b = build()
     value = LOWERINGS[name](b, as_value(x, dtype), as_value(y, dtype))

@@ -63,7 +63,8 @@ class Options:
 
     def trace(self) -> TraceOptions:
         """What the trace is to know."""
-        return TraceOptions(self.boundscheck, self.save is not None, self.autograph)
+        marked = self.save is not None
+        return TraceOptions(self.boundscheck, marked, self.autograph, not self.fastmath)
 
     def compile(self, donations: tuple[Donation, ...] = ()) -> CompileOptions:
         """What the compilers are to know, with the inputs that they may overwrite."""
