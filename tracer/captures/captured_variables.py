@@ -43,6 +43,8 @@ from .hidden import (
 from .paths import Path, is_user_module
 from .running import Ran
 
+_NOT_OPERATORS = frozenset("__init__ __new__ __post_init__ __repr__ __init_subclass__".split())
+
 
 class CapturedVariables:
     """Everything that `function` takes from outside, as it is now.
@@ -112,6 +114,9 @@ class CapturedVariables:
                 self._random += [(path, part, random_state(part)) for part in generators]
             if behind(value) is not None:
                 self._draws_by(value, path, unbound)
+        if self.heap is not None:
+            classes = dict.fromkeys(node.cls for node in self.heap.nodes if node.is_object)
+            self.guards += (guard for cls in classes for guard in _operators_of(cls))
 
     def _draws_by(self, function: Any, path: Path, unbound: bool) -> None:
         """The generator behind a function such as `np.random.rand` is an input."""
@@ -446,3 +451,14 @@ class _Copies:
             substituted[name] = self._exchange(substituted[name], rest)
             object.__setattr__(copy, name, substituted[name])
         return copy
+
+
+def _operators_of(cls: type) -> Iterator[Guard]:
+    """What operators on objects of a class find there (`x[i]`, `len(x)`), which no code names."""
+    for base in cls.__mro__:
+        if is_user_module(base.__module__):
+            for name, member in vars(base).items():
+                operator = name[:2] == name[-2:] == "__" and name not in _NOT_OPERATORS
+                if operator and isinstance(member, FunctionType):
+                    path = Path("value", base, base.__name__).get(name)
+                    yield Guard.of(path, member, "is")

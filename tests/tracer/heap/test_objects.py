@@ -436,3 +436,34 @@ def test_what_cannot_be_compiled_is_named_and_leaves_the_object_as_it_was() -> N
         with pytest.raises(jt.errors.DynamicShapeError, match=r"np\.unique"):  # not self.count
             jt.jit(mixture.fit)(np.arange(3.0))
         assert vars(mixture) == before
+
+
+def test_operators_that_are_replaced_count() -> None:
+    class Table:
+        def __init__(self) -> None:
+            self.scale = 2.0
+            self.calls = 0
+
+        def __getitem__(self, k: Any) -> float:
+            return 3.0
+
+        def __len__(self) -> int:
+            return 4
+
+    class Longer(Table):
+        pass
+
+    table = Longer()
+
+    def f(x: Any) -> Any:
+        table.calls += 1
+        return x * table[0] * len(table) * table.scale
+
+    compiled = jt.jit(f)
+    assert compiled(1.0) == 24.0
+    Table.__getitem__ = lambda self, k: 5.0  # type: ignore[method-assign]
+    assert compiled(1.0) == 40.0
+    Table.__len__ = lambda self: 1  # type: ignore[method-assign]
+    assert compiled(1.0) == 10.0
+    assert compiled(2.0) == 20.0
+    assert table.calls == 4
