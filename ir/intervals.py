@@ -52,6 +52,12 @@ def _bounds(op: Op, intervals: dict[Value, Interval], depth: int) -> Interval | 
         return 0, max(op.result.shape[op.attrs["axis"]] - 1, 0)
     if op.name in ("argmax", "argmin", "argsort"):
         return 0, max(op.operands[0].shape[op.attrs["axis"]] - 1, 0)
+    if op.name in ("max", "min", "sum") and op.operands[0].dtype.kind in "biu":
+        (source,) = op.operands
+        parts = source.tensor.size // max(op.result.tensor.size, 1)
+        return _product(
+            _of(source, intervals, depth), (parts, parts) if op.name == "sum" else (1, 1)
+        )
     if op.definition.view or op.name == "convert":
         (source,) = op.operands
         return _of(source, intervals, depth) if source.dtype.kind in "biu" else None

@@ -73,7 +73,9 @@ def loop(c: ScalarBuilder, axes: Sequence[Axis]) -> Iterator[IndexTuple]:
         c.block = Body()
         blocks.append(c.block)
     yield tuple(of_var(axis.variable) for axis in axes)
-    for axis, block, around in reversed([*zip(axes, blocks, [outer, *blocks[:-1]], strict=True)]):
+    for axis, block, around in reversed(
+        [*zip(axes, blocks, [outer, *blocks][: len(blocks)], strict=True)]
+    ):
         around.statements.append(Repeat([], [], block, [], axis.variable, None, None, axis.trips))
     c.block = outer
 

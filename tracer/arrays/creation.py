@@ -14,6 +14,7 @@ import numpy as np
 from ...ir.graph import Value
 from ...ir.types import F64, I64, is_float
 from ..core.layout import order_of, plain_order, resolved_order
+from ..core.linear_forms import reach
 from ..core.promotion import DType, canonical, check_python_int, result_dtype
 from ..core.tracers import Tracer, as_value, wrap, wrap_like
 from ..messages import errors
@@ -25,6 +26,7 @@ from .common import (
     build,
     check_device,
     check_values,
+    common_dtype,
     holds_tracers,
     ints,
     kind,
@@ -41,8 +43,43 @@ def _dtype(dtype: Any, default: DType = F64) -> DType:
     return default if dtype is None else canonical(dtype)
 
 
-def filled(shape: Any, value: Any, dtype: DType, order: str = "C") -> Tracer:
-    return wrap_like(build().full(sizes(shape), value, dtype), (), scalar=False, order=order)
+MOST = 1 << 26  # elements of an array that is made for a length that is a value
+
+# Makes an array of a padded one and its lengths. `indexing.bounded` lies above, and puts it here.
+COUNTED: list[Callable[[Tracer, dict[int, Any]], Any]] = []
+
+
+def sized(shape: Any, make: Callable[[tuple[int, ...]], Tracer]) -> Any:
+    """An array of a shape, in which there may be traced sizes that have a bound."""
+    items = list(shape) if isinstance(shape, (list, tuple)) else [shape]
+    lengths = {k: n for k, n in enumerate(items) if bound_of(n) is not None}
+    if not lengths:
+        return make(sizes(shape))
+    padded = sizes([bound_of(n) if k in lengths else n for k, n in enumerate(items)])
+    for n in lengths.values():
+        if reach(n)[0] < 0:
+            check_values(n >= 0, "negative dimensions are not allowed")
+    return COUNTED[0](make(padded), lengths)
+
+
+def bound_of(n: Any) -> int | None:
+    """The most that a traced size can be; None where it is known, or has no bound."""
+    if (
+        not isinstance(n, Tracer)
+        or n.shape
+        or n.dtype.kind not in "iu"
+        or known_array(n) is not None
+    ):
+        return None
+    most = max(reach(n)[1], 0)
+    return most if most <= MOST else None
+
+
+def filled(shape: Any, value: Any, dtype: DType, order: str = "C") -> Any:
+    def make(shape: tuple[int, ...]) -> Tracer:
+        return wrap_like(build().full(shape, value, dtype), (), scalar=False, order=order)
+
+    return sized(shape, make)
 
 
 def like(x: Tracer, value: Value, order: Any = "K") -> Tracer:
@@ -97,8 +134,13 @@ def full(
     dtype = fill.dtype if dtype is None else canonical(dtype)
     if type(fill_value) is int:
         check_python_int(fill_value, dtype)
-    value = build().broadcast_to(as_value(fill, dtype), sizes(shape))
-    return wrap_like(value, (), scalar=False, order=plain_order(order))
+    order = plain_order(order)
+
+    def make(shape: tuple[int, ...]) -> Tracer:
+        value = build().broadcast_to(as_value(fill, dtype), shape)
+        return wrap_like(value, (), scalar=False, order=order)
+
+    return sized(shape, make)
 
 
 @function("full_like")
@@ -124,6 +166,23 @@ def _if_known(x: Any) -> Any:
     return x if constant is None else constant[()]
 
 
+def _counted_range(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
+    """A range of integers up to a traced one that has a bound."""
+    ends = [x for x in (start, stop) if isinstance(x, Tracer)]
+    if isinstance(step, Tracer) or step != 1 or any(x.dtype.kind not in "iu" for x in ends):
+        return None
+    if not all(isinstance(x, (Tracer, int, np.integer)) for x in (start, stop)):
+        return None
+    length = ufuncs.apply(np.maximum, ufuncs.apply(np.subtract, stop, start), 0)
+    most = bound_of(length)
+    if most is None:
+        return None
+    dtype = common_dtype(start, stop) if dtype is None else canonical(dtype)
+    dtype = I64 if not isinstance(dtype, np.dtype) else dtype
+    index = wrap(build().iota(shape=(most,), dtype=dtype, axis=0), scalar=False)
+    return COUNTED[0](ufuncs.apply(np.add, index, start).astype(dtype), {0: length})
+
+
 @function("arange", creates=True)
 def arange(
     *args: Any, dtype: Any = None, device: Any = None, like: Any = None, **named: Any
@@ -144,6 +203,9 @@ def arange(
         start, stop = 0, start
     start, stop, step = map(_if_known, (start, stop, step))
     if holds_tracers((start, stop, step)):
+        counted = _counted_range(start, stop, step, dtype)
+        if counted is not None:
+            return counted
         complain(
             errors.DynamicShapeError,
             "the length of arange would depend on traced values",

@@ -131,6 +131,8 @@ class TracedLoop:
             elif key == COUNTER:
                 count = value
                 require_trace().counters.add(value.value)
+                if isinstance(self.length, int):
+                    require_trace().reaches[value.value] = 0, max(self.length - 1, 0)
             else:
                 settle(self.objects[key], value)
         self.state.set(values)

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from ...ir.graph import Op, Value
+from ...ir.intervals import interval
 from .trace import require_trace
+from .tracers import Tracer, as_value
 
 _DEPTH = 12
 
@@ -69,6 +71,21 @@ def _origin(value: Value) -> Value:
         value = outer if isinstance(outer, Value) else value
         trace = trace.parent
     return value
+
+
+def reach(x: Tracer) -> tuple[int, int]:
+    """Between which numbers a traced integer lies, as far as its computation tells."""
+    known: dict[Value, tuple[int, int]] = {}
+    chain, trace = [], require_trace()
+    while trace is not None:
+        chain.append(trace)
+        trace = trace.parent  # type: ignore[assignment]
+    for trace in reversed(chain):
+        for capture in trace.captures:
+            if isinstance(capture.outer, Value) and capture.outer.dtype.kind in "biu":
+                known[capture.param] = interval(capture.outer, known)
+        known.update(trace.reaches)
+    return interval(as_value(x), known)
 
 
 def same_value(a: Value, b: Value, depth: int = _DEPTH) -> bool:

@@ -19,6 +19,7 @@ import numpy as np
 from ...ir.graph import Value
 from ...ir.types import BOOL, I64
 from ..arrays.common import array, build, common_dtype, operand, shape_of
+from ..arrays.creation import COUNTED
 from ..arrays.table import LAZY, ArrayFunction
 from ..core import pytree
 from ..core.constants import known_array
@@ -363,4 +364,5 @@ def _unflatten(axes: tuple[int, ...], parts: Sequence[Any]) -> Any:
 
 
 LAZY.add(Bounded)
+COUNTED.append(lambda padded, lengths: bounded(padded, {a: number(n) for a, n in lengths.items()}))
 pytree.register_pytree(Bounded, _flatten, _unflatten)

@@ -253,3 +253,21 @@ def test_each_example_has_a_length_of_its_own() -> None:
     ]
     for g, w in zip(got, want, strict=True):
         np.testing.assert_allclose(g, w)
+
+
+def made(x):
+    n = (x > 0).sum()
+    y = np.zeros(n)
+    y[:] = np.arange(n)
+    total = 0.0
+    for i in range(60):
+        w = np.ones(i)
+        w[:] = x[0]
+        total += (w * np.arange(i)).sum()
+    return y, np.full(len(x[x < 0]), 7), np.arange(2, n), total, np.zeros((n, 2)).sum(axis=0)
+
+
+def test_new_arrays_of_a_length_that_has_a_bound() -> None:
+    same(made, np.array([1.0, -2.0, 3.0, 0.0, 5.0, 6.0]))
+    with pytest.raises(TypeError, match="known only when"):
+        jt.jit(lambda x: np.zeros(x[0].astype(int)))(X)
