@@ -426,14 +426,16 @@ class Mixture:
     def fit(self, x: Any) -> Any:
         self.priors = x.sum() * np.ones(self.count)
         self.start = x[np.random.choice(range(len(x)))]
-        return np.unique(self.priors)
+        return np.array2string(self.priors)
 
 
 def test_what_cannot_be_compiled_is_named_and_leaves_the_object_as_it_was() -> None:
     mixture = Mixture()
     before = dict(vars(mixture))
     for _ in range(2):
-        with pytest.raises(jt.errors.DynamicShapeError, match=r"np\.unique"):  # not self.count
+        with pytest.raises(
+            jt.errors.UnsupportedFunctionError, match="array2string"
+        ):  # not self.count
             jt.jit(mixture.fit)(np.arange(3.0))
         assert vars(mixture) == before
 

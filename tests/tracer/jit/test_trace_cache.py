@@ -404,12 +404,6 @@ NEVER = {
         result = f(x)
     """,
     "clock": "f = jt.jit(lambda x: x * 0 + time.time() * 0)\nresult = f(x)",
-    "file": "f = jt.jit(lambda x: x + len(open(__file__).read()) * 0)\nresult = f(x)",
-    "numpy_file": """
-        np.save(__file__ + ".npy", np.ones(6))
-        f = jt.jit(lambda x: x + np.load(__file__ + ".npy"))
-        result = f(x)
-    """,
     "environment": "f = jt.jit(lambda x: x * len(os.environ))\nresult = f(x) * 0",
     "imported_function": """
         from time import perf_counter as now
