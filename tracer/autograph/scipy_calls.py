@@ -51,8 +51,10 @@ def replaced_scipy(function: Any) -> Formula | None:
 
 
 def _lies(place: str, name: str, value: Any) -> bool:
+    """Whether that is what stands there. A function may be a copy of it, with stand-ins for globals."""
     found = getattr(sys.modules.get(place), name, None)
-    return value in (found, getattr(found, "__wrapped__", None))
+    code = getattr(value, "__code__", None)
+    return found is value or (code is not None and getattr(found, "__code__", None) is code)
 
 
 def _with_arrays(function: Any, formula: Formula) -> Formula:

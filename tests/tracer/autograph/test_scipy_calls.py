@@ -105,3 +105,15 @@ def test_the_rest_says_how_to_have_python_call_it() -> None:
     for f in (lambda a: linalg.qr(a, pivoting=True), lambda a: linalg.schur(a)):
         with pytest.raises(jt.errors.TracerConversionError):
             jt.jit(f)(A)
+
+
+def test_functions_that_draw_call_them_too() -> None:
+    def f() -> Any:
+        points = np.random.rand(4, 2)
+        return cdist(points, points), linalg.norm(points)
+
+    np.random.seed(3)
+    expected = f()
+    np.random.seed(3)
+    for got, want in zip(jt.jit(f)(), expected, strict=True):
+        np.testing.assert_allclose(got, want)
