@@ -18,7 +18,7 @@ import numpy as np
 from ...ir.graph import Op, Value
 from ...ir.ops.folds.reductions import identity
 from ...ir.types import I64
-from ..loop_ir.index import Index, Var, of_var
+from ..loop_ir.index import Index, Var, of_var, variables
 from ..loop_ir.kernel import Array
 from ..loop_ir.scalar_code import Body, Repeat
 from ..math import EXPANSIONS
@@ -287,7 +287,7 @@ def write(
     with c.inside():
         value = c.p.at(update, position)
     source: Callable[[IndexTuple], Expr]
-    if _reads_elsewhere(value, held.array, index):
+    if _reads_elsewhere(value, held.array, index, {axis.variable for axis in axes}):
         copy = scratch(c, update.shape, update.dtype)
         with loop(c, axes) as position:
             c.put(copy.array, position, c.p.at(update, position))
@@ -316,17 +316,27 @@ def again(axis: Axis) -> Axis:
     return Axis(axis.variable.extent, axis.trips, axis.counts)
 
 
-def _reads_elsewhere(value: Expr, array: Array, index: IndexTuple) -> bool:
-    """Whether an expression reads an array at another place."""
+def _reads_elsewhere(value: Expr, array: Array, index: IndexTuple, loops: set[Var]) -> bool:
+    """Whether an expression may read an array where another iteration of `loops` writes it."""
     pending, seen = [value], {value}
     while pending:
         node = pending.pop()
         if node.op == "load" and node.attr.array is array and node.attr.index != index:
-            return True
+            pairs = zip(node.attr.index, index, strict=True)
+            if not any(_keep_apart(read, written, loops) for read, written in pairs):
+                return True
         new = [e for e in node.args if e not in seen]
         seen.update(new)
         pending += new
     return False
+
+
+def _keep_apart(read: Index, written: Index, loops: set[Var]) -> bool:
+    """Whether a position that is the same in all iterations is none of those that are written."""
+    if variables(read) & loops:
+        return False
+    least, most = (written - read).reach()
+    return least > 0 or most < 0
 
 
 def update_window(c: ScalarBuilder, op: Op) -> None:
