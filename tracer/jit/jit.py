@@ -34,11 +34,13 @@ from .buckets import Bucket, reason, warn_of_many
 from .cache_info import CacheInfo, cache_info
 from .dispatch import Call, ChangedArgument, StaticNames, arrange, signature_of, static_names
 from .entry import STALE, Entry, Overlap, ReadOnly, Refused, SameArrays
+from .fallback import Fallback, note_refusal
 from .lowered import Lowered
 from .numbers import CompiledNumbers
 from .options import (
     DEFAULTS,
     Backend,
+    Fallbacks,
     InPlace,
     Options,
     Save,
@@ -113,6 +115,7 @@ class JitFunction(Generic[P, R]):
         self.most_signatures = _SIGNATURES
         self._native = hasattr(self, "_chain")
         self._programs: list[NativeProgram] = []  # what the native call tries
+        self._fallback = None if options.fallback is None else Fallback(function, self.__name__)
 
     # Calling
 
@@ -193,11 +196,19 @@ class JitFunction(Generic[P, R]):
             args, kwargs = borrowed(written)
             if args is not written[0]:
                 return self(*args, **kwargs)  # arrays of other libraries are ndarrays now
-        return self._settled(lambda call: self._call_of(call, args, kwargs, fast), args, kwargs)
+        work = lambda call: self._call_of(call, args, kwargs, fast)  # noqa: E731
+        if self._fallback is None:
+            return self._settled(work, args, kwargs)
+        return self._fallback.call(
+            lambda: self._settled(work, args, kwargs),
+            lambda: self._analyse(args, kwargs).key,
+            args,
+            kwargs,
+        )
 
     def _settled(self, work: Callable[[Call], T], args: Sequence[Any], kwargs: dict[str, Any]) -> T:
         """What `work` makes of the call, see `CompiledNumbers`."""
-        return self._numbers.settle(lambda: self._analyse(args, kwargs), work)
+        return self._numbers.settle(lambda: self._analysed(args, kwargs), work)
 
     def _call_of(
         self, call: Call, args: Sequence[Any], kwargs: dict[str, Any], fast: Hashable | None
@@ -304,6 +315,13 @@ class JitFunction(Generic[P, R]):
     def _target(self) -> Callable[..., Any]:
         return self._function
 
+    def _analysed(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Call:
+        try:
+            return self._analyse(args, kwargs)
+        except Exception as error:
+            note_refusal(error)
+            raise
+
     def _analyse(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Call:
         return Call(
             args,
@@ -347,7 +365,11 @@ class JitFunction(Generic[P, R]):
         return CapturedVariables(self._raw, objects, substitute, self._adapt, wary, static, policy)
 
     def _compile(self, call: Call, bucket: Bucket) -> Entry:
-        entry = make_entry(self, call, reason(call, bucket, list(self._buckets.values())))
+        try:
+            entry = make_entry(self, call, reason(call, bucket, list(self._buckets.values())))
+        except Exception as error:
+            note_refusal(error)
+            raise
         self._misses += 1
         if self._misses == _WARN_AFTER:
             warn_of_many(self.__name__, self._misses, entry.reason)
@@ -494,6 +516,7 @@ def jit(
     save: Save = ...,
     inplace: InPlace = ...,
     autotune: bool | None = ...,
+    fallback: Fallbacks = ...,
 ) -> JitFunction[P, R]: ...
 @overload
 def jit(
@@ -512,6 +535,7 @@ def jit(
     save: Save = ...,
     inplace: InPlace = ...,
     autotune: bool | None = ...,
+    fallback: Fallbacks = ...,
 ) -> Callable[[Callable[P, R]], JitFunction[P, R]]: ...
 
 
@@ -532,6 +556,7 @@ def jit(
     save: Save = None,
     inplace: InPlace = None,
     autotune: bool | None = None,
+    fallback: Fallbacks = None,
 ) -> Any:
     """`function`, compiled for what it is called with. Works as a decorator, with and without options.
 
@@ -606,6 +631,9 @@ def jit(
         otherwise than without it, so results may differ by rounding, as they may from one kind of GPU
         to another; they do not from call to call. None: as `jt.config.autotune` says, which is off
         unless you switch it on. On the CPU there is nothing to choose.
+    fallback
+        "python": arguments for which the function cannot be compiled run it as Python, after one
+        FallbackWarning with the reason. None: that is an error.
 
     What the function returns. Fresh arrays, except: an argument or closed-over array that is returned
     itself comes back as the same object, and a view of it as a view of the caller's array, as in
@@ -651,6 +679,7 @@ def jit(
         save=save,
         inplace=inplace,
         autotune=autotune,
+        fallback=fallback,
     )
 
     @shortened

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 Backend = Literal["native", "interpreter"]
 Save = Literal["min_cut"] | int | None
 InPlace = Literal["require"] | None
+Fallbacks = Literal["python"] | None
 
 
 @record
@@ -45,6 +46,7 @@ class Options:
     save: Save = None
     inplace: InPlace = None
     autotune: bool | None = None
+    fallback: Fallbacks = None
 
     def __post_init__(self) -> None:
         save, autotune = self.save, self.autotune
@@ -56,6 +58,8 @@ class Options:
             raise ValueError(f"save={save!r}: choose 'min_cut' or a number of bytes")
         if self.inplace not in (None, "require"):
             raise ValueError(f"inplace={self.inplace!r}: choose None or 'require'")
+        if self.fallback not in (None, "python"):
+            raise ValueError(f"fallback={self.fallback!r}: choose None or 'python'")
         if not isinstance(self.boundscheck, bool):
             raise ValueError(f"boundscheck={self.boundscheck!r}: choose True or False")
         if autotune is not None and not isinstance(autotune, bool):

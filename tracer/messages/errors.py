@@ -176,8 +176,12 @@ class RecompileWarning(UserWarning):
     """A function is traced again and again because a value that it reads keeps changing."""
 
 
+class FallbackWarning(UserWarning):
+    """A function that cannot be compiled runs as Python, as `jit(fallback="python")` asks."""
+
+
 for _kind in [kind for kind in vars().values() if isinstance(kind, type)]:
-    if issubclass(_kind, (JitneyError, Refusal, RecompileWarning)):
+    if issubclass(_kind, (JitneyError, Refusal, RecompileWarning, FallbackWarning)):
         _kind.__module__ = "jitney.errors"  # where users find them: tracebacks and pickles say so
 
 
