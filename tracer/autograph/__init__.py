@@ -3,7 +3,7 @@
 `convert` makes of a function its twin, in which every `if`, loop, jump, `and`, conditional
 expression and `assert` is a call of a helper that looks at the condition when it runs.
 
-The tree of a function is found (`origin`), rewritten (`syntax`) and made into its twin, under the
+The tree of a function is found (`syntax.origin`), rewritten (`syntax`) and made into its twin, under the
 names and lines of the user (`twins`). The helpers (`runtime`) take Python's way with ordinary values;
 traced ones become branches (`cond`) and loops (`while`, `scan`), with what they assign to, variables,
 attributes and elements of containers, merged or carried. What Python asks of a value is answered for

@@ -24,10 +24,10 @@ from ..host_random.interception import replaced
 from ..transforms.vectorize import of_numpys
 from . import answers, iteration, logic, texts
 from .numpy_calls import replaced_numpy, where_traced
-from .origin import Unreadable, find_origin, has_source
 from .scipy_calls import replaced_scipy
 from .syntax.lazy import Lazy, is_lazy
 from .syntax.nodes import HELPERS, ORIGINAL, THUNK
+from .syntax.origin import Unreadable, find_origin, has_source
 from .syntax.transform import Transformer
 from .world import replaced_world
 

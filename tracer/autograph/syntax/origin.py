@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import pairwise
 from types import CodeType, FunctionType
 
-from ...ir.record import record
+from ....ir.record import record
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
