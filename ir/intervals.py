@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from .graph import Op, Value
-from .types import BOOL
+from .graph import Graph, Op, Value
+from .types import BOOL, TensorType
 
 Interval = tuple[int, int]
 Rule = Callable[..., "Interval | None"]
@@ -25,11 +25,18 @@ def interval(value: Value, known: Mapping[Value, Interval] | None = None) -> Int
     return _of(value, dict(known or {}), DEPTH)
 
 
+def remembered(value: Value, known: dict[Value, Interval]) -> Interval:
+    """The same, where `known` takes up what is found out: for many values of one graph."""
+    return _of(value, known, DEPTH)
+
+
 def _of(value: Value, intervals: dict[Value, Interval], depth: int) -> Interval:
     interval = intervals.get(value)
     if interval is None:
         low, high = _whole(value)
-        lo, hi = (_bounds(value.op, intervals, depth - 1) if value.op and depth else None) or (
+        lo, hi = (
+            _bounds(value, value.op, intervals, depth - 1) if value.op and depth else None
+        ) or (
             low,
             high,
         )
@@ -44,7 +51,9 @@ def _whole(value: Value) -> Interval:
     return int(info.min), int(info.max)
 
 
-def _bounds(op: Op, intervals: dict[Value, Interval], depth: int) -> Interval | None:
+def _bounds(value: Value, op: Op, intervals: dict[Value, Interval], depth: int) -> Interval | None:
+    if op.name == "cond":
+        return _union(*(_of_branch(value, op, region, intervals, depth) for region in op.regions))
     if op.name == "constant":
         data = op.attrs["value"]
         return (int(data.min()), int(data.max())) if data.size else None
@@ -67,6 +76,19 @@ def _bounds(op: Op, intervals: dict[Value, Interval], depth: int) -> Interval | 
     if rule is None or op.operands[0].dtype.kind not in "iu":
         return None
     return rule(*(_of(v, intervals, depth) for v in op.operands))
+
+
+def _of_branch(
+    value: Value, op: Op, region: Graph, intervals: dict[Value, Interval], depth: int
+) -> Interval:
+    """What a branch gives for one of the results."""
+    pairs = zip(region.params, op.operands[1:], strict=True)
+    given = {p: _of(v, intervals, depth) for p, v in pairs if _is_counted(p) and _is_counted(v)}
+    return _of(region.outputs[value.index], given, depth)
+
+
+def _is_counted(value: Value) -> bool:
+    return isinstance(value.type, TensorType) and value.dtype.kind in "biu"
 
 
 def _union(*parts: Interval) -> Interval:
@@ -101,6 +123,8 @@ _RULES: dict[str, Rule] = {
     "add": lambda x, y: (x[0] + y[0], x[1] + y[1]),
     "sub": lambda x, y: (x[0] - y[1], x[1] - y[0]),
     "mul": _product,
+    "neg": lambda x: (-x[1], -x[0]),
+    "abs": lambda x: (max(x[0], -x[1], 0), max(-x[0], x[1])),
     "minimum": lambda x, y: (min(x[0], y[0]), min(x[1], y[1])),
     "maximum": lambda x, y: (max(x[0], y[0]), max(x[1], y[1])),
     "bitwise_and": _masked,

@@ -68,6 +68,13 @@ def reached(
         yield spot, here
 
 
+def chooses(index: Expr, k: int, number: int) -> Expr:
+    """Whether the index of a branch, clamped into range, chooses part `k` of so many."""
+    if k == number - 1:
+        return index >= k
+    return eq(index, k) if k else index <= k
+
+
 def chosen(index: Expr, parts: Sequence[Elements]) -> Elements:
     """The part that the index of a branch chooses, clamped into range."""
     chosen = parts[-1]

@@ -20,7 +20,7 @@ import numpy as np
 from ...ir.cost import Cost
 from ...ir.graph import Op, Value
 from ...ir.record import replace
-from ...ir.types import I64
+from ...ir.types import I64, TOKEN
 from ..loop_ir.index import Index, Var, of_var
 from ..loop_ir.kernel import Array
 from ..loop_ir.scalar_code import Choose, Repeat
@@ -30,7 +30,7 @@ from ..scalar import Expr, Unique, const, var
 from ..schedule.in_place import carried
 from . import scalar_rules
 from .counters import Counter, counters, most_trips, trips_of
-from .elements import Elements, at, chosen, pick, variables
+from .elements import Elements, at, chooses, chosen, pick, variables
 from .extents import cuts, has_counts
 from .lower import HOMES, Lowering, memory_type, rule_of
 from .lower_control import contiguous
@@ -324,9 +324,13 @@ def _cond(c: ScalarBuilder, op: Op) -> None:
             c.bind(value, held)
         return
     if _cheap(op) and not _known_late(op.operands[0]):
-        outputs = [c.region(r, arguments) for r in op.regions]
+        outputs = []
+        for k, region in enumerate(op.regions):
+            with c.only_if(chooses(index, k, len(op.regions))):
+                outputs.append(c.region(region, arguments))
         for value, parts in zip(op.results, zip(*outputs, strict=True), strict=True):
-            c.bind(value, chosen(index, [h for h in parts if isinstance(h, np.ndarray)]))
+            if value.type is not TOKEN:
+                c.bind(value, chosen(index, [h for h in parts if isinstance(h, np.ndarray)]))
         return
     before = dict(c.versions)
     blocks, outputs = [], []
@@ -382,15 +386,19 @@ def _known_late(flag: Value) -> bool:
 
 
 def _cheap(op: Op) -> bool:
-    """Whether all branches may be computed: few plain operations on scalars, none of which can fail."""
+    """Whether all branches may be computed: few plain operations on scalars, none of which can fail but
+    by a check, which the branch that is not taken does not make."""
     cost = 0
     for region in op.regions:
         for inner in region.ops:
+            if inner.name == "assert":
+                continue
             if inner.name not in EXPANSIONS and inner.name != "constant":
                 return False
             if inner.name == "pow" or inner.result.shape:
                 return False
             cost += inner.definition.cost.work
-        if any(memory_type(v) is None or v.tensor.shape for v in region.outputs):
+        numbers = [v for v in region.outputs if v.type is not TOKEN]
+        if any(memory_type(v) is None or v.tensor.shape for v in numbers):
             return False
     return cost <= CHEAP

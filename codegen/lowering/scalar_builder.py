@@ -181,6 +181,7 @@ class ScalarBuilder:
         self.homes: list[Carried] = []  # of the large carries of the outermost loop
         # The functions that we are in, by name, and where what is the same in all their calls is.
         self.routines: dict[str, tuple[Routine, list[Held]]] = {}
+        self.taken: Expr | None = None  # where what is computed counts; None: always
         self._numbers = count(1)
         self._searched = searched(op)
         self.counted = has_counts(op)  # values are then taken apart if they are small
@@ -281,6 +282,14 @@ class ScalarBuilder:
         outer, self.block = self.block, Body()
         yield self.block
         self.block = outer
+
+    @contextmanager
+    def only_if(self, taken: Expr) -> Iterator[None]:
+        """What is checked meanwhile is of a branch that is computed, taken or not."""
+        outer = self.taken
+        self.taken = taken if outer is None else outer & taken
+        yield
+        self.taken = outer
 
     # Versions.
 

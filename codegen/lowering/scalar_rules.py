@@ -12,7 +12,7 @@ from ..loop_ir.index import Data, Index
 from ..loop_ir.scalar_code import Let, Require
 from ..math import EXPANSIONS
 from ..math.combiners import COMBINE, FOLDS, fold
-from ..scalar import const, select
+from ..scalar import const, select, unary
 from . import elements
 from .elements import RUNNING, Elements, along_last, at, reached
 from .pointwise import IndexTuple, gathered, window_starts
@@ -45,7 +45,10 @@ def _check(c: ScalarBuilder, op: Op) -> None:
     flag, *values, _ = op.operands
     site = c.low.context.assertion(op, values)
     found = [c.scalar(v) for v in values]
-    c.block.statements.append(Require(c.scalar(flag), site, found))
+    fine = c.scalar(flag)
+    if c.taken is not None:
+        fine = fine | unary("not", c.taken)
+    c.block.statements.append(Require(fine, site, found))
 
 
 @rule("create_token")

@@ -29,7 +29,10 @@ _DIVISIONS: dict[str, Callable[[Any, Any], Any]] = {
     "floor_divide": operator.floordiv,
     "remainder": operator.mod,
 }
-_PASSED = ("functions.operators", "arrays.python_errors", "autograph.elements", "autograph.texts")
+_PASSED = (
+    *("functions.operators", "arrays.python_errors", "arrays.python_integers"),
+    *("autograph.elements", "autograph.texts"),
+)
 _LARGEST = 2.0**63
 
 
@@ -38,7 +41,7 @@ def check_operation(name: str, x: Any, y: Any, kind: str) -> None:
     if kind == "c" or name not in (*_DIVISIONS, "power", "left_shift", "right_shift"):
         return
     trace = require_trace()
-    if trace.eager or not trace.options.python_errors or _in_ours(sys._getframe(1)):
+    if trace.eager or not trace.options.python_errors or in_ours(sys._getframe(1)):
         return
     if name in _DIVISIONS:
         if not _is_nonzero(y):
@@ -141,7 +144,7 @@ def _check_power(x: Any, y: Any, kind: str) -> None:
         )
 
 
-def _in_ours(frame: FrameType | None) -> bool:
+def in_ours(frame: FrameType | None) -> bool:
     """Whether the operator stands in a formula of this package."""
     while frame is not None and is_own_frame(frame):
         module: str = frame.f_globals["__name__"]

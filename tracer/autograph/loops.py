@@ -16,8 +16,9 @@ import numpy as np
 from ...ir.graph import Graph, Value
 from ...ir.opdef import OPS
 from ...ir.record import record
-from ...ir.types import BOOL, TensorType
+from ...ir.types import BOOL, I64, TensorType
 from ..arrays.late_checks import check_now
+from ..arrays.python_integers import TRIPS, note_reach, note_step
 from ..containers.growing import changed
 from ..control.conflicts import refuse_conflicts
 from ..control.regions import Out, TracedRegion, have_effects, trace_region
@@ -122,6 +123,7 @@ class TracedLoop:
         count = None
         for key, carried in self.carried.items():
             value = carried.build(arrays)
+            self._note_numbers(key, value)
             if isinstance(key, int):
                 values[key] = value
             elif isinstance(key, Slot):
@@ -139,6 +141,16 @@ class TracedLoop:
         for storage, tracer in zip(self.storages, arrays, strict=True):
             adoption.adopt(storage, tracer.value)
         return count
+
+    def _note_numbers(self, key: Key, value: Any) -> None:
+        """What is known of a Python integer that the loop hands on."""
+        if not isinstance(value, Tracer) or value.weak != "i" or value.dtype != I64:
+            return
+        if key == COUNTER:
+            most = TRIPS if self.length is None else max(self.length - 1, 0)
+            note_reach(value.value, (0, most))
+        else:
+            note_step(value.value)
 
     def trace(self, function: Callable[[Any], Any], what: str) -> TracedRegion:
         """Trace `function(count)` in the state at the start of an iteration; it returns a list."""

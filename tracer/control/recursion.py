@@ -374,6 +374,7 @@ def _traced(function: Function, own: _Own, frame: _Frame) -> TracedRegion:
             for leaf, out in zip(frame.leaves, frame.outs, strict=True)
         ]
         frame.trace, frame.inside = current_trace(), inside
+        require_trace().wraps = True
         args, kwargs = pytree.unflatten(frame.tree, inside)
         return function(*args, **kwargs)
 

@@ -20,9 +20,10 @@ import numpy as np
 from ...ir.build import Builder
 from ...ir.forks import in_child, renewed
 from ...ir.graph import Graph, Op, SourceLine, Value
+from ...ir.intervals import Interval, remembered
 from ...ir.record import record
 from ...ir.surface import ensure
-from ...ir.types import TensorType, is_inexact, type_of
+from ...ir.types import I64, TensorType, is_inexact, type_of
 from ...runtime.cuda.array import DeviceArray
 from ..messages import errors
 from ..messages.errors import complain
@@ -179,6 +180,11 @@ class Trace:
         # What functions assign to outside of them, see `slots`.
         self.watched: Watched | None = None if parent is None else parent.watched
         self.derivatives_taken = 0  # of those around it, see `custom_call.after`
+        # Of Python's integers: their least and greatest numbers, and those that loops hand on.
+        self.reaches: dict[Value, Interval] = {}
+        self.steps: set[Value] = set()
+        # They wrap here, since what is checked would be checked in one order for all examples.
+        self.wraps: bool = parent is not None and parent.wraps
         self._lifted: dict[Value, Value] = {}
         self._arrays: dict[int, list[Capture]] = {}  # captures of an ndarray, by its id
 
@@ -237,6 +243,10 @@ class Trace:
         if inner is None:
             inner = self._lifted[outer] = self.graph.add_param(outer.type, outer.name)
             self.captures.append(Capture(outer, inner))
+            if outer.type == TensorType((), I64):
+                self.reaches[inner] = remembered(outer, self.parent.reaches)
+                if outer in self.parent.steps:
+                    self.steps.add(inner)
             if isinstance(self.builder, EagerBuilder):
                 assert isinstance(self.parent.builder, EagerBuilder), "eager inside a graph trace"
                 self.builder.arrays[inner] = self.parent.builder.arrays[outer]

@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 
 from ...ir.surface import ensure
-from ...ir.types import BOOL, is_complex, is_inexact
+from ...ir.types import BOOL, I64, is_complex, is_inexact
 from ...runtime.cuda.array import DeviceArray
 from ..arrays import ufuncs
 from ..arrays.common import broadcast_shape, build, shape_of, static_array, store
 from ..arrays.foreign_ufuncs import apply_foreign, is_compiled
 from ..arrays.lowerings import LOWERINGS
 from ..arrays.python_errors import check_operation
+from ..arrays.python_integers import check_fits
 from ..arrays.python_operators import BINARY, COMPARISONS, SYMBOLS, UNARY, check_in_place
 from ..arrays.table import BY_NUMPY, FUNCTIONS, ArrayFunction, unsupported
 from ..core.foreign import is_borrowable
@@ -134,6 +135,8 @@ def _python(ufunc: np.ufunc, x: Any, y: Any) -> Tracer:
     dtype = weak_dtype(kind)
     b = build()
     value = LOWERINGS[name](b, as_value(x, dtype), as_value(y, dtype))
+    if kind == "i" and value.dtype == I64:
+        check_fits(name, (x, y), value)
     return wrap(value, weak="b" if value.dtype == BOOL else kind)
 
 
@@ -159,6 +162,8 @@ def unary(ufunc: np.ufunc, x: Tracer) -> Any:
     result = _located(ufunc, x)
     if x.weak is None:
         return result
+    if x.weak == "i":
+        check_fits(ufunc.__name__, (x,), as_value(result))
     weak = "f" if is_complex(x.dtype) and not is_complex(result.dtype) else x.weak  # abs
     return wrap(as_value(result), weak=weak)
 

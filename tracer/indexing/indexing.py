@@ -19,6 +19,7 @@ from ...ir.build import Builder
 from ...ir.graph import Value
 from ...ir.types import BOOL, TensorType, is_inexact
 from ..arrays.common import array, build, known_array, operand, shape_of
+from ..arrays.python_integers import check_stored
 from ..arrays.table import FUNCTIONS, ArrayFunction
 from ..control.scans import scan
 from ..core import views
@@ -179,6 +180,7 @@ def _write(x: Tracer, index: Any, value: Any) -> None:
             if x.dtype != BOOL or array(value).size != 1:  # a bool asks for the truth of an array
                 raise ValueError("setting an array element with a sequence.")
             value = array(value).reshape(())
+        check_stored(value, x.dtype)
         update(x, index, value, "set")
 
 

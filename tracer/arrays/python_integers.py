@@ -1,0 +1,183 @@
+"""Python's integers have no largest one; a traced one has 64 bits: what would pass them raises.
+
+    n * n           OverflowError at run time where the product needs more than 64 bits
+
+Where the operands' reach shows that the result fits, as that of positions and counters, nothing is
+checked. NumPy's integers wrap, as they do in NumPy: `np.int64(n) * n`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+
+from ...ir.graph import Graph, Op, Value
+from ...ir.intervals import Interval, interval, remembered
+from ...ir.types import F64, I64
+from ..core.effects import check
+from ..core.trace import Trace, require_trace
+from ..core.tracers import Tracer, as_value, wrap
+from .python_errors import in_ours
+
+LEAST, MOST = -(1 << 63), (1 << 63) - 1
+STEP = 1 << 31  # what no loop adds so often that it matters
+TRIPS = 1 << 47  # more than any loop makes
+DEPTH = 8  # operations that are looked through
+_NEARLY = 2.0**63 * (
+    1 + 2.0**-40
+)  # the largest float that a product of 64 bits is rounded to, and more
+_SYMBOLS = {
+    "add": "+",
+    "subtract": "-",
+    "multiply": "*",
+    "power": "**",
+    "left_shift": "<<",
+    "square": "** 2",
+    "negative": "-",
+    "absolute": "abs",
+}
+
+
+def check_fits(name: str, operands: tuple[Any, ...], result: Value) -> None:
+    """Have the compiled function raise where `result`, of Python's integers, is not what Python's
+    operation `name` gives."""
+    trace = require_trace()
+    if trace.eager or trace.wraps or not trace.options.python_errors:
+        return
+    if name not in _SYMBOLS or in_ours(sys._getframe(1)):
+        return
+    x, *others = (as_value(v, I64) for v in operands)
+    y = others[0] if others else x
+    if _surely_fits(trace, name, x, y):
+        return
+    a, b, r = (wrap(v, None) for v in (x, y, result))
+    fits = {
+        "add": lambda: ((a ^ r) & (b ^ r)) >= 0,
+        "subtract": lambda: ((a ^ b) & (a ^ r)) >= 0,
+        "multiply": lambda: _product_fits(x, y, a, b, r),
+        "square": lambda: _is_product(a, a, r),
+        "power": lambda: _is_near(np.power(_float(a), _float(b)), r),
+        "left_shift": lambda: (a == 0) | ((b < 64) & ((r >> (b & 63)) == a)),
+        "negative": lambda: a != LEAST,
+        "absolute": lambda: a != LEAST,
+    }[name]()
+    symbol = _SYMBOLS[name]
+    how = f"{{0}} {symbol} {{1}}" if others else f"{symbol}({{0}})"
+    text = (
+        f"{how} of Python integers needs more than 64 bits, and compiled code has no larger ones. "
+        "Make one of them np.int64(...), which wraps as NumPy's integers do, or a float"
+    )
+    check(fits, text, *(wrap(v, None) for v in (x, *others)), error="OverflowError")
+
+
+def check_stored(value: Any, dtype: np.dtype[Any]) -> None:
+    """Have the compiled function raise, as NumPy does, where a Python integer is assigned to integers
+    of `dtype` that cannot hold it."""
+    trace = require_trace()
+    if not isinstance(value, Tracer) or value.weak != "i" or dtype.kind not in "iu" or trace.eager:
+        return
+    info, (least, most) = np.iinfo(dtype), remembered(value.value, trace.reaches)
+    if least < info.min or most > info.max:
+        number = wrap(value.value, None)
+        fits = (number >= int(info.min)) & (number <= min(int(info.max), MOST))
+        text = f"Python integer {{0}} out of bounds for {dtype.name}"
+        check(fits, text, number, error="OverflowError")
+
+
+def note_reach(value: Value, reach: Interval) -> None:
+    """Remember between which numbers a value of the current trace lies."""
+    require_trace().reaches[value] = reach
+
+
+def note_step(value: Value) -> None:
+    """Remember that a number of the current trace is handed on from iteration to iteration."""
+    require_trace().steps.add(value)
+
+
+def _surely_fits(trace: Trace, name: str, x: Value, y: Value) -> bool:
+    a, b = (remembered(v, trace.reaches) for v in (x, y))
+    if name in ("add", "subtract"):
+        if _is_small(b) and _is_step(x, trace.steps):
+            return True
+        if name == "add" and _is_small(a) and _is_step(y, trace.steps):
+            return True
+        ends = [a[0] + b[0], a[1] + b[1]] if name == "add" else [a[0] - b[1], a[1] - b[0]]
+    elif name in ("multiply", "square"):
+        ends = [p * q for p in a for q in b]
+    elif name == "left_shift":
+        if b[0] < 0 or b[1] > 63:
+            return False
+        ends = [p << q for p in a for q in b]
+    elif name == "power":
+        if b[0] < 0 or b[1] > 63:
+            return False
+        ends = [-(max(map(abs, a)) ** b[1]), max(map(abs, a)) ** b[1]]
+    else:
+        ends = [-p for p in a]
+    return min(ends) >= LEAST and max(ends) <= MOST
+
+
+def _is_small(reach: Interval) -> bool:
+    return reach[0] >= -STEP and reach[1] <= STEP
+
+
+def _is_step(value: Value, steps: Collection[Value], depth: int = DEPTH) -> bool:
+    """Whether a number is one that a loop hands on, `steps`, and a little more or less."""
+    op = value.op
+    if value in steps:
+        return True
+    if op is None or not depth:
+        return False
+    if op.name in ("add", "sub"):
+        x, y = op.operands
+        pairs = ((x, y), (y, x)) if op.name == "add" else ((x, y),)
+        return any(_is_small(interval(w)) and _is_step(v, steps, depth - 1) for v, w in pairs)
+    return op.name == "cond" and all(_ends_as_step(op, value, r, steps, depth) for r in op.regions)
+
+
+def _ends_as_step(
+    op: Op, value: Value, region: Graph, steps: Collection[Value], depth: int
+) -> bool:
+    """Whether a branch gives a number near those of `steps`, or none that is large."""
+    out = region.outputs[value.index]
+    if interval(out)[0] >= -(1 << 62) and interval(out)[1] <= 1 << 62:
+        return True
+    pairs = zip(region.params, op.operands[1:], strict=True)
+    own = [p for p, v in pairs if v.type == out.type and _is_step(v, steps, depth - 1)]
+    return _is_step(out, own, depth - 1)
+
+
+def _float(x: Tracer) -> Any:
+    return wrap(as_value(x, F64), None)
+
+
+def _in_reach(factor: Value, other: Tracer) -> Any:
+    """Whether a number times a constant fits, and a step more; None if the factor is none, or 0, 1 or
+    less."""
+    if factor.op is None or factor.op.name != "constant":
+        return None
+    number = int(factor.op.attrs["value"])
+    most = (MOST - STEP) // max(number, 1)
+    return (other >= -most) & (other <= most) if number > 1 else None
+
+
+def _product_fits(x: Value, y: Value, a: Tracer, b: Tracer, r: Tracer) -> Any:
+    for factor, other in ((x, b), (y, a)):
+        fits = _in_reach(factor, other)
+        if fits is not None:
+            note_reach(as_value(r), (STEP - MOST, MOST - STEP))
+            return fits
+    return _is_product(a, b, r)
+
+
+def _is_product(a: Tracer, b: Tracer, r: Tracer) -> Any:
+    return _is_near(_float(a) * _float(b), r)
+
+
+def _is_near(about: Any, r: Tracer) -> Any:
+    """Whether `r`, the last 64 bits of a number that is `about` rounded, is all of it: near the largest
+    number it changes its sign where it is not."""
+    return (abs(about) <= _NEARLY) & ((r < 0) == (about < 0))
