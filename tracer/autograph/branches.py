@@ -183,8 +183,13 @@ def trial(function: Callable[[], Any], state: State, what: str) -> Trial | None:
     drawn = draws()
     objects = list(state.containers().values())
     before = [pytree.flatten(x)[0] for x in objects]
+
+    def apart() -> None:
+        require_trace().counts = False  # checks are made at once, see `late_checks`
+        function()
+
     try:
-        one = _Branch(function, state, objects, Surroundings(state.roots()), what)
+        one = _Branch(apart, state, objects, Surroundings(state.roots()), what)
     except (Exception, errors.Refusal):
         return None
     if one.raised is not None or draws() != drawn:

@@ -156,8 +156,17 @@ def _watched(
     body: Callable[[], None], otherwise: Callable[[], None], handlers: Sequence[Handler]
 ) -> None:
     """As Python does it. What compiled code may raise, and a handler would take, is refused."""
-    ops = require_trace().graph.ops
+    trace = require_trace()
+    ops = trace.graph.ops
     start = len(ops)
+
+    def at_once() -> None:
+        """The body, whose checks do not wait for the end of a loop around the `try`."""
+        counts, trace.counts = trace.counts, False
+        try:
+            body()
+        finally:
+            trace.counts = counts
 
     def check() -> None:
         for failure in _failures(ops[start:], handlers):
@@ -182,7 +191,7 @@ def _watched(
 
         return Handler(handler.kinds, run, handler.asks)
 
-    _plainly(body, finished, [checked(handler) for handler in handlers])
+    _plainly(at_once, finished, [checked(handler) for handler in handlers])
 
 
 def _check(

@@ -1,6 +1,7 @@
 """`try` around traced code: handlers run where the compiled function fails, or it is refused."""
 
 import copy
+import math
 
 import numpy as np
 import pytest
@@ -216,6 +217,18 @@ def float_errors(a, i):
         return a
 
 
+def pythons_numbers(a, i):
+    s = 0.0
+    for k in i:
+        try:
+            s += 6 / int(k) + math.sqrt(float(k))
+        except ZeroDivisionError:
+            s -= 1
+        except ValueError:
+            s -= 2
+    return s
+
+
 def only_finally(a, i):
     s = 0.0
     try:
@@ -326,10 +339,9 @@ def changes(a, i):
 
 
 def in_a_branch(a, i):
-    known = {1: 2.0}
     try:
-        v = known[3] if a[0, 0] > 1 else 1.0
-    except KeyError:
+        v = float("one") if a[0, 0] > 1 else 1.0
+    except ValueError:
         v = 5.0
     return v
 
@@ -339,7 +351,7 @@ REFUSED = {
     in_a_loop: "in a loop inside",
     says_what: "handler asks for it",
     changes: "changes arrays or objects",
-    in_a_branch: "KeyError is raised in a branch",
+    in_a_branch: "ValueError is raised in a branch",
 }
 
 
