@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 import pytest
 
@@ -11,10 +13,15 @@ from jitney.runtime.threads import pool
 DTYPES = ("f4", "f8", "i1", "u8")
 
 
+@lru_cache(maxsize=4)  # as many cases have the same shape
+def _drawn(shape: tuple[int, ...]) -> np.ndarray:
+    return np.random.default_rng(len(shape)).standard_normal(shape) * 30
+
+
 def numbers(shape: tuple[int, ...], dtype: str) -> np.ndarray:
     """Values of both signs, with repetitions, so that first places and wrapping matter."""
-    x = np.random.default_rng(len(shape)).standard_normal(shape) * 30
-    return np.ascontiguousarray(np.abs(x) if dtype[0] == "u" else x).astype(dtype)
+    x = _drawn(shape)
+    return (np.abs(x) if dtype[0] == "u" else x).astype(dtype)
 
 
 def check(f, *arrays, rtol=2e-5):
