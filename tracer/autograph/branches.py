@@ -297,6 +297,8 @@ def _branch(
     for slot in slots:
         now = _end(slot.get(), None, [])
         ends = [b.slots.get(slot, now) if b.raised is None else None for b in branches]
+        for end in ends:
+            inherit(slot.holder, end and end.value)  # of a list, a copy of its content
         slots[slot] = merge.object(slot.name, ends, False)
     storages = union([b.storages for b in branches])
     results = merge.emit(pred, storages)
@@ -385,6 +387,8 @@ class _Merge:
         """The object of the branch that does not raise."""
         (end,) = [end for end in ends if end is not None]
         if not any(isinstance(leaf, _Inside) for leaf in end.leaves):
+            if isinstance(end.value, _Content):
+                return lambda results: pytree.unflatten(end.tree, end.leaves)
             return lambda results: end.value
         missing = [one is None for one in ends]
         parts = [
@@ -393,7 +397,13 @@ class _Merge:
             else lambda results, leaf=leaf: leaf
             for i, leaf in enumerate(end.leaves)
         ]
-        return lambda results: pytree.unflatten(end.tree, [part(results) for part in parts])
+
+        def make(results: Sequence[Value]) -> Any:
+            made = pytree.unflatten(end.tree, [part(results) for part in parts])
+            inherit(end.value, made)
+            return made
+
+        return make
 
     def _undefined(
         self, label: str, ends: list[_End], missing: list[bool]

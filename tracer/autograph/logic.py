@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..containers import folds
+from ..containers.growing import look_up
 from ..containers.stand_ins import Container
 from ..containers.tables import View
 from ..core.effects import check
@@ -125,6 +126,8 @@ def in_(x: Any, container: Any) -> Any:
     """`x in container`"""
     if isinstance(container, (Container, View)):
         return container.contains(x)
+    if isinstance(x, tuple):
+        look_up(container, x)
     if is_traced(container):
         return truth((container == x).any())
     if is_traced(x) and isinstance(container, _CONTAINERS):
