@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
+import numpy as np
+
 from ...ir.record import record, replace
 from ...ir.types import C128, F64, I64, is_integer
 from ..arrays.python_errors import check_int
@@ -111,6 +113,38 @@ def numbered(numbers: range) -> Items:
     """The numbers of an ordinary range by their places."""
     first, step = (numbers[0], numbers.step) if numbers else (0, 1)
     return Items(len(numbers), lambda i: i * step + first)
+
+
+def ndenumerate_(x: Any) -> Any:
+    """`np.ndenumerate`: indices and elements, the last axis first."""
+    if not is_traced(x):
+        return np.ndenumerate(x)
+    return Items(x.size, lambda i: ((at := _place(i, x.shape)), x[at]), text="np.ndenumerate")
+
+
+def nditer_(x: Any, *args: Any, **options: Any) -> Any:
+    """`np.nditer` of one array that is read, in the order of its memory."""
+    if not is_traced(x):
+        return np.nditer(x, *args, **options)
+    if args or options or x._strides is not None:
+        complain(
+            errors.TransformError,
+            "np.nditer of a traced array is for reading one array in order C, without options",
+            "loop over np.ndenumerate(x), which gives indices too, or over np.ndindex(x.shape).",
+            operands={"x": x},
+        )
+    if not x.size:
+        raise ValueError("Iteration of zero-sized operands is not enabled")
+    return Items(x.size, lambda i: x[_place(i, x.shape)], text="np.nditer")
+
+
+def _place(number: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
+    """Where the element of a number stands, if they are counted the last axis first."""
+    place: list[Any] = []
+    for length in reversed(shape):
+        place.insert(0, number % length if len(place) + 1 < len(shape) else number)
+        number = number // length
+    return tuple(place)
 
 
 def range_(*args: Any) -> Any:

@@ -125,6 +125,8 @@ def _builtin(function: Any) -> Any:
         enumerate: iteration.enumerate_,
         zip: iteration.zip_,
         reversed: iteration.reversed_,
+        np.ndenumerate: iteration.ndenumerate_,
+        np.nditer: iteration.nditer_,
         int: iteration.int_,
         float: iteration.float_,
         complex: iteration.complex_,

@@ -1,0 +1,64 @@
+"""`np.ndenumerate` and `np.nditer` of traced arrays: indices and elements as NumPy gives them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import jitney as jt
+
+
+def written(x):
+    s = 0.0
+    out = np.zeros(x.shape)
+    for (i, j, k), v in np.ndenumerate(x):
+        out[i, j, k] = v * (i + 10 * j + 100 * k)
+        s += v * i
+    return s, out
+
+
+def read(x):
+    s = 0.0
+    for v in np.nditer(x):
+        s = s * 0.9 + v
+    return s
+
+
+def listed(x):
+    return [v * at[0] for at, v in np.ndenumerate(x[0, 0])]
+
+
+def place_of_largest(x):
+    best, place = -1.0, (0, 0, 0)
+    for at, v in np.ndenumerate(x):
+        if v > best:
+            best, place = v, at
+    return best, *place
+
+
+@pytest.mark.parametrize("f", [written, read, listed, place_of_largest], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("shape", [(2, 3, 4), (5, 6, 20), (1, 1, 3), (1, 2, 0)])
+def test_as_in_numpy(f, shape):
+    x = np.random.default_rng(0).random(shape)
+    try:
+        wanted = f(x)
+    except ValueError as error:
+        with pytest.raises(ValueError, match=str(error)):
+            jt.jit(f)(x)
+        return
+    got = jt.jit(f)(x)
+    assert len(jt.tree.leaves(got)) == len(jt.tree.leaves(wanted))
+    for a, b in zip(jt.tree.leaves(got), jt.tree.leaves(wanted), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-13)
+
+
+def test_long_ones_are_loops():
+    ops = jt.jit(written).trace(np.ones((5, 6, 20))).ops
+    assert len(ops) < 100 and any(op.name == "scan" for op in ops)
+
+
+def test_other_orders_and_options_are_refused():
+    with pytest.raises(jt.errors.TransformError, match="order C"):
+        jt.jit(lambda x: read(x.T))(np.ones((2, 3)))
+    with pytest.raises(jt.errors.TransformError, match="without options"):
+        jt.jit(lambda x: list(np.nditer(x, op_flags=["readwrite"])))(np.ones(3))
