@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..build import Builder
-from ..graph import Op, Value, unspread
+from ..graph import Graph, Op, Value, unspread
+from ..types import TensorType
 
 FEW = 16  # the part of an array from which its elements are not few
 
@@ -23,8 +24,10 @@ def total(b: Builder, parts: Sequence[Value]) -> Value | None:
     that are assigned one by one costs an element each. (Others are padded: such sums are fused.)
     """
     few = {part for part in parts if _few_elements(part) is not None}
-    if few.issuperset(parts):
+    places = {part for part in parts if _is_at_places(part)}
+    if (few | places).issuperset(parts):
         few = set()
+    few |= places
     result: Value | None = None
     for part in sorted(parts, key=few.__contains__):
         if result is None:
@@ -47,12 +50,15 @@ def accumulate(b: Builder, total: Value, part: Value) -> Value:
         return total
     if op.name == "add":
         return accumulate(b, accumulate(b, total, op.operands[0]), op.operands[1])
-    if op.name == "dynamic_update_slice" and is_zero(op.operands[0]):
+    if op.name == "dynamic_update_slice" and _is_at_places(part):
         _, u, *starts = op.operands
         old = b.op("dynamic_slice", total, *starts, sizes=u.shape)
         return b.op("dynamic_update_slice", total, b.op("add", old, u), *starts)
-    if op.name == "scatter" and op.attrs["combine"] == "add" and is_zero(op.operands[0]):
-        return b.op("scatter", total, *op.operands[1:], **op.attrs)
+    if op.name == "scatter" and _is_at_places(part):
+        before = accumulate(b, total, op.operands[0])
+        return b.op("scatter", before, *op.operands[1:], **op.attrs)
+    if (_is_sum_of_loop(part) or _is_of_branches(part)) and _start_from(b, part, total):
+        return part
     pad = _few_elements(part)
     if pad is not None:
         u, low = pad.operands[0], pad.attrs["low"]
@@ -64,6 +70,118 @@ def accumulate(b: Builder, total: Value, part: Value) -> Value:
     return b.op("add", total, part)
 
 
+def _is_at_places(part: Value) -> bool:
+    """Whether a part is zeros but for what stands at places that the program computes."""
+    op = part.op
+    if op is None:
+        return False
+    if op.name == "scatter" and op.attrs["combine"] == "add":
+        return is_zero(op.operands[0]) or _is_at_places(op.operands[0])
+    if op.name == "dynamic_update_slice":
+        return is_zero(op.operands[0])
+    return _is_sum_of_loop(part) or _is_of_branches(part)
+
+
+def _is_of_branches(part: Value) -> bool:
+    """Whether a part comes from branches, each of which gives zeros, or puts something at places."""
+    op = part.op
+    if op is None or op.name != "cond" or not isinstance(part.type, TensorType) or not part.shape:
+        return False
+    outputs = [region.outputs[part.index] for region in op.regions]
+    return all(is_zero(v) or _is_at_places(v) for v in outputs) and not all(map(is_zero, outputs))
+
+
+def _is_sum_of_loop(part: Value) -> bool:
+    """Whether a part is an array of zeros that a loop has added to, and has done nothing else with."""
+    op = part.op
+    if op is None or op.name not in ("scan", "while"):
+        return False
+    if not isinstance(part.type, TensorType) or not part.shape:
+        return False
+    first, body = op.attrs["consts"], op.regions[-1]
+    if part.index >= op.attrs.get("carries", len(op.results)):
+        return False
+    at = first + part.index
+    read = any(
+        body_.params[at] in inner.operands for body_ in op.regions[:-1] for inner in body_.ops
+    )
+    return not read and is_zero(op.operands[at]) and _only_grows(body, body.params[at], part.index)
+
+
+def _only_grows(body: Graph, param: Value, output: int) -> bool:
+    """Whether a loop's body adds to a carry, and reads it for nothing else."""
+    users = body.users()
+    value = body.outputs[output]
+    while value is not param:
+        op = value.op
+        if op is None:
+            return False
+        if op.name == "scatter" and op.attrs["combine"] == "add":
+            before = op.operands[0]
+        elif op.name == "add":
+            grown = [v for v in op.operands if v is param or _leads_to(v, param)]
+            if len(grown) != 1:
+                return False
+            (before,) = grown
+        elif op.name in ("scan", "while") and value.index < op.attrs.get(
+            "carries", len(op.results)
+        ):
+            at = op.attrs["consts"] + value.index
+            if not _only_grows(op.regions[-1], op.regions[-1].params[at], value.index):
+                return False
+            before = op.operands[at]
+        else:
+            return False
+        if users[before] != [op] or op.operands.count(before) != 1:
+            return False
+        value = before
+    return body.outputs.count(param) <= (body.outputs[output] is param)
+
+
+def _branches_grow(op: Op, output: int) -> bool:
+    """Whether each branch adds to the last operand, and reads it for nothing else."""
+    return all(_only_grows(region, region.params[-1], output) for region in op.regions)
+
+
+def _leads_to(value: Value, param: Value) -> bool:
+    """Whether `value` is `param` after some additions, by the first operand of each op."""
+    while value is not param and value.op is not None:
+        op = value.op
+        if op.name in ("scan", "while"):
+            if value.index >= op.attrs.get("carries", len(op.results)):
+                return False
+            value = op.operands[op.attrs["consts"] + value.index]
+        elif op.name == "cond":
+            value = op.operands[-1]
+        elif op.name in ("scatter", "add"):
+            value = op.operands[0]
+        else:
+            return False
+    return value is param
+
+
+def _start_from(b: Builder, part: Value, total: Value) -> bool:
+    """Let the loop, or the branches, that make `part` start from `total` in place of zeros, if that is
+    there before and nobody has read the part."""
+    loop = part.op
+    assert loop is not None
+    ops = b.graph.ops
+    if type(b).appended is not Builder.appended:
+        return False  # what has been appended has been computed
+    if loop not in ops or any(part in op.operands for op in ops):
+        return False
+    known = total.op is None or total.op in ops[: ops.index(loop)]
+    if not known or total.type != part.type:
+        return False
+    if loop.name == "cond":
+        loop.regions = tuple([_adding(region, part.index, total) for region in loop.regions])
+        loop.operands = (*loop.operands, total)
+        return True
+    at = loop.attrs["consts"] + part.index
+    loop.operands = (*loop.operands[:at], total, *loop.operands[at + 1 :])
+    return True
+
+
 def _few_elements(part: Value) -> Op | None:
     """The op that puts a few elements among zeros, if that is what a part is."""
     op = part.op
@@ -71,3 +189,14 @@ def _few_elements(part: Value) -> Op | None:
         return None
     inside = all(n >= 0 for n in (*op.attrs["low"], *op.attrs["high"]))
     return op if inside and 0 < FEW * op.operands[0].tensor.size <= part.tensor.size else None
+
+
+def _adding(region: Graph, output: int, total: Value) -> Graph:
+    """A branch that takes a total, too, and adds one of its outputs to it."""
+    new = Graph(region.name)
+    b = Builder(new)
+    env = {p: new.add_param(p.type, p.name) for p in region.params}
+    own = new.add_param(total.type)
+    new.outputs = b.replay(region, env)
+    new.outputs[output] = accumulate(b, own, new.outputs[output])
+    return new
