@@ -157,12 +157,12 @@ def _count(x: Bounded, axes: Sequence[int]) -> Any:
     return total
 
 
-def _require_some(x: Bounded, axes: Sequence[int], text: str) -> None:
-    """ValueError when the compiled function runs if an axis has no element."""
+def _require_some(x: Bounded, axes: Sequence[int], text: str, error: str = "ValueError") -> None:
+    """An error when the compiled function runs if an axis has no element."""
     for axis in axes:
         if axis in x.counts:
             some = wrap(build().gt(as_value(x.counts[axis], I64), build().const(0, I64)))
-            check(some, text, error="ValueError")
+            check(some, text, error=error)
 
 
 def _with_where(x: Bounded, axes: Sequence[int], where: Any) -> Any:
@@ -496,6 +496,35 @@ def _median(
     if is_float(x.dtype):
         middle = FUNCTIONS["where"].traced(FUNCTIONS["isnan"].traced(parts[2]), nan, middle)
     return _finished(wrap(as_value(FUNCTIONS["where"].traced(array(n) == 0, nan, middle))), out)
+
+
+@rule("quantile", "percentile")
+def _quantile(entry: ArrayFunction, a: Any, q: Any, axis: Any = None, **options: Any) -> Any:
+    """By linear interpolation, of one number, as NumPy rounds it."""
+    x = _one(a)
+    plain = axis in (None, 0, -1) and not any(given(v) and v for v in options.values())
+    if x.ndim != 1 or array(q).ndim or not plain or not x.padded.shape[0]:
+        refuse(x, f"np.{entry.name} with these options")
+    part = array(q).astype(np.float64) / (100 if entry.name == "percentile" else 1)
+    check((part >= 0) & (part <= 1), "Quantiles must be in the range [0, 1]", error="ValueError")
+    _require_some(x, [0], "index -1 is out of bounds for axis 0 with size 0", "IndexError")
+    rows = _sorted(FUNCTIONS["sort"], x).padded.astype(_float(x.dtype))
+    place = part * (x.counts[0] - 1)
+    low = FUNCTIONS["floor"].traced(place)
+    take, where = FUNCTIONS["take"].traced, FUNCTIONS["where"].traced
+    below, above, last = (
+        take(rows, k.astype(np.int64) if isinstance(k, Tracer) else k, mode="clip")
+        for k in (low, FUNCTIONS["minimum"].traced(low + 1, x.counts[0] - 1), x.counts[0] - 1)
+    )
+    way = (place - low).astype(rows.dtype)
+    found = where(way >= 0.5, above - (above - below) * (1 - way), below + (above - below) * way)
+    return wrap(as_value(where(FUNCTIONS["isnan"].traced(last), last, found)))
+
+
+@rule("allclose")
+def _allclose(entry: ArrayFunction, a: Any, b: Any, *args: Any, **options: Any) -> Any:
+    close = elementwise(lambda x, y: FUNCTIONS["isclose"].traced(x, y, *args, **options), (a, b))
+    return _fold(FUNCTIONS["all"], close) if isinstance(close, Bounded) else reductions.all_(close)
 
 
 @rule("cumsum", "cumprod", "cumulative_sum", "cumulative_prod")

@@ -80,6 +80,7 @@ v.all() | v.max() | np.min(v) | np.argmax(v) | v.argmin() | np.median(v) | np.li
 np.count_nonzero(v) | np.ptp(v) | np.linalg.norm(v, 1) | np.nansum(v) | np.sort(v) | np.argsort(v)
 np.cumsum(v) | np.diff(v) | v[::-1] | v[0] | v[-2] | v[1:] | v[v > 0] | np.where(v > 0, v, -v)
 np.flip(v) | v[np.array([0, -1])] | np.concatenate([v, x[:2], v]) | v @ v | np.outer(v, v[:2])
+np.percentile(v, 30) | np.quantile(v, 0.75) | np.allclose(v, v[::-1])
 np.clip(v, 0, 1) | v * 2 + x[0] | -v | abs(v) | v ** 2 | 2 ** v | np.sqrt(abs(v)) | v.size | np.unique(v)
 v[:, None] * v[None, :] | np.nonzero(v > 0)[0] | v.astype(np.float32) | np.isnan(v)
 np.sum(v, where=v > 0) | np.maximum(v, 1) | v.copy() | v.dot(v) | np.nanmax(v) | np.exp(v) @ np.ones(3)
