@@ -16,7 +16,9 @@ from typing import Any
 import numpy as np
 import optree
 
-from ...ir.ops.control.stores import RUNS, Table
+from ...ir.build import Builder
+from ...ir.graph import Graph
+from ...ir.ops.control.stores import HANDLE, RUNS, Table
 from ...ir.record import record
 from ..core import pytree
 from ..core.tracers import as_value, emit
@@ -26,6 +28,7 @@ from .kinds import Form, Kind, current
 from .stand_ins import Container, root, run
 from .tables import View, refuse_view
 
+_FEW = 100  # containers that are given back one by one
 Target = tuple[np.dtype[Any] | None] | None  # of an array its dtype, if it was given
 Plans = tuple[tuple[Kind, Target], ...]
 _LINK, _BLOCK, _FIRST, _LENGTH, _END, _INDEX, _MASK, _TAKEN = range(8)
@@ -199,8 +202,12 @@ class _Native(_Source):
         return [records[f"x{k}"].copy() for k in range(len(dtypes))]
 
     def release(self, first: int) -> None:
-        free = _free()
+        free, some = _free(), 0
         while first:
+            some += 1
+            if some > _FEW:
+                _free_all().run([np.asarray(first, np.uint64)])
+                return
             header = _header(first)
             following = header[_LINK]
             for owned in (header[_INDEX], header[_BLOCK], first):
@@ -210,6 +217,18 @@ class _Native(_Source):
 
 def _header(handle: int) -> Any:
     return (ctypes.c_int64 * 8).from_address(handle)
+
+
+@cache
+def _free_all() -> Any:
+    """Native code that gives back many containers."""
+    from ...runtime.compile import compile
+
+    graph = Graph("free")
+    b = Builder(graph)
+    first, token = graph.add_param(HANDLE), b.op("create_token")
+    graph.outputs = [b.op("store", first, token, method="free", key=(), value=())[0]]
+    return compile(graph)
 
 
 @cache

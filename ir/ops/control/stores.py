@@ -1,6 +1,7 @@
 """store: containers that grow while a program runs, lists, deques, heaps, dicts and sets.
 
     %root, %t1 = store %t0 method="root"                  where a call's containers are kept
+    %all, %t2  = store %root, %t1 method="end"            they leave the call: the first of them
     %list, %t2 = store %root, %t1 method="new"            an empty one: a handle, uint64
     %ok, %t3   = store %list, %x, %t2 method="append" ...
 
@@ -242,7 +243,7 @@ def _infer(*types: Type, method: str, key: DTypes = (), value: DTypes = ()) -> t
         raise GraphError("the last operand must be a token")
     takes: list[Type]
     gives: list[Type]
-    if method in ("root", *_MAKERS, "end"):
+    if method in ("root", *_MAKERS, "end", "free"):
         takes, gives = ([] if method == "root" else [HANDLE]), [HANDLE]
     elif method in METHODS:
         takes = [HANDLE, *types_of(METHODS[method].takes, key, value)]
@@ -262,7 +263,7 @@ def _reference(*arrays: Any, method: str, key: DTypes = (), value: DTypes = ()) 
     if method in _MAKERS:
         made: Any = [] if method == "new" else Table()
         return np.asarray(RUNS.keep(first, made), HANDLE.dtype), None
-    if method == "end":
+    if method in ("end", "free"):
         return np.asarray(first, HANDLE.dtype), None
     given: list[Any] = operands[1:]
     how = METHODS[method]

@@ -121,7 +121,8 @@ def dicts(codes, values):
             d[x] = d.get(x, 0) + 1
             g[x % 3] += i
         elif code == 5:
-            if x in d:  # noqa: RUF051  (that is what is tested)
+            if x in d:
+                log.append(d[x])
                 del d[x]
         elif code == 6:
             log.append(d.pop(x, -1))
