@@ -50,6 +50,7 @@ from .rolling import FEW, Watch, check_numbers, needs_numbers, refuse_growth, tr
 from .texts import remainder as remainder
 from .texts import text as text
 from .tries import Handler as Handler
+from .tries import context as context
 from .tries import try_stmt as try_stmt
 from .twins import convert as convert
 from .twins import provide_helpers

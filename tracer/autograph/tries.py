@@ -12,6 +12,7 @@ while the function is traced, it raises at every call, and its handler is taken 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, NoReturn
 
 from ...ir.graph import Op
@@ -236,3 +237,30 @@ def _refuse(failure: Failure, why: str) -> NoReturn:
         "put what may fail into a `try` of its own, one statement; or test for the failure with `if`.",
         line=op.loc,
     )
+
+
+def context(manager: Any) -> Any:
+    """What a `with` statement enters: `contextlib.suppress` is a handler, too."""
+    return _Suppressing(manager) if in_graph() and type(manager) is suppress else manager
+
+
+class _Suppressing:
+    """`suppress` where a function is traced: what would be suppressed at run time is refused."""
+
+    def __init__(self, manager: suppress) -> None:
+        kinds = manager._exceptions  # type: ignore[attr-defined]
+        self.manager, self.handler = manager, Handler(lambda: kinds, lambda error: None, False)
+
+    def __enter__(self) -> None:
+        self.trace = require_trace()
+        self.start, self.counts = len(self.trace.graph.ops), self.trace.counts
+        self.trace.counts = False
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> bool:
+        self.trace.counts = self.counts
+        if isinstance(error, errors.Refusal):  # no exception of the program's
+            return False
+        for failure in _failures(self.trace.graph.ops[self.start :], [self.handler]):
+            if failure.handler >= 0:
+                _refuse(failure, "contextlib.suppress has no second way: write `try` and `except`")
+        return bool(self.manager.__exit__(kind, error, traceback))

@@ -41,4 +41,6 @@ def closed_code() -> tuple[ClosedCode, bool]:
 
 def is_closed(function: Any) -> bool:
     """Whether a function may turn out to run as Python."""
+    if current_trace() is None:
+        return False
     return closed_code()[0].closed(function, _ROOM) is not None

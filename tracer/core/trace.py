@@ -167,7 +167,6 @@ class Trace:
         # Whether this is a part of a loop that counts, or of one that does not: see `late_checks`.
         self.counts: bool | None = None
         self.late_checks: dict[Any, Storage] = {}
-        self.reaches: dict[Value, tuple[int, int]] = {}  # of parameters that count a loop's trips
         self.numbers: dict[Any, Value] = {}  # Python numbers that were made into arrays
         self.constants: dict[Value, Array | None] = {}  # see `constants`
         self.lent: dict[Value, Value] = {}  # what parameters stand for, if always for one value
@@ -180,7 +179,7 @@ class Trace:
         # What functions assign to outside of them, see `slots`.
         self.watched: Watched | None = None if parent is None else parent.watched
         self.derivatives_taken = 0  # of those around it, see `custom_call.after`
-        # Of Python's integers: their least and greatest numbers, and those that loops hand on.
+        # Of Python's integers and of what counts trips: the least and greatest; and what loops hand on.
         self.reaches: dict[Value, Interval] = {}
         self.steps: set[Value] = set()
         # They wrap here, since what is checked would be checked in one order for all examples.

@@ -1,5 +1,6 @@
 """`try` around traced code: handlers run where the compiled function fails, or it is refused."""
 
+import contextlib
 import copy
 import math
 
@@ -346,7 +347,15 @@ def in_a_branch(a, i):
     return v
 
 
+def suppressed(a, i):
+    y = a
+    with contextlib.suppress(LinAlgError):
+        y = np.linalg.inv(a)
+    return y
+
+
 REFUSED = {
+    suppressed: "contextlib.suppress has no second way",
     kept: "gives c a value",
     in_a_loop: "in a loop inside",
     says_what: "handler asks for it",
@@ -359,6 +368,16 @@ REFUSED = {
 def test_what_cannot_be_run_again_is_refused(f):
     with pytest.raises(jt.errors.TransformError, match=REFUSED[f]):
         jt.jit(f)(REGULAR, INDICES[0])
+
+
+def test_suppressed_while_tracing():
+    def f(x):
+        y = x
+        with contextlib.suppress(KeyError):
+            y = {"one": 1.0}["two"]
+        return y * 2
+
+    assert jt.jit(f)(3.0) == 6.0
 
 
 def test_transformations():

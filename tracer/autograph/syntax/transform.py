@@ -252,7 +252,8 @@ class Transformer(Expressions):
 
     def visit_With(self, node: ast.With) -> ast.AST:
         for item in node.items:
-            item.context_expr = self.visit(item.context_expr)
+            entered = self.visit(item.context_expr)
+            item.context_expr = helper("context", [entered], item.context_expr)
             if item.optional_vars is not None:
                 item.optional_vars = self.visit(item.optional_vars)
         node.body = self.statements(node.body)
