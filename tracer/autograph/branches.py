@@ -11,7 +11,7 @@ from ...ir.opdef import OPS
 from ...ir.record import record
 from ...ir.types import BOOL, I32, TensorType
 from ..containers.growing import changed
-from ..containers.kinds import inherit
+from ..containers.kinds import inherit, same_tree
 from ..control.regions import Out, TracedRegion, common_type, have_effects, show_tree, trace_region
 from ..control.regions import union as captures
 from ..core import pytree
@@ -549,6 +549,7 @@ class _Merge:
     def _refuse_structure(self, label: str, ends: Sequence[_End]) -> None:
         values = (end.value for end in ends)
         changed([v.container if isinstance(v, _Content) else v for v in values])
+        same_tree(ends[0].tree, ends[1].tree)  # native containers of two sites are of one kind then
         lines = [f"  {n}: {show_tree(e.tree)}" for n, e in zip(self.names, ends, strict=True)]
         remedy = "give it the same containers, of the same lengths, in both branches."
         if ends[0].tree == ends[1].tree:

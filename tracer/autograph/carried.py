@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 from ...ir.graph import Value
 from ...ir.record import record
-from ..containers.kinds import inherit
+from ..containers.kinds import inherit, same_tree
 from ..control.regions import Out, TracedRegion, common_type, fits, show_tree
 from ..control.tensor_array import adopt_elements
 from ..core import pytree
@@ -125,6 +125,7 @@ class CarriedVariable:
         )
 
     def _refuse_structure(self, tree: Any) -> NoReturn:
+        same_tree(self.tree, tree)  # native containers of two sites are of one kind then
         grows = isinstance(self.value, (list, dict, set)) and tree != self.tree
         name = self.name
         complain(

@@ -141,6 +141,8 @@ def in_(x: Any, container: Any) -> Any:
 
 def is_(a: Any, b: Any) -> Any:
     """`a is b`: of Python's bools there is one each."""
+    if isinstance(a, Container) and isinstance(b, Container) and a is not b:
+        return truth(a.handle == b.handle)
     if _is_bool(a) and _is_bool(b) and (is_traced(a) or is_traced(b)):
         return truth(a == b)
     return a is b

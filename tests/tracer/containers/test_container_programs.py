@@ -404,6 +404,24 @@ def test_what_a_container_is_in_two_places() -> None:
     assert a is b and a == f(5)[0]
 
 
+def test_which_container_it_is_can_be_data() -> None:
+    def f(n):
+        a = []
+        b, c, i = a, [], 0
+        while i < n[0]:
+            a.append(i)
+            c.append(-i)
+            i += 1
+            if i == 2:
+                b = c
+        b.append(100)
+        return a is b, b is c, a, c
+
+    compiled = jt.jit(f)
+    for n in (1, 4):
+        assert compiled(np.array([n])) == f(np.array([n]))
+
+
 def test_elements_are_of_the_types_that_python_has() -> None:
     def f(x, n):
         ints, floats, bools, numpys, pairs = [], [], [], [], []
