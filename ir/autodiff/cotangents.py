@@ -123,6 +123,10 @@ def _only_grows(body: Graph, param: Value, output: int) -> bool:
             if len(grown) != 1:
                 return False
             (before,) = grown
+        elif op.name == "cond":
+            if not _branches_grow(op, value.index):
+                return False
+            before = op.operands[-1]
         elif op.name in ("scan", "while") and value.index < op.attrs.get(
             "carries", len(op.results)
         ):

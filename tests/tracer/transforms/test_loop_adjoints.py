@@ -75,7 +75,7 @@ def test_derivatives(f):
     )
 
 
-@pytest.mark.parametrize("f", [stencil, filtered, in_place, pairs])
+@pytest.mark.parametrize("f", [stencil, filtered, in_place, pairs, branches])
 def test_an_iteration_backwards_does_nothing_to_whole_arrays(f):
     graph = optimise(jt.jit(jt.grad(f)).trace(np.ones((30, 31))))
     for op in graph.walk():
