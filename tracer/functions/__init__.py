@@ -4,6 +4,7 @@ from . import (  # noqa: F401  (each enters its functions)
     applying,
     arranging,
     bounded,
+    bounded_reductions,
     choices,
     diagonals,
     equality,

@@ -1,0 +1,448 @@
+"""Reductions, products and sorts of arrays whose length is a value (`indexing.bounded`)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...ir.types import I64, is_complex, is_float
+from ..arrays import reductions, ufuncs
+from ..arrays.common import array, axis_index, build, given
+from ..arrays.reductions import highest, lowest
+from ..arrays.table import FUNCTIONS, ArrayFunction
+from ..core.effects import check
+from ..core.tracers import Tracer, as_value, wrap
+from ..indexing.bounded import (
+    RULES,
+    Aligned,
+    Bounded,
+    bounded,
+    bounded_method,
+    filled,
+    live,
+    number,
+    refuse,
+    require_equal,
+    resized,
+    rule,
+)
+from ..indexing.bounded_index import store
+from ..indexing.masked import Masked
+from .bounded import apply, elementwise, finished, one_of
+
+# Reductions
+
+
+def _reduced_axes(x: Bounded, axis: Any) -> tuple[int, ...]:
+    if axis is None:
+        return tuple(range(x.ndim))
+    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    return tuple(axis_index(a, x.ndim) for a in axes)
+
+
+def _left(x: Bounded, axes: tuple[int, ...], keepdims: Any) -> dict[int, Any]:
+    """The counts of what is left of x's axes."""
+    keep = given(keepdims) and keepdims
+    rest = {a: c for a, c in x.counts.items() if a not in axes}
+    return rest if keep else {a - sum(r < a for r in axes): c for a, c in rest.items()}
+
+
+def _count(x: Bounded, axes: Sequence[int]) -> Any:
+    """How many elements are reduced to one: a number or a traced int."""
+    total: Any = 1
+    for axis in axes:
+        total = x.shape[axis] * total
+    return total
+
+
+def _require_some(x: Bounded, axes: Sequence[int], text: str, error: str = "ValueError") -> None:
+    """An error when the compiled function runs if an axis has no element."""
+    for axis in axes:
+        if axis in x.counts:
+            some = wrap(build().gt(as_value(x.counts[axis], I64), build().const(0, I64)))
+            check(some, text, error=error)
+
+
+def _with_where(x: Bounded, axes: Sequence[int], where: Any) -> Any:
+    where = where.materialised() if isinstance(where, Masked) else where
+    there = live(x, axes) if any(a in x.counts for a in axes) else True
+    if where is True or not given(where):
+        return there
+    mask = Aligned([x, where]).padded[1]
+    return mask if there is True else there & mask
+
+
+@rule("sum", "prod", "any", "all", "count_nonzero")
+def _fold(
+    entry: ArrayFunction,
+    a: Any,
+    axis: Any = None,
+    *args: Any,
+    keepdims: Any = False,
+    where: Any = True,
+    **options: Any,
+) -> Any:
+    names: tuple[str, ...] = ("dtype", "out", "keepdims", "initial", "where")
+    if entry.name in ("any", "all"):
+        names = ("out", "keepdims")
+    options.update(zip(names, args, strict=False))
+    keepdims = options.pop("keepdims", keepdims)
+    x, out = one_of(a), options.pop("out", None)
+    if entry.name == "count_nonzero":
+        x, entry = x != 0, FUNCTIONS["sum"]
+    axes = _reduced_axes(x, axis)
+    where = _with_where(x, axes, where)
+    result = entry.traced(x.padded, axes, keepdims=keepdims, where=where, **options)
+    return finished(bounded(result, _left(x, axes, keepdims)), out)
+
+
+@rule("max", "min", "amax", "amin")
+def _extremum(
+    entry: ArrayFunction,
+    a: Any,
+    axis: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    initial: Any = None,
+    where: Any = True,
+) -> Any:
+    x = one_of(a)
+    axes = _reduced_axes(x, axis)
+    name = "maximum" if entry.name.endswith("max") else "minimum"
+    options = {"initial": initial} if given(initial) and initial is not None else {}
+    if not options:
+        _require_some(
+            x, axes, f"zero-size array to reduction operation {name} which has no identity"
+        )
+    fill = lowest(x.dtype) if name == "maximum" else highest(x.dtype)
+    padded = filled(x, fill, axes)
+    if where is not True and given(where):
+        options["where"] = Aligned([x, where]).padded[1]
+    result = entry.traced(padded, axes, keepdims=keepdims, **options)
+    return finished(bounded(result, _left(x, axes, keepdims)), out)
+
+
+@rule("argmax", "argmin")
+def _place(
+    entry: ArrayFunction, a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False
+) -> Any:
+    x = one_of(a)
+    if axis is None and any(k > 0 for k in x.counts):
+        refuse(x, f"np.{entry.name} over several axes")
+    axes = _reduced_axes(x, axis)
+    _require_some(x, axes, f"attempt to get {entry.name} of an empty sequence")
+    fill = lowest(x.dtype) if entry.name == "argmax" else highest(x.dtype)
+    result = entry.traced(filled(x, fill, axes), axis, keepdims=keepdims)
+    return finished(bounded(result, _left(x, axes, keepdims)), out)
+
+
+@rule("mean")
+def _mean(
+    entry: ArrayFunction,
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    *,
+    where: Any = True,
+) -> Any:
+    x = one_of(a)
+    axes = _reduced_axes(x, axis)
+    if where is not True and given(where):
+        result = entry.traced(
+            x.padded, axes, dtype, keepdims=keepdims, where=_with_where(x, axes, where)
+        )
+    else:
+        real = dtype if dtype is not None else _float(x.dtype)
+        total = FUNCTIONS["sum"].traced(
+            x.padded, axes, dtype=real, keepdims=keepdims, where=_with_where(x, axes, True)
+        )
+        result = total / as_count(_count(x, axes), total.dtype)
+    return finished(bounded(result, _left(x, axes, keepdims)), out)
+
+
+def _float(dtype: np.dtype[Any]) -> Any:
+    return np.dtype(np.float64) if dtype.kind in "biu" else dtype
+
+
+def as_count(count: Any, dtype: np.dtype[Any]) -> Any:
+    """A number of elements in the dtype of what is divided by it."""
+    return wrap(as_value(count, dtype))
+
+
+@rule("var", "std")
+def _variance(
+    entry: ArrayFunction,
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = False,
+    *,
+    where: Any = True,
+    mean: Any = None,
+    correction: Any = None,
+) -> Any:
+    x = one_of(a)
+    axes = _reduced_axes(x, axis)
+    ddof = correction if correction is not None and given(correction) else ddof
+    if where is not True or dtype is not None or (mean is not None and given(mean)):
+        refuse(x, f"np.{entry.name} with these options")
+    centre = _mean(FUNCTIONS["mean"], x, axes, keepdims=True)
+    deviation = x - centre
+    squares = Bounded(reductions.absolute_square(deviation.padded), deviation.counts)
+    total = _fold(FUNCTIONS["sum"], squares, axes, keepdims=keepdims)
+    padded = total.padded if isinstance(total, Bounded) else total
+    left = ufuncs.apply(np.maximum, as_count(_count(x, axes), padded.dtype) - ddof, 0)
+    result = padded / left
+    if entry.name == "std":
+        result = ufuncs.apply(np.sqrt, result)
+    return finished(bounded(result, _left(x, axes, keepdims)), out)
+
+
+_PLAIN = {"nansum": ("sum", 0), "nanprod": ("prod", 1)}
+
+
+@rule("nansum", "nanprod")
+def _without_nan(entry: ArrayFunction, a: Any, axis: Any = None, **options: Any) -> Any:
+    x = one_of(a)
+    name, identity = _PLAIN[entry.name]
+    if is_float(x.dtype) or is_complex(x.dtype):
+        x = RULES["where"](FUNCTIONS["where"], apply(np.isnan, x), identity, x)
+    return _fold(FUNCTIONS[name], x, axis, **options)
+
+
+@rule("nanmean")
+def _nanmean(entry: ArrayFunction, a: Any, axis: Any = None, **options: Any) -> Any:
+    x = one_of(a)
+    total = _without_nan(FUNCTIONS["nansum"], x, axis, **options)
+    return total / _fold(FUNCTIONS["sum"], ~apply(np.isnan, x), axis, **options)
+
+
+@rule("nanmax", "nanmin")
+def _nan_extremum(entry: ArrayFunction, a: Any, axis: Any = None, **options: Any) -> Any:
+    x = one_of(a)
+    fill = lowest(x.dtype) if entry.name == "nanmax" else highest(x.dtype)
+    x = RULES["where"](FUNCTIONS["where"], apply(np.isnan, x), fill, x)
+    return _extremum(FUNCTIONS[entry.name[3:]], x, axis, **options)
+
+
+@rule("ptp")
+def _ptp(
+    entry: ArrayFunction, a: Any, axis: Any = None, out: Any = None, keepdims: Any = False
+) -> Any:
+    high, low = (_extremum(FUNCTIONS[name], a, axis, keepdims=keepdims) for name in ("max", "min"))
+    return finished(high - low, out)
+
+
+@rule("linalg.norm")
+def _norm(
+    entry: ArrayFunction, x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False
+) -> Any:
+    x = one_of(x)
+    if ord not in (None, 2, 1, math.inf) or (ord is not None and axis is None and x.ndim > 1):
+        refuse(x, f"np.linalg.norm with ord={ord}")
+    if isinstance(axis, (tuple, list)) and ord is not None:
+        refuse(x, f"np.linalg.norm with axis={axis}")
+    if ord == 1:
+        return _fold(FUNCTIONS["sum"], abs(x), axis, keepdims=keepdims)
+    if ord == math.inf:
+        return _extremum(FUNCTIONS["max"], abs(x), axis, keepdims=keepdims)
+    x = x if x.dtype.kind in "fc" else x.astype(np.float64)
+    squares = Bounded(reductions.absolute_square(x.padded), x.counts)
+    return _root(_fold(FUNCTIONS["sum"], squares, axis, keepdims=keepdims))
+
+
+def _root(x: Any) -> Any:
+    return apply(np.sqrt, x) if isinstance(x, Bounded) else ufuncs.apply(np.sqrt, x)
+
+
+# Products
+
+
+@rule("matmul", "dot", "inner", "vdot", "vecdot", "linalg.vecdot")
+def _product(entry: ArrayFunction, a: Any, b: Any, *args: Any, **options: Any) -> Any:
+    x, y = (z.materialised() if isinstance(z, Masked) else z for z in (a, b))
+    x, y = (z if isinstance(z, (Bounded, Tracer)) else array(z) for z in (x, y))
+    out = options.pop("out", args[0] if args else None)
+    if not x.ndim or not y.ndim:
+        if entry.name == "matmul":
+            raise ValueError("matmul: Input operand does not have enough dimensions")
+        return finished(x * y, out)
+    if entry.name == "vdot":
+        x, y = _flat(x), _flat(y)
+    ending = entry.name in ("inner", "vecdot", "linalg.vecdot", "vdot")
+    i, j = x.ndim - 1, y.ndim - 1 if ending or y.ndim == 1 else y.ndim - 2
+    x, y = _contracted(x, i, y, j)
+    result = entry.traced(*(z.padded if isinstance(z, Bounded) else z for z in (x, y)))
+    return finished(bounded(result, _product_counts(entry, x, i, y, j)), out)
+
+
+def _flat(x: Any) -> Any:
+    if x.ndim == 1:
+        return x
+    if isinstance(x, Bounded):
+        refuse(x, "np.vdot")
+    return x.ravel()
+
+
+def _contracted(x: Any, i: int, y: Any, j: int) -> tuple[Any, Any]:
+    """Two operands with one size along the axes that are summed over, and zeros behind the count."""
+    text = (
+        "matmul: Input operand 1 has a mismatch in its core dimension 0 (size {1} is different "
+        "from {0})"
+    )
+    counts = [z.counts.get(k) if isinstance(z, Bounded) else None for z, k in ((x, i), (y, j))]
+    if counts == [None, None]:
+        return x, y
+    sizes = [(z.padded if isinstance(z, Bounded) else z).shape[k] for z, k in ((x, i), (y, j))]
+    lengths = [n if c is None else c for n, c in zip(sizes, counts, strict=True)]
+    require_equal(lengths[0], lengths[1], text)
+    count = counts[0] if counts[0] is not None else counts[1]
+    fixed = [n for n, c in zip(sizes, counts, strict=True) if c is None]
+    size = fixed[0] if fixed else min(sizes)
+    found: list[Any] = []
+    for z, k in ((x, i), (y, j)):
+        if isinstance(z, Bounded):
+            others = {a: c for a, c in z.counts.items() if a != k}
+            assert count is not None
+            padded = filled(Bounded(z.padded, {k: count}), 0)
+            z = Bounded(resized(padded, k, size), others)
+        found.append(z)
+    return found[0], found[1]
+
+
+def _product_counts(entry: ArrayFunction, x: Any, i: int, y: Any, j: int) -> dict[int, Any]:
+    """The counts of a product's axes: x's but the one summed over, then y's."""
+    mine, theirs = (z.counts if isinstance(z, Bounded) else {} for z in (x, y))
+    if not mine and not theirs:
+        return {}
+    if x.ndim > 2 or y.ndim > 2:
+        refuse(x if isinstance(x, Bounded) and mine else y, f"np.{entry.name} of several matrices")
+    if entry.name in ("vecdot", "linalg.vecdot"):
+        kept = mine if 0 in mine and i else theirs
+        return {0: kept[0]} if 0 in kept and x.ndim == 2 else {}
+    others = [c for a, c in mine.items() if a != i], [c for a, c in theirs.items() if a != j]
+    return {axis: c for axis, found in zip((0, x.ndim - 1), others, strict=True) for c in found}
+
+
+@rule("outer")
+def _outer(entry: ArrayFunction, a: Any, b: Any, out: Any = None) -> Any:
+    x, y = (z if isinstance(z, Bounded) else array(z).ravel() for z in (a, b))
+    if x.ndim != 1 or y.ndim != 1:
+        refuse(x if isinstance(x, Bounded) else y, "np.outer")
+    return finished(apply(np.multiply, x[:, None], y[None, :]), out)
+
+
+# Order
+
+
+@rule("sort", "argsort")
+def _sorted(entry: ArrayFunction, a: Any, axis: Any = -1, *args: Any, **options: Any) -> Any:
+    x = one_of(a)
+    if axis is None:
+        refuse(x, f"np.{entry.name} with axis=None") if x.ndim > 1 else None
+        axis = 0
+    axis = axis_index(axis, x.ndim)
+    return Bounded(entry.traced(filled(x, _last(x.dtype), [axis]), axis), x.counts)
+
+
+def _last(dtype: np.dtype[Any]) -> Any:
+    """What is sorted behind all others, or beside its equals."""
+    if is_complex(dtype):
+        return complex(math.nan, math.nan)
+    return math.nan if is_float(dtype) else highest(dtype)
+
+
+@rule("median")
+def _median(
+    entry: ArrayFunction,
+    a: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: Any = False,
+    keepdims: Any = False,
+) -> Any:
+    x = one_of(a)
+    if x.ndim != 1 or axis not in (None, 0, -1) or (given(keepdims) and keepdims):
+        refuse(x, "np.median over an axis")
+    if not x.padded.shape[0]:
+        return finished(wrap(build().const(math.nan, _float(x.dtype))), out)
+    n = x.counts[0]
+    rows = _sorted(FUNCTIONS["sort"], x).padded
+    low, high, end = (FUNCTIONS["maximum"].traced(k, 0) for k in ((n - 1) // 2, n // 2, n - 1))
+    take = FUNCTIONS["take"].traced
+    parts = [take(rows, k, mode="clip").astype(_float(x.dtype)) for k in (low, high, end)]
+    middle = FUNCTIONS["mean"].traced(array(parts[:2]))
+    nan = wrap(build().const(math.nan, middle.dtype))
+    if is_float(x.dtype):
+        middle = FUNCTIONS["where"].traced(FUNCTIONS["isnan"].traced(parts[2]), nan, middle)
+    return finished(wrap(as_value(FUNCTIONS["where"].traced(array(n) == 0, nan, middle))), out)
+
+
+@rule("quantile", "percentile")
+def _quantile(entry: ArrayFunction, a: Any, q: Any, axis: Any = None, **options: Any) -> Any:
+    """By linear interpolation, of one number, as NumPy rounds it."""
+    x = one_of(a)
+    plain = axis in (None, 0, -1) and not any(given(v) and v for v in options.values())
+    if x.ndim != 1 or array(q).ndim or not plain or not x.padded.shape[0]:
+        refuse(x, f"np.{entry.name} with these options")
+    part = array(q).astype(np.float64) / (100 if entry.name == "percentile" else 1)
+    check((part >= 0) & (part <= 1), "Quantiles must be in the range [0, 1]", error="ValueError")
+    _require_some(x, [0], "index -1 is out of bounds for axis 0 with size 0", "IndexError")
+    rows = _sorted(FUNCTIONS["sort"], x).padded.astype(_float(x.dtype))
+    place = part * (x.counts[0] - 1)
+    low = FUNCTIONS["floor"].traced(place)
+    take, where = FUNCTIONS["take"].traced, FUNCTIONS["where"].traced
+    below, above, last = (
+        take(rows, k.astype(np.int64) if isinstance(k, Tracer) else k, mode="clip")
+        for k in (low, FUNCTIONS["minimum"].traced(low + 1, x.counts[0] - 1), x.counts[0] - 1)
+    )
+    way = (place - low).astype(rows.dtype)
+    found = where(way >= 0.5, above - (above - below) * (1 - way), below + (above - below) * way)
+    return wrap(as_value(where(FUNCTIONS["isnan"].traced(last), last, found)))
+
+
+@rule("allclose")
+def _allclose(entry: ArrayFunction, a: Any, b: Any, *args: Any, **options: Any) -> Any:
+    close = elementwise(lambda x, y: FUNCTIONS["isclose"].traced(x, y, *args, **options), (a, b))
+    return _fold(FUNCTIONS["all"], close) if isinstance(close, Bounded) else reductions.all_(close)
+
+
+@rule("cumsum", "cumprod", "cumulative_sum", "cumulative_prod")
+def _running(entry: ArrayFunction, a: Any, axis: Any = None, *args: Any, **options: Any) -> Any:
+    x = one_of(a)
+    if axis is None and x.ndim > 1:
+        refuse(x, f"np.{entry.name} with axis=None")
+    axis = axis_index(0 if axis is None else axis, x.ndim)
+    fill = 0 if "sum" in entry.name else 1
+    return Bounded(entry.traced(filled(x, fill, [axis]), axis, *args, **options), x.counts)
+
+
+@rule("diff")
+def _diff(entry: ArrayFunction, a: Any, n: Any = 1, axis: Any = -1) -> Any:
+    x = one_of(a)
+    if n != 1:
+        refuse(x, "np.diff with n > 1")
+    axis = axis_index(axis, x.ndim)
+    if axis not in x.counts:
+        return Bounded(entry.traced(x.padded, n, axis), x.counts)
+    left = FUNCTIONS["maximum"].traced(x.counts[axis] - 1, 0)
+    return bounded(entry.traced(x.padded, n, axis), {**x.counts, axis: number(left)})
+
+
+@rule("flip")
+def _flip(entry: ArrayFunction, m: Any, axis: Any = None) -> Any:
+    x = one_of(m)
+    axes = _reduced_axes(x, axis)
+    return x[tuple(slice(None, None, -1) if a in axes else slice(None) for a in range(x.ndim))]
+
+
+@bounded_method("sort")
+def _sort_in_place(x: Bounded, axis: int = -1, kind: Any = None, **options: Any) -> None:
+    store(x, _sorted(FUNCTIONS["sort"], x, axis))
