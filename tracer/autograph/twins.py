@@ -23,6 +23,7 @@ from ..core.trace import current_trace
 from ..host_random.interception import replaced
 from ..transforms.vectorize import of_numpys
 from . import answers, iteration, logic, texts
+from .assertions import replaced_assertion
 from .numpy_calls import replaced_numpy, where_traced
 from .scipy_calls import replaced_scipy
 from .syntax.lazy import Lazy, is_lazy
@@ -63,7 +64,7 @@ def convert(function: Any) -> Any:
         return asking
     of_numpy = replaced_numpy(function)
     if of_numpy is None:
-        of_numpy = replaced_scipy(function)
+        of_numpy = replaced_scipy(function) or replaced_assertion(function)
     if of_numpy is not None:
         return of_numpy
     if kind is FunctionType:
