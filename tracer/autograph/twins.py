@@ -23,9 +23,9 @@ from ..core.trace import current_trace
 from ..host_random.interception import replaced
 from ..transforms.vectorize import of_numpys
 from . import answers, iteration, logic, texts
-from .assertions import replaced_assertion
-from .numpy_calls import replaced_numpy, where_traced
-from .scipy_calls import replaced_scipy
+from .calls.assertions import replaced_assertion
+from .calls.numpy_calls import replaced_numpy, where_traced
+from .calls.scipy_calls import replaced_scipy
 from .syntax.lazy import Lazy, is_lazy
 from .syntax.nodes import HELPERS, ORIGINAL, THUNK
 from .syntax.origin import Unreadable, find_origin, has_source

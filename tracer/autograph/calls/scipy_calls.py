@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.surface import ensure
-from ..arrays.common import array, check_values
-from ..arrays.table import FUNCTIONS, holds_tracer
+from ....ir.surface import ensure
+from ...arrays.common import array, check_values
+from ...arrays.table import FUNCTIONS, holds_tracer
 
 _MEMORY = ("overwrite_a", "overwrite_b", "overwrite_ab", "lwork", "lapack_driver", "driver")
 _FINITE = "array must not contain infs or NaNs"

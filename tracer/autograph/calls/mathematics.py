@@ -16,15 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.surface import ensure
-from ...ir.types import BOOL, C128, F64, I64
-from ..arrays.common import array, check_values
-from ..arrays.table import FUNCTIONS, holds_tracer
-from ..control.scans import scan
-from ..core.tracers import Tracer, as_value, wrap
-from ..messages import errors
-from ..messages.errors import complain
-from .iteration import complex_, float_, int_
+from ....ir.surface import ensure
+from ....ir.types import BOOL, C128, F64, I64
+from ...arrays.common import array, check_values
+from ...arrays.table import FUNCTIONS, holds_tracer
+from ...control.scans import scan
+from ...core.tracers import Tracer, as_value, wrap
+from ...messages import errors
+from ...messages.errors import complain
+from ..iteration import complex_, float_, int_
 
 _DTYPES = {"b": BOOL, "i": I64, "f": F64, "c": C128}
 _FACTORIALS = [math.factorial(n) for n in range(21)]  # those that are numbers of 64 bits

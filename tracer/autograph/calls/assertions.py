@@ -1,4 +1,4 @@
-"""`np.testing`'s assertions of traced values: they hold, or fail, at each call of the compiled function."""
+"""`np.testing`'s assertions of traced values: they hold, or fail, at each call."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays.common import array, check_values
-from ..arrays.table import holds_tracer
+from ...arrays.common import array, check_values
+from ...arrays.table import holds_tracer
 
 _MODULE = "numpy.testing._private.utils"
 
@@ -24,7 +24,9 @@ def replaced_assertion(function: Any) -> Callable[..., Any] | None:
         return None
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        return (formula if holds_tracer((*args[:2], *kwargs.values())) else function)(*args, **kwargs)
+        return (formula if holds_tracer((*args[:2], *kwargs.values())) else function)(
+            *args, **kwargs
+        )
 
     return call
 
@@ -80,11 +82,11 @@ def _almost_equal(
     _check(_alike(x, y, near), f"Arrays are not almost equal to {decimal} decimals", err_msg)
 
 
-def _less(
-    x: Any, y: Any, err_msg: Any = "", verbose: bool = True, *, strict: bool = False
-) -> None:
+def _less(x: Any, y: Any, err_msg: Any = "", verbose: bool = True, *, strict: bool = False) -> None:
     x, y = _both(x, y, strict)
-    _check((x < y) | (np.isnan(x) & np.isnan(y)), "Arrays are not strictly ordered `x < y`", err_msg)
+    _check(
+        (x < y) | (np.isnan(x) & np.isnan(y)), "Arrays are not strictly ordered `x < y`", err_msg
+    )
 
 
 _ASSERTIONS: dict[str, Callable[..., Any]] = {

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays.common import array
-from ..arrays.python_errors import as_of_math
-from ..arrays.table import BY_NUMPY, FUNCTIONS, holds_tracer
-from ..containers.arrays import grown
-from ..containers.stand_ins import Container
-from ..core.tracers import Tracer
+from ...arrays.common import array
+from ...arrays.python_errors import as_of_math
+from ...arrays.table import BY_NUMPY, FUNCTIONS, holds_tracer
+from ...containers.arrays import grown
+from ...containers.stand_ins import Container
+from ...core.tracers import Tracer
 from .mathematics import MATHEMATICS
 
 _KINDS = (type(np.zeros_like), BuiltinFunctionType, FunctionType)
@@ -62,7 +62,9 @@ def _function(function: Any) -> Callable[..., Any] | None:
         return where_traced(function, entry)
     scalar = MATHEMATICS.get(function)
     if scalar is not None:
-        return where_traced(function, as_of_math(function.__name__, scalar))
+        if function.__module__ == "math":
+            scalar = as_of_math(function.__name__, scalar)
+        return where_traced(function, scalar)
     if isinstance(getattr(function, "__self__", None), np.ufunc):
         return _with_arrays(function, indexed=function.__name__ == "at")
     return None
