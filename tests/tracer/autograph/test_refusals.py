@@ -1,8 +1,6 @@
 """What is refused says which call of the user's asked for a value, and what to write instead."""
 
-import bisect
 import fractions
-import heapq
 import itertools
 import json
 import statistics
@@ -24,12 +22,6 @@ def filtered(x):
     return list(filter(lambda v: v > 1, x))
 
 
-def heap(x):
-    found = [x[0], x[1]]
-    heapq.heapify(found)
-    return found
-
-
 def shape_in_a_list(x):
     return np.zeros([int(x[0]), 2])
 
@@ -38,8 +30,6 @@ REFUSED = {
     "sorted": (lambda x: sorted(x, key=lambda v: -v), "`sorted(x, ", "np.argsort"),
     "max": (by_key, "`max(x, key=lambda v: -v)`", "np.argmax"),
     "filter": (filtered, "`list(filter(lambda v: v > 1, x))`", "np.where"),
-    "heapify": (heap, "`heapq.heapify(found)`", "loop"),
-    "bisect": (lambda x: bisect.bisect([1.0, 2.0], x[0]), "`bisect.bisect(", "np.searchsorted"),
     "median": (lambda x: statistics.median([x[0], x[1]]), "`statistics.median(", "before the call"),
     "zeros": (lambda x: np.zeros(int(x[0])), "`np.zeros(int(x[0]))` needs an integer", "argument"),
     "zeros of a list": (shape_in_a_list, "`np.zeros([int(x[0]), 2])` needs", "argument"),
@@ -71,7 +61,6 @@ PYTHONS_OWN = {
     "dumps": lambda x: json.dumps(float(x[0])),
     "pack": lambda x: struct.pack("d", x[0]),
     "islice": lambda x: list(itertools.islice([1, 2], int(x[0]))),
-    "nditer": lambda x: np.nditer(x),
     "mean": lambda x: statistics.mean(x),
 }
 

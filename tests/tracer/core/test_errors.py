@@ -577,10 +577,7 @@ def test_equal_functions_of_two_files_have_lines_of_their_own():
             jt.jit(scope["f"])(np.ones(3))
 
 
-def test_modules_and_endless_lists_are_refused_by_name() -> None:
-    with pytest.raises(TypeError, match="a value of type module"):
-        jt.jit(lambda m, x: m.sin(x))(np, 2.0)
-
+def test_endless_lists_are_refused_by_name() -> None:
     def grow(x):
         x.append(x)
         return len(x)
