@@ -413,3 +413,20 @@ def test_first_failure():
     for i, j, number in [([0, -3], 2, -1), ([0, 3], 9, 0), ([-4, 0], 0, 0), ([1, 1], -4, 1)]:
         (which,) = evaluate(told, [X, np.array(i), np.array(j)])
         assert which == number
+
+
+def test_a_tree_that_other_threads_disturb_is_parsed_again(monkeypatch):
+    from jitney.tracer.autograph.syntax import origin
+
+    failures = [SystemError("AST constructor recursion depth mismatch")] * 2
+    parse = origin.ast.parse
+
+    def disturbed(text):
+        if failures:
+            raise failures.pop()
+        return parse(text)
+
+    monkeypatch.setattr(origin.ast, "parse", disturbed)
+    (definition,) = origin._definitions("def f(x):\n    return x + 17\n")[1]
+    assert definition.name == "f"
+    assert not failures

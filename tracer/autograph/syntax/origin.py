@@ -9,11 +9,14 @@ from __future__ import annotations
 import ast
 import linecache
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import lru_cache
 from itertools import pairwise
 from types import CodeType, FunctionType
 
 from ....ir.record import record
+
+_TRIES = 5
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
@@ -107,11 +110,20 @@ def _found(text: str, code: CodeType) -> list[Definition]:
     return nodes
 
 
+def _parsed(text: str) -> ast.Module:
+    """`ast.parse`. Python counts how deep it is for all threads at once: while others parse, it may say
+    SystemError of a tree that is all right."""
+    for _ in range(_TRIES):
+        with suppress(SystemError):
+            return ast.parse(text)
+    return ast.parse(text)
+
+
 @lru_cache(maxsize=64)
 def _definitions(text: str) -> dict[int, list[Definition]]:
     """The functions of a text by their first lines, as code objects count them."""
     by_line: dict[int, list[Definition]] = {}
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(_parsed(text)):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
             by_line.setdefault(first, []).append(node)
