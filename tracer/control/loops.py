@@ -9,12 +9,13 @@ from ...ir.build import Builder
 from ...ir.graph import Graph, Value
 from ...ir.opdef import OPS
 from ...ir.types import BOOL, TensorType
+from ..arrays.python_integers import note_step
 from ..core import pytree, threaded_state
 from ..core.callables import Function
 from ..core.effects import advance, order_token
 from ..core.specs import Spec
 from ..core.trace import require_trace
-from ..core.tracers import Storage, as_value, wrap
+from ..core.tracers import Storage, Tracer, as_value, wrap
 from ..messages import errors
 from ..messages.errors import complain
 from ..messages.source import user_line
@@ -97,7 +98,7 @@ def _while_region(
 
     def traced(function: Function, part: str) -> TracedRegion:
         tree = pytree.flatten(((carry.init,), {}))[1]
-        return trace_region(function, carry.specs, tree, f"the {part} of {what}")
+        return trace_region(_stepping(function), carry.specs, tree, f"the {part} of {what}")
 
     body = carry.settle(lambda: traced(body_fn, "body"), lambda body: body.tree)
     test = traced(cond_fn, "condition")
@@ -182,7 +183,7 @@ def _scan_region(
     def trace_body() -> TracedRegion:
         tree = pytree.flatten(((carry.init, xs), {}))[1]
         specs = [*carry.specs, *(Spec(t, None, t.shape == ()) for t in slices)]
-        return trace_region(function, specs, tree, f"the body of {what}")
+        return trace_region(_stepping(function), specs, tree, f"the body of {what}")
 
     def carried(body: TracedRegion) -> pytree.TreeDef:
         if body.tree.type is not tuple or body.tree.num_children != 2:
@@ -211,6 +212,18 @@ def _scan_region(
     results = _Scan(region, captured, len(start), reverse).run(start, values, length, unroll)
     stacked = [wrap(v, scalar=False) for v in results[len(start) :]]
     return carry.unflatten(results), pytree.unflatten(body.tree.child(1), stacked)
+
+
+def _stepping(function: Function) -> Function:
+    """`function` of a carry, whose Python integers are known to be handed on by a loop."""
+
+    def noting(carry: Any, *rest: Any) -> Any:
+        for leaf in pytree.flatten(carry)[0]:
+            if isinstance(leaf, Tracer) and leaf.weak == "i":
+                note_step(leaf.value)
+        return function(carry, *rest)
+
+    return noting
 
 
 def _append(
