@@ -21,10 +21,11 @@ def total(b: Builder, parts: Sequence[Value]) -> Value | None:
     """The sum of all parts of one cotangent, None if there are none.
 
     Beside whole ones, those of few elements come last, and touch only these: the derivative of elements
-    that are assigned one by one costs an element each. (Others are padded: such sums are fused.)
+    that are assigned one by one costs an element each. (Others are padded, or put at an array of
+    places: such sums are fused.)
     """
     few = {part for part in parts if _few_elements(part) is not None}
-    places = {part for part in parts if _is_at_places(part)}
+    places = {part for part in parts if _is_at_places(part) and not _is_at_many_places(part)}
     if (few | places).issuperset(parts):
         few = set()
     few |= places
@@ -80,6 +81,14 @@ def _is_at_places(part: Value) -> bool:
     if op.name == "dynamic_update_slice":
         return is_zero(op.operands[0])
     return _is_sum_of_loop(part) or _is_of_branches(part)
+
+
+def _is_at_many_places(part: Value) -> bool:
+    """Whether a part is zeros and one array of elements, as that of choosing one of each row is."""
+    op = part.op
+    if op is None or op.name != "scatter" or not is_zero(op.operands[0]):
+        return False
+    return op.operands[2].tensor.size > 1
 
 
 def _is_of_branches(part: Value) -> bool:

@@ -68,8 +68,8 @@ def test_an_index_that_is_off_by_one(monkeypatch):
 def test_a_tail_that_writes_whole_vectors(monkeypatch):
     store = TextEmitter.store_elements
 
-    def unmasked(self, dtype, value, place, *, align=0, mask=None):
-        store(self, dtype, value, place, align=align)
+    def unmasked(self, dtype, value, place, *, mask=None):
+        store(self, dtype, value, place)
 
     monkeypatch.setattr(TextEmitter, "store_elements", unmasked)
     assert "out of bounds of output 0" in fault(lambda x: x * 2, X[0, :5].copy())
