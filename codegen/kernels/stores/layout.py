@@ -145,7 +145,7 @@ def new() -> StoreFunction:
     """An empty container, kept in the list at `root`; null if there is no memory."""
     f = StoreFunction("ptr", "new", root="ptr")
     made = f.allocate(HEADER_BYTES)
-    with f.when(made.ne(NULL), likely=True):
+    with f.when(made.ne(NULL)):
         f.fill(made, 0, HEADER_BYTES, align=8)
         f.store(f.load("ptr", f.root), made, LINK)
         f.store(made, f.root)

@@ -42,6 +42,7 @@ OTHERS: dict[str, Any] = {
     "save": 1000,
     "inplace": "require",
     "autotune": True,
+    "fallback": "python",
 }
 OTHER_COMPILATION = {
     "fastmath": True,
@@ -156,6 +157,7 @@ def test_what_type_checkers_see_runs() -> None:
 CONTEXTS = {
     "codegen/limits.py": "_current",  # asked by leaves of every pass; tests alone set it
     "tracer/captures/purity.py": "_asked",  # inside of os.urandom, who is watching
+    "tracer/containers/kinds.py": "_KINDS",  # what an attempt to trace tells the next; users' code asks
     "tracer/core/trace.py": "CURRENT",  # NumPy calls us, and has no parameter for the trace
     "tracer/core/trace.py ": "HELD",  # the one that native code asks
     "tracer/devices/devices.py": "CHOSEN",  # a user's `with jt.device(...)`
