@@ -357,7 +357,7 @@ MODULES = {
         "ufunc_loop",
     ),
     "lowering.lower_loops": ("while", "scan"),
-    "lowering.lower_recursion": ("recursion", "recurse"),
+    "lowering.lower_recursion": ("recursion",),
     "lowering.lower_reductions": (
         *(*FOLDS, "argmax", "argmin"),
         *("cumsum", "cumprod", "cummax", "cummin"),

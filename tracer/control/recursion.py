@@ -63,8 +63,8 @@ def recursive(
     It has no derivatives. Under `jt.vmap` the examples come one after the other; on GPUs the interpreter
     runs it, in a callback.
 
-    Raises jt.errors.CarryError where a type changes from call to call, jt.errors.TransformError where the
-    function cannot be a native one: arrays that it assigns to, results that are no numbers.
+    Raises jt.errors.CarryError where a type changes from call to call, jt.errors.TransformError where
+    the function cannot be a native one: arrays that it assigns to, results that are no numbers.
 
     >>> recursive(lambda n: 2 * n)(4)
     8
