@@ -299,7 +299,7 @@ def test_signals_reach_the_main_thread() -> None:
         return int(status.split('SigBlk:')[1].split()[0], 16) >> (number - 1) & 1
     for task in os.listdir('/proc/self/task'):
         if 'Name:\\tjitney' in open(f'/proc/self/task/{task}/status').read():
-            while blocked(task, signal.SIGSEGV):  # all are, until a new thread has run for the first time
+            while blocked(task, signal.SIGSEGV):  # all are, until a new thread has run
                 time.sleep(0.001)
             assert blocked(task, signal.SIGINT) and blocked(task, signal.SIGTERM)
             print('worker')
