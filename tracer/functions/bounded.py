@@ -12,13 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.types import BOOL, I64
+from ...ir.types import BOOL
 from ..arrays import ufuncs
-from ..arrays.common import array, build, given
+from ..arrays.common import given
 from ..arrays.lowerings import LOWERINGS
 from ..arrays.python_operators import BINARY, COMPARISONS, UNARY, check_in_place
 from ..arrays.table import BY_NUMPY, FUNCTIONS, ArrayFunction, unsupported
-from ..core.tracers import as_value, wrap
 from ..indexing.bounded import (
     RULES,
     Aligned,
@@ -26,13 +25,12 @@ from ..indexing.bounded import (
     bounded,
     bounded_method,
     filled,
-    number,
     refuse,
-    resized,
     rule,
 )
 from ..indexing.bounded_index import store
 from ..indexing.masked import Masked
+from .bounded_joins import one_of, parts_of
 from .operators import of_scipy
 
 # By element
@@ -127,20 +125,6 @@ def _deepcopy(x: Bounded, memo: Any) -> Bounded:
     return _copy(x)
 
 
-def one_of(a: Any) -> Bounded:
-    """The array that a function is of."""
-    if not isinstance(a, Bounded):
-        raise TypeError("the array is of another kind than its options")
-    return a
-
-
-def finished(result: Any, out: Any) -> Any:
-    if out is None or not given(out):
-        return result
-    store(out, result)
-    return out
-
-
 # Shapes
 
 
@@ -187,6 +171,9 @@ Bounded.T = property(lambda x: _transposed(FUNCTIONS["transpose"], x))  # type: 
 @rule("copy", "array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray")
 def _as_array(entry: ArrayFunction, a: Any, dtype: Any = None, *args: Any, **options: Any) -> Any:
     x = one_of(a)
+    options.update(zip(("copy", "order", "subok", "ndmin"), args, strict=False))
+    if int(options.get("ndmin", 0)) > x.ndim:
+        refuse(x, "np.array with ndmin=")
     if entry.name == "copy" or (entry.name == "array" and options.get("copy", True)):
         x = _copy(x)
     dtype = None if isinstance(dtype, str) and entry.name == "copy" else dtype
@@ -214,26 +201,6 @@ def _like(entry: ArrayFunction, a: Any, *args: Any, **options: Any) -> Any:
     return Bounded(entry.traced(x.padded, *args, **options), x.counts)
 
 
-@rule("concatenate", "concat", "hstack", "append")
-def _joined(entry: ArrayFunction, first: Any, *rest: Any, **options: Any) -> Any:
-    parts = (first, rest[0]) if entry.name == "append" else first
-    arrays = [p if isinstance(p, Bounded) else array(p) for p in parts]
-    if any(p.ndim != 1 for p in arrays) or options.get("axis", 0) not in (0, -1, None):
-        refuse(next(p for p in arrays if isinstance(p, Bounded)), f"np.{entry.name} of matrices")
-    dtype = np.result_type(*(p.dtype for p in arrays))
-    sizes = [(p.padded if isinstance(p, Bounded) else p).shape[0] for p in arrays]
-    b, total, at = build(), sum(sizes), build().const(0, I64)
-    whole = b.full((total,), 0, dtype)
-    for part in arrays:
-        count = as_value(part.shape[0], I64)
-        padded = (part.padded if isinstance(part, Bounded) else part).astype(dtype)
-        whole = b.bounded_update_slice(
-            whole, as_value(resized(padded, 0, total)), at, count, axes=(0,), steps=(1,)
-        )
-        at = b.add(at, count)
-    return bounded(wrap(whole, scalar=False), {0: number(wrap(at))})
-
-
 @rule("nonzero", "flatnonzero", "extract", "compress")
 def _nonzero(entry: ArrayFunction, *args: Any, **options: Any) -> Any:
     x = args[0]
@@ -245,6 +212,20 @@ def _nonzero(entry: ArrayFunction, *args: Any, **options: Any) -> Any:
     places = FUNCTIONS["arange"].traced(n)
     found = Bounded(places, x.counts)[x if x.dtype == BOOL else x != 0].materialised()
     return found if entry.name == "flatnonzero" else (found,)
+
+
+@rule("unravel_index")
+def _unravelled(entry: ArrayFunction, indices: Any, *args: Any, **options: Any) -> Any:
+    x = one_of(indices)
+    return tuple(bounded(part, x.counts) for part in entry.traced(filled(x, 0), *args, **options))
+
+
+@rule("ravel_multi_index")
+def _raveled(entry: ArrayFunction, multi_index: Any, *args: Any, **options: Any) -> Any:
+    parts = parts_of(multi_index)
+    parts = [Bounded(filled(x, 0), x.counts) if isinstance(x, Bounded) else x for x in parts]
+    together = Aligned(parts)
+    return together.result(entry.traced(tuple(together.padded), *args, **options))
 
 
 # Operators, methods and NumPy's protocols

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...ir.types import I64, is_complex, is_float
 from ..arrays import reductions, ufuncs
-from ..arrays.common import array, axis_index, build, given
+from ..arrays.common import NO_VALUE, array, axis_index, build, given
 from ..arrays.reductions import highest, lowest
 from ..arrays.table import FUNCTIONS, ArrayFunction
 from ..core.effects import check
@@ -31,7 +31,8 @@ from ..indexing.bounded import (
 )
 from ..indexing.bounded_index import store
 from ..indexing.masked import Masked
-from .bounded import apply, elementwise, finished, one_of
+from .bounded import apply, elementwise
+from .bounded_joins import finished, joined, one_of, parts_of
 
 # Reductions
 
@@ -425,15 +426,30 @@ def _running(entry: ArrayFunction, a: Any, axis: Any = None, *args: Any, **optio
 
 
 @rule("diff")
-def _diff(entry: ArrayFunction, a: Any, n: Any = 1, axis: Any = -1) -> Any:
-    x = one_of(a)
-    if n != 1:
-        refuse(x, "np.diff with n > 1")
+def _diff(
+    entry: ArrayFunction,
+    a: Any,
+    n: Any = 1,
+    axis: Any = -1,
+    prepend: Any = NO_VALUE,
+    append: Any = NO_VALUE,
+) -> Any:
+    x: Any = one_of(a)
+    if n < 0:
+        raise ValueError(f"order must be non-negative but got {n!r}")
     axis = axis_index(axis, x.ndim)
-    if axis not in x.counts:
-        return Bounded(entry.traced(x.padded, n, axis), x.counts)
-    left = FUNCTIONS["maximum"].traced(x.counts[axis] - 1, 0)
-    return bounded(entry.traced(x.padded, n, axis), {**x.counts, axis: number(left)})
+    if n and (given(prepend) or given(append)):
+        ends = [parts_of([e])[0] if given(e) else None for e in (prepend, append)]
+        if x.ndim > 1 and any(e is not None and not e.ndim for e in ends):
+            refuse(x, "np.diff with a number before or after the elements of a matrix")
+        before, after = ([] if e is None else [e if e.ndim else e.reshape(1)] for e in ends)
+        x = one_of(joined([*before, x, *after], axis))
+    for _ in range(n):
+        steps, counts = entry.traced(x.padded, 1, axis), dict(x.counts)
+        if axis in counts:
+            counts[axis] = number(FUNCTIONS["maximum"].traced(counts[axis] - 1, 0))
+        x = Bounded(steps, counts)
+    return bounded(x.padded, x.counts)
 
 
 @rule("flip")

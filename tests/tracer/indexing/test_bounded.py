@@ -84,6 +84,16 @@ np.percentile(v, 30) | np.quantile(v, 0.75) | np.allclose(v, v[::-1])
 np.clip(v, 0, 1) | v * 2 + x[0] | -v | abs(v) | v ** 2 | 2 ** v | np.sqrt(abs(v)) | v.size | np.unique(v)
 v[:, None] * v[None, :] | np.nonzero(v > 0)[0] | v.astype(np.float32) | np.isnan(v)
 np.sum(v, where=v > 0) | np.maximum(v, 1) | v.copy() | v.dot(v) | np.nanmax(v) | np.exp(v) @ np.ones(3)
+np.stack([v, v], axis=-1) | np.stack([v, v[:2]]) | np.vstack((v, v))
+np.column_stack([v, v, v]) | np.dstack([v, v]) | np.hstack([v, 1.0, v])
+np.stack([v, np.ones(3)]) | np.stack([np.ones(1), v]) | np.atleast_2d(v)
+np.concatenate([v[:, None] * x, v[:, None] * x[:2]], axis=1) | np.vstack([v[:, None] * x, x[None]])
+np.concatenate([v, x], dtype=np.float32) | np.append(v, 1) | np.concatenate([v, v], axis=None)
+np.diff(v, n=2) | np.diff(v, prepend=7) | np.diff(v > 0, append=True) | np.diff(v, 1, -1, v, x[:1])
+np.unravel_index(np.flatnonzero(v > 0), (2, 4))
+np.vstack([v, v[:1]])
+np.unravel_index(np.flatnonzero(v > 0) + 7, (2, 4), order="F")
+np.ravel_multi_index((np.flatnonzero(v > 0), np.flatnonzero(v > 0) // 2), (8, 4))
 v + x | v + np.ones(3) | v + np.ones(1) | v[:3] + v[:2] | np.zeros_like(v) + 1
 """.replace("\n", "|").split("|")
 
@@ -272,3 +282,25 @@ def test_new_arrays_of_a_length_that_has_a_bound() -> None:
     same(made, np.array([1.0, -2.0, 3.0, 0.0, 5.0, 6.0]))
     with pytest.raises(TypeError, match="known only when"):
         jt.jit(lambda x: np.zeros(x[0].astype(int)))(X)
+
+
+def nested(x, m):
+    v = x[m]
+    places = np.transpose(np.nonzero(x[None] > 0))
+    return (
+        *(np.asarray(np.nonzero(x)), places, np.array([v, v * 2]).sum(axis=1), np.diff([v, v])),
+        *(np.mean((v, v), axis=0), np.array((v, v), np.float32), np.stack(np.nonzero(x[None]), 1)),
+    )
+
+
+def uneven(x, m):
+    return np.array([x[m], x[x > 0]])
+
+
+@pytest.mark.parametrize("f", [nested, uneven])
+def test_sequences_of_counted_arrays_are_arrays(f: Any) -> None:
+    compiled = jt.jit(f)
+    for mask in (X > 0, X < 0, X > 100, X == X):
+        same(f, X, mask, compiled=compiled)
+    with pytest.raises(ValueError, match="inhomogeneous shape after 1 dimensions"):
+        jt.jit(uneven)(X, X < 0)
