@@ -20,7 +20,6 @@ from ...ir.types import BOOL, I64, TensorType
 from ..arrays.late_checks import check_now
 from ..arrays.python_integers import TRIPS, note_reach, note_step
 from ..containers.growing import changed
-from ..control.conflicts import refuse_conflicts
 from ..control.regions import Out, TracedRegion, have_effects, trace_region
 from ..control.regions import union as captures
 from ..core import pytree
@@ -357,6 +356,8 @@ class TracedLoop:
         with trace.builder.at(user_line(2)):
             op = trace.builder.append(OPS["while" if test else "scan"], operands, attrs, graphs)
         if independent:
+            from ..control.conflicts import refuse_conflicts  # few functions need it
+
             refuse_conflicts(op, self._names(), self.line)
         advance(op.results)
         self._leave(op.results, outs)
