@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 from ...ir.record import record
+from ..arrays.table import LAZY
 from ..control.callbacks import each_time
 from ..core import pytree
 from ..core.tracers import Tracer
@@ -127,7 +128,7 @@ def has_traced(x: Any) -> bool:
     """Whether a traced value of a graph, or a text with one, is in this tree."""
     if isinstance(x, (Tracer, Text)):
         return isinstance(x, Text) or is_traced(x)
-    if not isinstance(x, (list, tuple, dict)):
+    if not isinstance(x, (list, tuple, dict)) and type(x) not in LAZY:
         return False
     return any(isinstance(leaf, Text) or is_traced(leaf) for leaf in pytree.flatten(x)[0])
 
@@ -137,13 +138,12 @@ def call_with(values: tuple[Any, ...], function: Callable[..., None]) -> None:
     leaves, tree = pytree.flatten(values)
     kinds = [x.weak if isinstance(x, Tracer) else None for x in leaves]
 
-    def call(*given: Any) -> None:
-        known = pytree.flatten(given)[0]
+    def call(*known: Any) -> None:
         pairs = zip(known, kinds, strict=True)
         function(*pytree.unflatten(tree, [x if k is None else _PYTHON[k](x) for x, k in pairs]))
 
     call.__name__ = call.__qualname__ = getattr(function, "__name__", "call")
-    each_time(call, *values)
+    each_time(call, *leaves)
 
 
 # What Python's own functions are in transformed code.

@@ -122,6 +122,12 @@ class Bounded:
             raise AttributeError(f"an array whose length is a value has no attribute {name!r}")
         refuse(self, f"x.{name}")
 
+    def __format__(self, spec: str) -> NoReturn:
+        refuse(self, "the text")
+
+    def __str__(self) -> str:
+        return format(self)
+
     def __repr__(self) -> str:
         return f"Bounded({self.padded!r}, axes={tuple(self.counts)})"
 
@@ -259,11 +265,11 @@ def resized(padded: Tracer, axis: int, size: int) -> Tracer:
     return wrap(value, scalar=False)
 
 
-def require_equal(a: Any, b: Any, text: str) -> None:
-    """ValueError when the compiled function runs unless two lengths are equal."""
+def require_equal(a: Any, b: Any, text: str, error: str = "ValueError") -> None:
+    """An error when the compiled function runs unless two lengths are equal."""
     one, other = as_value(a, I64), as_value(b, I64)
     if not same_value(one, other):
-        check(wrap(build().eq(one, other)), text, wrap(one), wrap(other), error="ValueError")
+        check(wrap(build().eq(one, other)), text, wrap(one), wrap(other), error=error)
 
 
 MISMATCH = "operands could not be broadcast together with shapes ({0},) ({1},)"
@@ -273,19 +279,21 @@ class Aligned:
     """Operands broadcast against each other: `padded` are they with axes of one size (or 1 or no
     axis), `counts` those of the result, `shape` its padded shape."""
 
-    def __init__(self, operands: Sequence[Any], text: str = MISMATCH) -> None:
+    def __init__(
+        self, operands: Sequence[Any], text: str = MISMATCH, error: str = "ValueError"
+    ) -> None:
         self.padded = [x.padded if isinstance(x, Bounded) else operand(x) for x in operands]
         rank = max(len(shape_of(x)) for x in self.padded)
         self.counts: dict[int, Any] = {}
         sizes = []
         for axis in range(rank):
-            sizes.append(self._axis(operands, axis - rank, text))
+            sizes.append(self._axis(operands, axis - rank, text, error))
             count = self._count
             if count is not None:
                 self.counts[axis] = count
         self.shape = tuple(sizes)
 
-    def _axis(self, operands: Sequence[Any], axis: int, text: str) -> int:
+    def _axis(self, operands: Sequence[Any], axis: int, text: str, error: str) -> int:
         """The size of an axis, counted from the end; `_count` is its count, if it has one."""
         self._count = None
         cut: list[int] = []
@@ -307,11 +315,11 @@ class Aligned:
         if static != 1:
             size = static
             for count in counts:
-                require_equal(count, static, text)
+                require_equal(count, static, text, error)
         else:
             self._count = counts[0]
             for count in counts[1:]:
-                require_equal(counts[0], count, text)
+                require_equal(counts[0], count, text, error)
         for k in cut:
             x = self.padded[k]
             self.padded[k] = resized(x, x.ndim + axis, size)

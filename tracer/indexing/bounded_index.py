@@ -100,14 +100,13 @@ def _apart(
     """An index of the padded array, and of what that gives the windows, and counts of other axes."""
     padded = x.padded if isinstance(x, Bounded) else x
     counts = x.counts if isinstance(x, Bounded) else {}
-    arrays = [i for i in items if _is_array(i)]
-    if len(arrays) > 1 or (arrays and any(_is_number(i) for i in items)):
-        _refuse_mixed(padded)
+    items = _together(padded, items)
+    first = next((k for k, i in enumerate(items) if _is_array(i)), 0)
     static: list[Any] = []
     windows: dict[int, Any] = {}
     left: dict[int, Any] = {}
     axis = place = 0
-    for item in items:
+    for k, item in enumerate(items):
         if item is None:
             static.append(None)
             place += 1
@@ -125,12 +124,37 @@ def _apart(
         elif _is_array(item):
             index, own = _positions(item, padded, axis, count)
             static.append(index)
-            left.update({place + k: c for k, c in own.items()})
-            place += index.ndim
+            if k == first:
+                left.update({place + d: c for d, c in own.items()})
+                place += index.ndim
         else:
             static.append(item if count is None else _position(item, count, axis))
         axis += 1
     return tuple(static), windows, left
+
+
+def _together(x: Tracer, items: Sequence[Any]) -> list[Any]:
+    """The items of an index, its arrays and the integers beside them broadcast against each other."""
+    arrays = [k for k, i in enumerate(items) if _is_array(i)]
+    if not arrays or (not any(_is_number(i) for i in items) and len(arrays) == 1):
+        return list(items)
+    places = [k for k, i in enumerate(items) if k in arrays or _is_number(i)]
+    if places != list(range(places[0], places[-1] + 1)):
+        _refuse_mixed(x)
+    parts = [items[k] for k in places]
+    parts = [i.materialised() if isinstance(i, Masked) else i for i in parts]
+    parts = [i if isinstance(i, Bounded) else array(i) for i in parts]
+    if any(i.dtype == BOOL for i in parts):
+        _refuse_mixed(x)
+    found = Aligned(parts, _INDEX_MISMATCH, "IndexError")
+    spread = FUNCTIONS["broadcast_to"].traced
+    whole = [bounded(spread(i, found.shape), found.counts) for i in found.padded]
+    return [*items[: places[0]], *whole, *items[places[-1] + 1 :]]
+
+
+_INDEX_MISMATCH = (
+    "shape mismatch: indexing arrays could not be broadcast together with shapes ({0},) ({1},)"
+)
 
 
 def _is_array(item: Any) -> bool:
@@ -200,8 +224,8 @@ def _masked(x: Any, padded: Tracer, counts: Any, items: Sequence[Any]) -> Any:
         refuse(x, "x[mask]")
     along = Aligned(
         [mask, _shape_like(x, axes)],
-        "boolean index did not match indexed array along "
-        "axis; size of axis is {1} but size of corresponding boolean axis is {0}",
+        "boolean index did not match indexed array along axis; sizes are {0} and {1}",
+        "IndexError",
     )
     flags = filled(Aligned([mask]).result(along.padded[0]), False)
     for axis, count in along.counts.items():
@@ -284,33 +308,44 @@ def _counts(x: Any) -> dict[int, Any]:
 
 
 def _write_at(x: Any, items: Sequence[Any], arrays: Sequence[Any], value: Any) -> None:
-    """`x[index array] = value`, `x[mask] = value`, along one axis."""
+    """`x[index arrays] = value`, `x[mask] = value`; what is not indexed are whole axes at the end."""
     padded, counts = _padded(x), _counts(x)
-    (item,) = arrays if len(arrays) == 1 else (None,)
-    if item is not None and len(items) == 1 and item.dtype == BOOL and item.ndim == x.ndim:
-        _write_masked(x, item, value)
-        return
-    if item is None or len(items) != 1 or x.ndim != 1:
+    if len(arrays) == 1 and len(items) == 1:
+        item = arrays[0]
+        if item.dtype == BOOL and item.ndim == x.ndim:
+            _write_masked(x, item, value)
+            return
+    items = _together(padded, items)
+    rest = [i for i in items if not _is_array(i)]
+    chosen = items[: len(items) - len(rest)]  # what follows are whole axes
+    whole = all(isinstance(i, slice) and i == slice(None) for i in rest)
+    if not whole or not all(map(_is_array, chosen)) or any(k >= len(chosen) for k in counts):
         _refuse_mixed(padded)
-    index, own = _positions(item, padded, 0, counts.get(0))
+    indices, own = [], {}
+    for axis, item in enumerate(chosen):
+        index, own = _positions(item, padded, axis, counts.get(axis))
+        indices.append(index)
     if not own:
-        update(padded, index, filled(value, 0) if isinstance(value, Bounded) else value, "set")
+        value = filled(value, 0) if isinstance(value, Bounded) else value
+        update(padded, tuple(indices), value, "set")
         return
-    size = padded.shape[0]
-    inside = (index >= -size) & (index < size)
-    check(
-        all_(inside), f"an index is out of bounds for axis 0 with size {size}", error="IndexError"
-    )
-    there = wrap(live_in(index.shape, own), scalar=False)
-    index = FUNCTIONS["where"].trace((there, index, size), {})
+    for axis, index in enumerate(indices):
+        size = padded.shape[axis]
+        inside = (index >= -size) & (index < size)
+        text = f"an index is out of bounds for axis {axis} with size {size}"
+        check(all_(inside), text, error="IndexError")
+    there = wrap(live_in(indices[0].shape, own), scalar=False)
+    indices[0] = FUNCTIONS["where"].trace((there, indices[0], padded.shape[0]), {})
     if len(shape_of(_padded(value))):
+        columns = (..., *(None for _ in rest))
         both = Aligned(
-            [bounded(index, own), value],
+            [*(bounded(i, own)[columns] for i in indices), value],
             "shape mismatch: value array of shape ({1},) "
             "could not be broadcast to indexing result of shape ({0},)",
         )
-        index, value = both.padded[0], both.padded[1]
-    update(padded, index, value, "set", "fill")
+        indices = [i[(..., *(0 for _ in rest))] for i in both.padded[:-1]]
+        value = both.padded[-1]
+    update(padded, tuple(indices), value, "set", "fill")
 
 
 def _write_masked(x: Any, mask: Any, value: Any) -> None:

@@ -113,6 +113,12 @@ class Masked:
 
     __iter__ = __array__ = materialise
 
+    def __format__(self, spec: str) -> str:
+        return format(self.materialised(), spec)
+
+    def __str__(self) -> str:
+        return format(self)
+
     def __getitem__(self, index: Any) -> Any:
         """A part along the other axes stays one: `x[:, mask][[2, 0]]`."""
         part = self._along_others(index)

@@ -304,3 +304,58 @@ def test_sequences_of_counted_arrays_are_arrays(f: Any) -> None:
         same(f, X, mask, compiled=compiled)
     with pytest.raises(ValueError, match="inhomogeneous shape after 1 dimensions"):
         jt.jit(uneven)(X, X < 0)
+
+
+def pairs_of_places(x, v, y, z):
+    r, c = np.nonzero(x)
+    read = x[r, c], x[r, 1], x[1, c], x[np.array([[0], [1]]), c], x[r]
+    x[np.where(x > 1)] += 1
+    x[np.where(x > 2)] = x[x > 2] * 2
+    y[r, c] = v
+    z[r] = x[r] + 1
+    z[r, 0] -= 3
+    return read
+
+
+def test_counted_places_of_several_axes() -> None:
+    compiled = jt.jit(pairs_of_places)
+    y = np.zeros((2, 3))
+    for x in ([[0.0, 1, 0], [2, 0, 3]], [[0.0, 0, 0], [0, 0, 0]], [[-1.0, 0, 0], [5, 0, 4]]):
+        for v in (np.array([7.0]), np.arange(3.0), np.ones(2)):
+            f = (np.array(x), v, y, y + 1)
+            got, want = outcome(compiled, *f), outcome(pairs_of_places, *f)
+            if isinstance(want, type):
+                assert got is want
+            else:
+                for g, w in zip(got, want, strict=True):
+                    np.testing.assert_array_equal(g, w, strict=True)
+    with pytest.raises(IndexError, match="could not be broadcast together"):
+        jt.jit(lambda x: x[np.nonzero(x)[0], np.arange(2)])(np.eye(3))
+    with pytest.raises(IndexError, match="boolean index did not match"):
+        jt.jit(lambda x: x[x > 0][x > 0])(X)
+
+
+def shown(x):
+    v = x[x > 0]
+    print(v, x[x < 0], [np.flatnonzero(x), 2], sep="|")
+    print(f"v={v} {np.flatnonzero(x)!r:>30}")
+    if v.size > 3:
+        raise ValueError(f"many: {v}")
+
+
+def test_texts_of_counted_arrays(capfd: Any) -> None:
+    compiled = jt.jit(shown)
+    for x in (np.array([1.0, -2.0, 0.0, 3.0]), np.zeros(4), np.ones(4)):
+        texts = []
+        for f in (compiled, shown):
+            try:
+                f(x)
+            except ValueError as error:
+                print(str(error).splitlines()[0])
+            texts.append(capfd.readouterr().out)
+        assert texts[0] == texts[1]
+    scope: dict[str, Any] = {"np": np}
+    for text in ("x[x > 0]", "np.flatnonzero(x)"):
+        exec(f"def f(x): return '{{}}'.format({text})", scope)
+        with pytest.raises(TypeError, match="the text of an array whose length is a value"):
+            jt.jit(scope["f"])(X)
