@@ -10,6 +10,7 @@ import numpy as np
 from ...ir.record import record, replace
 from ...ir.types import C128, F64, I64, is_integer
 from ..arrays.python_errors import check_int
+from ..containers.growing import changed
 from ..containers.sequences import List
 from ..containers.stand_ins import Container
 from ..containers.tables import View
@@ -209,7 +210,12 @@ def zip_(*iterables: Any, **options: Any) -> Any:
     parts = [f for f in traced if f is not None]
     if len(parts) < len(traced) or options:
         if all(isinstance(n, int) for n in lengths):
-            return zip(*iterables, **options)  # noqa: B905  (some are Python's: item by item)
+            # Some are Python's: item by item.
+            pairs = zip(iterables, traced, strict=True)
+            each = (f if isinstance(x, (Container, View)) else x for x, f in pairs)
+            return zip(*each, **options)  # noqa: B905
+        if not options:
+            changed([*iterables])
         complain(
             errors.TransformError,
             "zip of a range of traced length and an ordinary sequence",
@@ -227,8 +233,9 @@ def zip_(*iterables: Any, **options: Any) -> Any:
 
 
 def _smaller(a: Any, b: Any) -> Any:
-    if isinstance(a, int) and isinstance(b, int):
-        return min(a, b)
+    known = [n for n in (a, b) if isinstance(n, int)]
+    if len(known) == 2 or 0 in known:
+        return min(known)
     return choose(b < a, b, a)
 
 

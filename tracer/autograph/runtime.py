@@ -218,6 +218,8 @@ def _over(
     accept: Callable[[TracedLoop, TracedRegion], None] = refuse_growth,
 ) -> None:
     """A loop op, or the iterations written out if they are few and the op cannot be."""
+    if isinstance(items.length, int) and items.length <= 0 and items.going is None:
+        return  # the body may ask for more than is known of the items of nothing
     if not isinstance(items.length, int) or not 0 < items.length <= FEW:
         _peeled(items, body, more, state, accept)
         return

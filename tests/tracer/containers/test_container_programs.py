@@ -441,3 +441,43 @@ def test_elements_are_of_the_types_that_python_has() -> None:
         got = jt.jit(f)(x, 4)
         assert got == f(x, 4)
         assert types(got) == types(f(x, 4))
+
+
+def test_what_is_never_filled_can_be_run_over() -> None:
+    def f(x):
+        a, d, s, q, total = [], {}, set(), deque(), 0
+        for v in x:
+            for w in a:
+                total += w * v
+            for i, w in enumerate(reversed(a)):
+                total += w * i
+            for (k, n), w in zip(d.items(), q):  # noqa: B905
+                total += k * n + w
+            for w in s:
+                total += w
+            for w in q:
+                a.append(w)
+            if v > 100:
+                a.append(v)
+                d[v] = v
+                s.add(v)
+                q.append(v)
+        return total, a, d, len(s), q
+
+    compiled = jt.jit(f)
+    for x in (INTS, INTS[:0], INTS + 95):
+        assert compiled(x) == f(x)
+
+
+def test_zip_of_a_native_list_and_an_ordinary_one() -> None:
+    def f(x):
+        known, grown, total = [1, 2, 3], [], 0
+        for v in x:
+            grown.append(v)
+        for u, w in zip(known, grown):  # noqa: B905
+            total += u * w
+        return total
+
+    compiled = jt.jit(f)
+    for n in (0, 2, 5):
+        assert compiled(INTS[:n]) == f(INTS[:n])
