@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
+from functools import reduce
 from typing import Any, NoReturn
 
 import numpy as np
@@ -195,6 +197,7 @@ def enumerate_(iterable: Any, start: Any = 0) -> Any:
         lambda i: (_plus(i, start), items.item(i)),
         lambda i, pair: items.done(i, pair[1]),
         "enumerate of a traced value",
+        items.going,
     )
 
 
@@ -229,7 +232,17 @@ def zip_(*iterables: Any, **options: Any) -> Any:
         for part, item in zip(parts, items, strict=True):
             part.done(i, item)
 
-    return Items(length, lambda i: tuple(p.item(i) for p in parts), done, "zip of a traced value")
+    def going(i: Any) -> Any:
+        tests = (i < p.length if p.going is None else p.going(i) for p in parts)
+        return reduce(operator.and_, tests)
+
+    return Items(
+        length,
+        lambda i: tuple(p.item(i) for p in parts),
+        done,
+        "zip of a traced value",
+        going if any(p.going for p in parts) and not isinstance(length, int) else None,
+    )
 
 
 def _smaller(a: Any, b: Any) -> Any:
@@ -251,7 +264,13 @@ def reversed_(x: Any) -> Any:
         lambda i: items.item(last - i),
         lambda i, item: items.done(last - i, item),
         "reversed of a traced value",
+        _while_there(x, items.length) if items.going is not None and isinstance(x, List) else None,
     )
+
+
+def _while_there(x: List, length: Any) -> Callable[[Any], Any]:
+    """Whether a list, run over from behind, still has an element there: it may have become shorter."""
+    return lambda i: (i < length) & (length - 1 - i < x.length())
 
 
 def int_(*args: Any, **options: Any) -> Any:

@@ -481,3 +481,33 @@ def test_zip_of_a_native_list_and_an_ordinary_one() -> None:
     compiled = jt.jit(f)
     for n in (0, 2, 5):
         assert compiled(INTS[:n]) == f(INTS[:n])
+
+
+def test_lists_change_while_they_are_run_over() -> None:
+    def f(x):
+        a, b, c, seen = [], [], [], 0
+        for v in x:
+            a.append(v)
+            b.append(v)
+            c.append(v)
+        for i, v in enumerate(a):
+            seen += i * v
+            if len(a) < 20:
+                a.append(v + i)
+        for v, w in zip(b, a):  # noqa: B905
+            seen += v * w
+            if len(b) < 30:
+                b.append(w)
+                b.append(v)
+        for v in reversed(c):
+            seen = seen * 3 + v
+            if len(c) > 1:
+                c.pop()
+                c.pop(0)
+            else:
+                c.append(v)
+        return seen, a, b, c
+
+    compiled = jt.jit(f)
+    for n in (0, 1, 2, 7, 12):
+        assert compiled(INTS[:n]) == f(INTS[:n])
