@@ -30,7 +30,7 @@ from ..indexing.bounded import (
 )
 from ..indexing.bounded_index import store
 from ..indexing.masked import Masked
-from .bounded_joins import one_of, parts_of
+from .bounded_joins import finished, one_of, parts_of
 from .operators import of_scipy
 
 # By element
@@ -88,7 +88,12 @@ for _name, _entry in list(FUNCTIONS.items()):
 
 
 @rule(*_BY_ELEMENT)
-def _by_element(entry: ArrayFunction, *args: Any, **options: Any) -> Any:
+def _by_element(entry: ArrayFunction, *args: Any, out: Any = None, **options: Any) -> Any:
+    at = {"clip": 3, "round": 2, "around": 2}.get(entry.name, len(args))
+    if len(args) > at:
+        args, out = args[:at], args[at]
+    if out is not None and given(out):
+        return finished(_by_element(entry, *args, **options), out)
     operands = [x for x in args if x is not None]
     places = [k for k, x in enumerate(args) if x is not None]
 

@@ -121,6 +121,7 @@ def _extremum(
     fill = lowest(x.dtype) if name == "maximum" else highest(x.dtype)
     padded = filled(x, fill, axes)
     if where is not True and given(where):
+        where = where.materialised() if isinstance(where, Masked) else where
         options["where"] = Aligned([x, where]).padded[1]
     result = entry.traced(padded, axes, keepdims=keepdims, **options)
     return finished(bounded(result, _left(x, axes, keepdims)), out)
@@ -416,13 +417,26 @@ def _allclose(entry: ArrayFunction, a: Any, b: Any, *args: Any, **options: Any) 
 
 
 @rule("cumsum", "cumprod", "cumulative_sum", "cumulative_prod")
-def _running(entry: ArrayFunction, a: Any, axis: Any = None, *args: Any, **options: Any) -> Any:
+def _running(
+    entry: ArrayFunction,
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    *,
+    include_initial: bool = False,
+) -> Any:
     x = one_of(a)
     if axis is None and x.ndim > 1:
         refuse(x, f"np.{entry.name} with axis=None")
     axis = axis_index(0 if axis is None else axis, x.ndim)
     fill = 0 if "sum" in entry.name else 1
-    return Bounded(entry.traced(filled(x, fill, [axis]), axis, *args, **options), x.counts)
+    first = {"include_initial": True} if include_initial else {}
+    running = entry.traced(filled(x, fill, [axis]), axis=axis, dtype=dtype, **first)
+    counts = dict(x.counts)
+    if first and axis in counts:
+        counts[axis] = number(counts[axis] + 1)
+    return finished(bounded(running, counts), out)
 
 
 @rule("diff")

@@ -321,7 +321,8 @@ def _write_at(x: Any, items: Sequence[Any], arrays: Sequence[Any], value: Any) -
     whole = all(isinstance(i, slice) and i == slice(None) for i in rest)
     if not whole or not all(map(_is_array, chosen)) or any(k >= len(chosen) for k in counts):
         _refuse_mixed(padded)
-    indices, own = [], {}
+    indices: list[Any] = []
+    own: dict[int, Any] = {}
     for axis, item in enumerate(chosen):
         index, own = _positions(item, padded, axis, counts.get(axis))
         indices.append(index)

@@ -24,6 +24,7 @@ from ..arrays.table import LAZY, ArrayFunction
 from ..core import pytree
 from ..core.effects import check
 from ..core.linear_forms import same_value
+from ..core.trace import current_trace
 from ..core.tracers import Tracer, as_value, wrap
 from ..messages import errors
 from ..messages.errors import complain
@@ -94,14 +95,24 @@ class Masked:
     def _call(self, entry: ArrayFunction, args: tuple[Any, ...], options: Mapping[str, Any]) -> Any:
         """A function of the table of which this is an argument."""
         name = {"amax": "max", "amin": "min"}.get(entry.name, entry.name)
-        if name in _REDUCTIONS and args[0] is self:
-            kept = {k: v for k, v in options.items() if given(v)}
+        kept = {k: v for k, v in options.items() if given(v)}
+        if isinstance(kept.get("out"), Masked):
+            kept["out"]._refuse_write()
+        if name in _REDUCTIONS and args[0] is self and len(args) <= 2 and "where" not in kept:
             return self.size if name == "size" else getattr(self, name)(*args[1:], **kept)
         if isinstance(entry.numpy, np.ufunc) and not options and entry.numpy.__name__ in LOWERINGS:
             return apply(entry.numpy, *args)
         if entry.name == "x[index] = value":
             return entry.traced(*args)
-        return entry.trace(tuple(map(_materialised, args)), options)
+        named = {k: _materialised(v) for k, v in options.items()}
+        made = tuple(map(_materialised, args))
+        versions = [m.padded._storage.version if isinstance(m, Bounded) else 0 for m in made]
+        result = entry.trace(made, named)
+        for x, m, version in zip(args, made, versions, strict=True):
+            made_here = isinstance(x, Masked) and isinstance(m, Bounded)
+            if made_here and m.padded._storage.version != version:  # the place for results
+                x._refuse_write()
+        return result
 
     @property
     def shape(self) -> tuple[Any, ...]:
@@ -152,14 +163,20 @@ class Masked:
             return None
         return Masked(self.values[tuple(full)], self.mask, position)
 
-    def __setitem__(self, index: Any, value: Any) -> NoReturn:
+    def _refuse_write(self, *_: Any, **__: Any) -> NoReturn:
+        """Called where elements are written in place, which other uses of this would not see."""
         complain(
             errors.UnsupportedFunctionError,
-            "an assignment to a part of x[mask], which is a copy",
+            "an assignment to elements of x[mask], which is a copy",
             "keep the copy first: y = x[mask].copy(), then y[i] = value.",
             operands={"x": self.values, "mask": self.mask},
             line=self._line,
         )
+
+    __setitem__ = sort = fill = _refuse_write
+
+    def __bool__(self) -> bool:
+        return bool(self.materialised())
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or not hasattr(Tracer, name):
@@ -212,6 +229,9 @@ class Masked:
         return self._reduce(name, axis, **options)
 
     def __array_ufunc__(self, ufunc: np.ufunc, how: str, *inputs: Any, **options: Any) -> Any:
+        for out in options.get("out") or ():
+            if isinstance(out, Masked):
+                out._refuse_write()
         if how == "reduce" and ufunc is np.add:
             options.pop("out", None)
             return self.sum(**options)
@@ -296,7 +316,11 @@ def _in_place(ufunc: np.ufunc) -> Any:
     def rule(self: Masked, other: Any) -> Any:
         result = apply(ufunc, self, other)
         check_in_place(ufunc, result.dtype, self.values)
-        return result.astype(self.dtype)
+        result = result.astype(self.dtype)
+        if isinstance(result, Masked) and self.values._storage.trace is current_trace():
+            self.values = result.values  # other names of it see that
+            return self
+        return result
 
     return rule
 

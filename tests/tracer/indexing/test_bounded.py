@@ -94,6 +94,8 @@ np.unravel_index(np.flatnonzero(v > 0), (2, 4))
 np.vstack([v, v[:1]])
 np.unravel_index(np.flatnonzero(v > 0) + 7, (2, 4), order="F")
 np.ravel_multi_index((np.flatnonzero(v > 0), np.flatnonzero(v > 0) // 2), (8, 4))
+np.sum(v, 0, np.float32) | np.any(v, 0, None, True) | np.max(v, where=v > 0, initial=0)
+np.cumsum(v, 0, np.float32) | np.cumulative_sum(v, include_initial=True)
 v + x | v + np.ones(3) | v + np.ones(1) | v[:3] + v[:2] | np.zeros_like(v) + 1
 """.replace("\n", "|").split("|")
 
@@ -359,3 +361,29 @@ def test_texts_of_counted_arrays(capfd: Any) -> None:
         exec(f"def f(x): return '{{}}'.format({text})", scope)
         with pytest.raises(TypeError, match="the text of an array whose length is a value"):
             jt.jit(scope["f"])(X)
+
+
+def aliased(x, m):
+    w = x[m]
+    v = w
+    w *= x[m]
+    w -= 1
+    x[m] += v
+    y = np.asarray(x[m])
+    y.sort()
+    z = np.array(x[m], np.float32)
+    np.cumsum(z, out=z)
+    return v, w, y, z, np.clip(y, 0, 1, np.zeros(4)), np.round(y, 1, out=np.zeros(4))
+
+
+def test_selections_are_never_written_to_unseen() -> None:
+    same(aliased, np.arange(8.0), X > 0)
+    for write in (
+        lambda w: w.sort(),
+        lambda w: w.fill(2),
+        lambda w: np.add(w, 1, out=w),
+        lambda w: np.cumsum(w, out=w),
+        lambda w: np.clip(w, 0, 1, w),
+    ):
+        with pytest.raises(TypeError, match=r"keep the copy first: y = x\[mask\]\.copy\(\)"):
+            jt.jit(lambda x, write=write: write(x[x > 0]))(X)

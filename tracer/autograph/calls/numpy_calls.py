@@ -80,7 +80,8 @@ def where_traced(function: Callable[..., Any], traced: Callable[..., Any]) -> Ca
                 args[0].__array__()
             return grown(*args, **kwargs)
         some = holds_tracer((*args, *kwargs.values()))
-        if some and any(getattr(type(x), "_jitney_lazy", False) for x in args):
+        asked = function not in (np.array, np.asarray, np.asanyarray)
+        if some and asked and any(getattr(type(x), "_jitney_lazy", False) for x in args):
             some = False  # x[mask] says itself what becomes of it
         return (traced if some else function)(*args, **kwargs)
 
