@@ -29,6 +29,8 @@ _PLAIN = frozenset({np.ndarray, bool, int, float, complex, str, object})
 _leaf_types: WeakSet[type] = WeakSet()  # types known to be no dataclasses
 _conversions: dict[type, Callable[[Any], Any]] = {}
 _DICTS = frozenset({dict, OrderedDict, defaultdict})
+# Of classes that were registered with a function of their own: what takes an instance apart.
+_flatten_functions: dict[type, Callable[[Any], Any]] = {}
 _LEAF = object()  # stands for a leaf in what `as_written` gives
 
 # Of dataclasses: the fields that are children, those that are static.
@@ -173,8 +175,9 @@ def register_pytree(
     For a dataclass the functions may be left out: each field is a child, but for `static_fields`,
     which must be hashable and are part of the structure. Otherwise `flatten_function(obj)` gives
     `(children, static)` with a hashable `static`, and `unflatten_function(static, children)` makes
-    the object again (do not check the children there: they may be tracers). Returns `cls`, and so
-    works as a class decorator.
+    the object again (do not check the children there: they may be tracers). A call takes an object
+    apart once or more often, so both have to do nothing else. Returns `cls`, and so works as a class
+    decorator.
 
     >>> from dataclasses import dataclass
     >>> @jt.register_pytree
@@ -190,6 +193,7 @@ def register_pytree(
     if cls in _seen:
         optree.unregister_pytree_node(cls, namespace=NAMESPACE)
         _seen.discard(cls)
+        del _fields[cls], _static_fields[cls]
     if flatten_function is None or unflatten_function is None:
         if not dataclasses.is_dataclass(cls):
             raise TypeError(
@@ -202,6 +206,7 @@ def register_pytree(
             unflatten_function  # optree's hint asks for a collection; any object will do
         )
         optree.register_pytree_node(cls, flatten_function, unflatten, namespace=NAMESPACE)
+        _flatten_functions[cls] = flatten_function
     _registered.add(cls)
     return cls
 
@@ -209,6 +214,11 @@ def register_pytree(
 def dataclass_fields(cls: type) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
     """The fields of a dataclass that is a container: children, static ones. None for others."""
     return _fields.get(cls)
+
+
+def flatten_function(cls: type) -> Callable[[Any], Any] | None:
+    """What takes instances of `cls` apart, if it was registered with functions of its own."""
+    return _flatten_functions.get(cls)
 
 
 def is_registered(cls: type) -> bool:

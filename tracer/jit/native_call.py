@@ -1,19 +1,20 @@
 """From an entry to its call program: what `dispatch`, `guards` and `entry` do in Python, natively.
 
 `write_program` sees one call that an entry has taken, and writes a program that takes calls of the
-same form: the same structure of the arguments, keywords that name parameters in any order. What it
-cannot express (classes with flatten functions of their own, static values that are not plain) raises
-`NotNative`, and such calls stay in Python. A program may be stricter than Python's dispatch, never
-laxer.
+same form: the same structure of the arguments, keywords that name parameters in any order. Objects
+whose class has functions of its own for it are taken apart, and made again, by these. What it cannot
+express (static values that are not plain) raises `NotNative`, and such calls stay in Python. A program
+may be stricter than Python's dispatch, never laxer.
 """
 
 from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import accumulate, count
-from types import MemberDescriptorType
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from ..captures.captured_variables import Hidden, compile_check
 from ..captures.paths import Path
 from ..captures.subjects import Object, Subject
 from ..core import pytree
+from ..core.exact import Exact
 from ..core.generators import GeneratorKind, kind_of
 from ..core.specs import Same, Spec, Static
 from ..core.tracing import Result
@@ -33,6 +35,17 @@ from .dispatch import StaticLeaf, is_parted, order_matters
 from .entry import Entry
 from .native_guards import GuardWriter, NotNative, by_module, plain_keys
 from .native_heap import NativeHeap, is_buildable
+from .native_trees import (
+    Node,
+    Number,
+    as_tuples,
+    check_equal,
+    plain_fields,
+    rebuilt,
+    result_sample,
+    taken_apart,
+    with_numbers,
+)
 
 
 def write_program(
@@ -53,7 +66,8 @@ def write_program(
     names = [sys.intern(name) for name in kwargs]
     words = writer.program.arguments(len(args), names, order_matters(names, signature))
     writer.block = writer.program.block(entry.runnable.block_words)
-    if entry.subjects:  # what is outside is found from the arguments
+    # What is outside is found from the arguments; taking them apart may change it.
+    if entry.subjects or writer.runs_flatten:
         writer.arguments(words, args, kwargs, analyse, signature)
         writer.captured()
     else:
@@ -74,6 +88,10 @@ class _Writer(GuardWriter):
         self.subjects: dict[Subject, int] = {}  # the words of arguments that are objects
         self.block = 0
         self.n_arguments = n_arguments
+        tokens: Any = entry.structure
+        self.runs_flatten = any(
+            isinstance(token, type) and pytree.flatten_function(token) for token in tokens
+        )
         captured, first = entry.captured, len(self.explicit)
         self.heap: NativeHeap | None = None
         if captured.heap is not None and entry.effects is not None:
@@ -141,7 +159,7 @@ class _Writer(GuardWriter):
             else:
                 self._array(word, parameter)
 
-        twin = _unflatten(hidden.tree, list(map(_Number, range(len(leaves)))))
+        twin = rebuilt(hidden.tree, list(map(Number, range(len(leaves)))))
         self._tree(self.read(hidden.path), value, twin, leaf)
 
     def input(self, word: int, value: Any, number: int) -> None:
@@ -168,15 +186,17 @@ class _Writer(GuardWriter):
         names = () if signature is None else tuple(signature.parameters)
         numbered_args = tuple(
             [
-                _Number(next(numbers)) if i in whole and is_parted(arg) else _numbered(arg, numbers)
+                Number(next(numbers))
+                if i in whole and is_parted(arg)
+                else with_numbers(arg, numbers)
                 for i, arg in enumerate(args)
             ]
         )
         whole |= {names[i] for i in whole if isinstance(i, int) and i < len(names)}
         numbered_kwargs = {
-            name: _Number(next(numbers))
+            name: Number(next(numbers))
             if name in whole and is_parted(arg)
-            else _numbered(arg, numbers)
+            else with_numbers(arg, numbers)
             for name, arg in kwargs.items()
         }
         leaves = analyse(numbered_args, numbered_kwargs)
@@ -205,10 +225,17 @@ class _Writer(GuardWriter):
             else:
                 self.constant(word, value)
 
+        leaves_found: list[tuple[int, Any, Any]] = []
+
+        def found(*leaf: Any) -> None:
+            leaves_found.append(leaf)
+
         real = [*args, *kwargs.values()]
         numbered = [*numbered_args, *(numbered_kwargs[name] for name in kwargs)]
         for word, value, number in zip(words, real, numbered, strict=True):
-            self._tree(word, value, number, leaf)
+            self._tree(word, value, number, found)
+        for word, value, number in leaves_found:  # when the user's code has run
+            leaf(word, value, number)
         for word, first in same:
             self.program.same(word, words_by_leaf[first])
 
@@ -217,26 +244,65 @@ class _Writer(GuardWriter):
     ) -> None:
         """Guard the structure of `value`; `twin` has something else in the place of each leaf."""
         cls = type(value)
-        if type(twin) is not cls:
+        if type(twin) is Node:
+            self._registered(word, value, twin, leaf)
+        elif type(twin) is not cls:
             leaf(word, value, twin)
+        elif pytree.flatten_function(cls):
+            raise NotNative
         elif value is None:
             self.program.identity(word, None)
         elif cls is dict:
             keys = plain_keys(value)
-            for key, part in zip(keys, self.program.values(word, keys), strict=True):
+            words = self._held(self.program.values(word, keys))
+            for key, part in zip(keys, words, strict=True):
                 self._tree(part, value[key], twin[key], leaf)
         elif cls in (tuple, list) or (isinstance(value, tuple) and hasattr(cls, "_fields")):
             words = self.program.items(word, cls, len(value))
+            words = self._held(words) if cls is list else words
             for part, item, other in zip(words, value, twin, strict=True):
                 self._tree(part, item, other, leaf)
         else:
-            children, static = _plain_fields(cls)
+            children, static = plain_fields(cls)
             self.program.of_type(word, cls)
             for name in children:
                 part = self.attribute(word, name)
                 self._tree(part, getattr(value, name), getattr(twin, name), leaf)
             for name in static:
                 self.constant(self.attribute(word, name), getattr(value, name))
+
+    def _held(self, words: list[int]) -> list[int]:
+        """What is in a container that the user's code may change while the program runs."""
+        if self.runs_flatten:
+            for word in words:
+                self.program.hold(word)
+        return words
+
+    def _registered(
+        self, word: int, value: Any, twin: Node, leaf: Callable[[int, Any, Any], None]
+    ) -> None:
+        """An object that a function of the user's takes apart: called once in each call."""
+        program, cls = self.program, type(value)
+        flatten = pytree.flatten_function(cls)
+        if flatten is None or twin.parts is None:
+            raise NotNative
+        program.of_type(word, cls)
+        node = taken_apart(flatten, value)
+        if type(node) is not tuple or type(node[0]) is not tuple:
+            flatten = partial(as_tuples, flatten)
+            node = taken_apart(flatten, value)
+        if len(node[0]) != len(twin.parts):
+            raise NotNative
+        answer = program.own()
+        program.ask(answer, flatten, word)
+        children, static, *_ = program.items(answer, tuple, len(node))
+        if not self.attempt(self.constant, static, node[1]):
+            wanted = Exact(node[1])
+            check = partial(check_equal, wanted, hash(wanted))
+            program.ask(program.own(), check, static)
+        parts = program.items(children, tuple, len(node[0]))
+        for part, item, other in zip(parts, node[0], twin.parts, strict=True):
+            self._tree(part, item, other, leaf)
 
     def _leaf(self, word: int, value: Any, number: int) -> None:
         if isinstance(value, np.ndarray):
@@ -318,7 +384,7 @@ class _Writer(GuardWriter):
         for number, output in zip(self.entry.mutated, written, strict=True):
             assert output is not None
             program.copy(self.objects[number], output)
-        used: set[int] = set()
+        places = Counter(r.output for r in traced.results)
 
         def leaf(result: Result) -> Owned:
             number = result.output
@@ -331,10 +397,8 @@ class _Writer(GuardWriter):
                 return program.result(results_at[number], dtype, result.weak is not None)
             array = outputs[number]
             assert array is not None
-            if number in used:
-                return program.alias(array)
-            used.add(number)
-            return array
+            # Containers take their items over; one that is in several places stays until the end.
+            return program.alias(array) if places[number] > 1 else array
 
         def in_python() -> Owned:
             lent = [program.alias(self.objects[k]) for k in sorted(self.objects)]
@@ -371,90 +435,42 @@ class _Writer(GuardWriter):
         if any(r.scalar and r.output is not None and r.output in outputs for r in results):
             return None
         try:
-            sample = _unflatten(self.entry.traced.out_tree, results)
+            sample = result_sample(self.entry.traced.out_tree, iter(results))
         except NotNative:
             return None
         return (sample,) if _is_plain(sample) else None
 
     def _build(self, value: Any, leaf: Callable[[Result], Owned]) -> Owned:
-        cls = type(value)
+        cls, program = type(value), self.program
         if cls is Result:
             return leaf(value)
         if value is None:
-            return self.program.constant_result(None)
+            return program.constant_result(None)
+        if cls is Node:
+            return program.call(value.make, [self._build(item, leaf) for item in value.parts])
         if cls is dict:
-            items = [self._build(item, leaf) for item in value.values()]
-            return self.program.make_dict(list(value), items)
+            # Functions of the user's are called in the order that Python's dispatch has.
+            order = pytree.flatten(dict.fromkeys(value, 0))[1].entries()
+            built = {key: self._build(value[key], leaf) for key in order}
+            return program.make_dict(list(value), [built[key] for key in value])
         if isinstance(value, tuple) or cls is list:
-            return self.program.make(cls, [self._build(item, leaf) for item in value])
-        children, static = _plain_fields(cls)
+            return program.make(cls, [self._build(item, leaf) for item in value])
+        children, static = plain_fields(cls)
         items = [self._build(getattr(value, name), leaf) for name in children]
-        return self.program.call(_maker(value, children, static), items)
-
-
-class _Number(int):
-    """The number of a leaf, in the place of the leaf."""
-
-
-def _numbered(value: Any, numbers: Iterator[int]) -> Any:
-    """`value` with the numbers of its leaves in their place."""
-    cls = type(value)
-    if value is None:
-        return None
-    if cls is dict:
-        return {key: _numbered(item, numbers) for key, item in value.items()}
-    if cls in (tuple, list):
-        return cls([_numbered(item, numbers) for item in value])
-    if isinstance(value, tuple) and hasattr(cls, "_fields"):
-        return cls(*[_numbered(item, numbers) for item in value])
-    if pytree.dataclass_fields(cls):
-        children, static = _plain_fields(cls)
-        items = [_numbered(getattr(value, name), numbers) for name in children]
-        return _maker(value, children, static)(*items)
-    return _Number(next(numbers))
-
-
-def _unflatten(tree: pytree.TreeDef, leaves: Sequence[Any]) -> Any:
-    try:
-        return pytree.unflatten(tree, leaves)
-    except Exception:  # a class of the user's that does not take such leaves
-        raise NotNative from None
-
-
-def _plain_fields(cls: type) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The fields of a dataclass; NotNative if it is none, or if reading them runs code."""
-    fields = pytree.dataclass_fields(cls)
-    if fields is None or _own_reading(cls):
-        raise NotNative
-    for name in (*fields[0], *fields[1]):
-        member = inspect.getattr_static(cls, name, None)
-        if hasattr(type(member), "__set__") and not isinstance(member, MemberDescriptorType):
-            raise NotNative
-    return fields
-
-
-def _own_reading(cls: type) -> bool:
-    reading: Any = cls.__getattribute__
-    return reading is not object.__getattribute__
-
-
-def _maker(sample: Any, children: Sequence[str], static: Sequence[str]) -> Callable[..., Any]:
-    """A function from the children to a dataclass like `sample`."""
-    cls, fixed = type(sample), [(name, getattr(sample, name)) for name in static]
-
-    def make(*items: Any) -> Any:
-        made = object.__new__(cls)
-        for name, value in (*zip(children, items, strict=True), *fixed):
-            object.__setattr__(made, name, value)
+        items += [program.constant_result(getattr(value, name)) for name in static]
+        # No constructor, no `__post_init__`, no `__setattr__` of the class runs.
+        made = program.call(object.__new__, [program.constant_result(cls)])
+        for name, item in zip((*children, *static), items, strict=True):
+            program.put_attribute(made, name, item)
         return made
-
-    return make
 
 
 def _is_plain(value: Any) -> bool:
     """Whether a result consists of containers that native code makes."""
     if isinstance(value, dict):
         return type(value) is dict and all(map(_is_plain, value.values()))
+    if type(value) is Node:
+        return all(map(_is_plain, value.parts))
     if isinstance(value, (tuple, list)):
         is_sequence = type(value) in (tuple, list) or hasattr(type(value), "_fields")
         return is_sequence and all(map(_is_plain, value))
