@@ -112,18 +112,25 @@ def _place(key: DTypes, nbytes: int) -> StoreFunction:
     return f
 
 
-@cache
-def find(entries: Entries) -> StoreFunction:
-    """The number of the entry of a key, or -1."""
-    f = StoreFunction("i64", f"find_in_{entries.name}", t="ptr", **entries.keys.params("k"))
+def _of_key(name: str, entries: Entries, missing: Value) -> tuple[StoreFunction, Value]:
+    """The beginning of a function of a table and a key, and where the key is in the index; it gives
+    `missing` where it is not."""
+    f = StoreFunction(missing.type, f"{name}_{entries.name}", t="ptr", **entries.keys.params("k"))
     key = f.args[1:]
     h = f.run(hashed(entries.key), *key)
     place = f.run(_place(entries.key, entries.nbytes), f.t, h, *key)
     there, none = f.later("there"), f.later("none")
     f.branch(place < 0, none, there)
     f.at(none)
-    f.ret(constant("i64", -1))
+    f.ret(missing)
     f.at(there)
+    return f, place
+
+
+@cache
+def find(entries: Entries) -> StoreFunction:
+    """The number of the entry of a key, or -1."""
+    f, place = _of_key("find_in", entries, constant("i64", -1))
     f.ret(f.load("i32", f.load("ptr", f.t, INDEX), place, "i32", align=4).sext("i64"))
     return f
 
@@ -228,15 +235,7 @@ def rebuild(nbytes: int) -> StoreFunction:
 @cache
 def remove(entries: Entries) -> StoreFunction:
     """Take a key out: where its entry was, or null. The entry can still be read."""
-    f = StoreFunction("ptr", f"remove_{entries.name}", t="ptr", **entries.keys.params("k"))
-    key = f.args[1:]
-    h = f.run(hashed(entries.key), *key)
-    place = f.run(_place(entries.key, entries.nbytes), f.t, h, *key)
-    there, none = f.later("there"), f.later("none")
-    f.branch(place < 0, none, there)
-    f.at(none)
-    f.ret(NULL)
-    f.at(there)
+    f, place = _of_key("remove", entries, NULL)
     at = f.offset(f.load("ptr", f.t, INDEX), place, "i32")
     number = f.load("i32", at, align=4).sext("i64")
     entry = f.offset(first_of(f, f.t), number * entries.nbytes)
