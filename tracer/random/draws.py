@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -17,12 +18,12 @@ from . import continuous, counts, discrete, gammas, limits, uniforms, vectors
 Array = np.ndarray[Any, Any]
 
 
-class Draws:
+class Draws(ABC):
     """What a generator draws, by its `_draw`."""
 
+    @abstractmethod
     def _draw(self, function: Callable[..., Any], **parameters: Any) -> Any:
         """What a function of `jt.random` makes of this generator's next key."""
-        raise NotImplementedError
 
     def _fill(self, out: Any, function: Callable[..., Any], shape: Any, **parameters: Any) -> Any:
         """What is drawn, in the array `out` if that is given."""
