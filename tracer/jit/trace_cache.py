@@ -49,7 +49,7 @@ class StoredTrace:
     """A trace that an earlier process made: what `Traced` is, less the graph.
 
     `captures` are the arrays that the function made for itself, `dropped` the guards of what code reads
-    that did not run, `effects`, `apart` and `policy` are those of the heap. `code` names the executable,
+    that did not run, `effects` and `apart` are those of the heap. `code` names the executable,
     and `files` says how its source files are called now.
     """
 
@@ -63,7 +63,6 @@ class StoredTrace:
     files: dict[str, str] = field(default_factory=dict)
     effects: Effects | None = None
     apart: list[list[tuple[int, bool]]] = field(default_factory=list)
-    policy: Policy = Policy()
 
     @staticmethod
     def of(traced: Traced, code: str, captured: CapturedVariables) -> StoredTrace | None:
@@ -87,7 +86,6 @@ class StoredTrace:
             captured.dropped,
             effects=effects and replace(effects, leaves=[]),
             apart=[] if captured.heap is None else captured.heap.apart,
-            policy=captured.policy,
         )
 
     def traced(self, name: str, executable: Executable) -> Traced:
@@ -129,6 +127,14 @@ class _Key:
     files: tuple[str, ...]
 
 
+@record
+class _How:
+    """How a function was traced: with stand-ins for arrays, with which numbers of the heap as inputs."""
+
+    substitutes: bool
+    policy: Policy
+
+
 class CachedTrace:
     """One call of a function that has to be compiled, and what the disk knows of it."""
 
@@ -138,7 +144,6 @@ class CachedTrace:
         self._options = options
         self._key: _Key | None = None  # as it was before tracing
         self._first: CapturedVariables | None = None  # what it was made of
-        self._content = False  # the key has the content of closed-over arrays in it
         self._empty: set[int] = set()  # caches of functions that were empty before tracing
         unused = options.backend != "native" or options.check
         self._used = not unused and disk_cache().enabled
@@ -149,13 +154,15 @@ class CachedTrace:
         """What an earlier process left; `capture` gives the captured variables in other ways."""
         if not self._used:
             return None
-        self._key, self._first = self._take(captured), captured
-        if self._key is None:
+        key = self._key = self._take(captured)
+        self._first = captured
+        if key is None:
             return None
-        if captured.hidden and _content_note(self._key) in disk_cache():
-            captured = capture(substitute=False)
-            self._key, self._content = self._take(captured), True
-        recalled = _read(self._key)
+        how = _note_of(key)
+        if how is not None:
+            captured = capture(substitute=how.substitutes, policy=how.policy)
+            key = self._take(captured)
+        recalled = _read(key)
         if recalled is None:
             return None
         from ...runtime.compile import load_cached
@@ -163,8 +170,6 @@ class CachedTrace:
         executable = load_cached(recalled.code, recalled.files)
         if executable is None:
             return None
-        if recalled.policy != captured.policy:
-            captured = capture(policy=recalled.policy)
         captured.settle_as(recalled.dropped)
         captured.effects = recalled.effects
         if captured.heap is not None:
@@ -178,16 +183,17 @@ class CachedTrace:
         recalled = StoredTrace.of(traced, code, captured)
         if recalled is None:
             return
-        first = self._first if self._first is not None and captured.substitutes else captured
-        now = self._take(first)  # it may have been traced with other numbers of the heap as inputs
-        if now is None:
-            return
-        if not captured.substitutes and not self._content:
-            # The key before tracing was made for hidden arrays: it can only bear the note.
-            disk_cache().put(_content_note(self._key), b"")
-        elif now != self._key:
+        first = captured if self._first is None else self._first
+        key = self._take(first)
+        if key is None or key != self._key:
             return  # the function changes what it reads
-        _write(now, recalled)
+        how = _How(captured.substitutes, captured.policy)
+        if how != _How(first.substitutes, first.policy):
+            key = self._take(captured)
+            if key is None:
+                return
+            disk_cache().put(_note_name(self._key), pickle.dumps(how))
+        _write(key, recalled)
         _put_mark(self._function)
 
     def _take(self, captured: CapturedVariables) -> _Key | None:
@@ -307,9 +313,20 @@ def _write(key: _Key, recalled: StoredTrace) -> None:
     disk_cache().put(key.name, data)
 
 
-def _content_note(key: _Key) -> str:
-    """An entry that says: Python reads elements of closed-over arrays."""
-    return digest("content", key.name)
+def _note_name(key: _Key) -> str:
+    return digest("traced otherwise", key.name)
+
+
+def _note_of(key: _Key) -> _How | None:
+    """How a function of this key was traced, if not with the values that the key stands for."""
+    data = disk_cache().get(_note_name(key))
+    if data is None:
+        return None
+    try:
+        how = pickle.loads(data)
+    except Exception:  # of another making
+        return None
+    return how if isinstance(how, _How) else None
 
 
 def seems_known(function: Any) -> bool:

@@ -313,6 +313,17 @@ CHANGES = {
         "maxlen=2",
         "maxlen=3",
     ),
+    "numbers_of_a_list_that_python_asks_for": (
+        "@jt.jit\ndef f(v):\n    v.sort()\n    return v[0] + v[2]\nresult = f([3.0, 1.0, 2.0])",
+        "3.0, 1.0",
+        "7.0, 5.0",
+    ),
+    "number_of_an_object_that_python_asks_for": (
+        "class C: pass\nc = C()\nc.n = 2\n@jt.jit\ndef f(c):\n    c.n += 1\n"
+        "    return sum(np.ones(c.n))\nresult = f(c)",
+        "c.n = 2",
+        "c.n = 5",
+    ),
     "function_name": (
         "def h(): pass\nh.__name__ = 'abc'\nf = jt.jit(lambda x: x * len(h.__name__))\n"
         "result = f(x)",
