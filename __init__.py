@@ -47,9 +47,9 @@ if TYPE_CHECKING:
     from .tracer.control.scans import map_fn as map_fn
     from .tracer.control.scans import scan as scan
     from .tracer.control.tensor_array import TensorArray as TensorArray
-    from .tracer.core import tree as tree
-    from .tracer.core.pytree import register_pytree as register_pytree
-    from .tracer.core.shapes import ShapeDtype as ShapeDtype
+    from .tracer.data import tree as tree
+    from .tracer.data.pytree import register_pytree as register_pytree
+    from .tracer.data.shapes import ShapeDtype as ShapeDtype
     from .tracer.devices.devices import device as device
     from .tracer.devices.devices import device_put as device_put
     from .tracer.devices.devices import devices as devices
@@ -84,7 +84,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Device": "runtime.devices",
     "DeviceArray": "runtime.cuda.array",
-    "ShapeDtype": "tracer.core.shapes",
+    "ShapeDtype": "tracer.data.shapes",
     "__array_namespace_info__": "tracer.interop.array_api",
     "TensorArray": "tracer.control.tensor_array",
     "associative_scan": "tracer.control.associative",
@@ -109,7 +109,7 @@ _HOMES = {
     "grad": "tracer.transforms.derivatives",
     "guvectorize": "tracer.kernels.guvectorize",
     "hessian": "tracer.transforms.jacobians",
-    "finfo": "tracer.core.promotion",
+    "finfo": "tracer.data.promotion",
     "hvp": "tracer.transforms.linear",
     "io_callback": "tracer.control.callbacks",
     "isdtype": "tracer.interop.array_api",
@@ -126,7 +126,7 @@ _HOMES = {
     "py_func": "tracer.control.callbacks",
     "r_": "tracer.indexing.concatenators",
     "recursive": "tracer.control.recursion",
-    "register_pytree": "tracer.core.pytree",
+    "register_pytree": "tracer.data.pytree",
     "scan": "tracer.control.scans",
     "stencil": "tracer.kernels.stencil",
     "stop_gradient": "tracer.transforms.derivatives",
@@ -141,7 +141,7 @@ _HOMES = {
 _MODULES = {
     "errors": "errors",
     "random": "tracer.random",
-    "tree": "tracer.core.tree",
+    "tree": "tracer.data.tree",
 }
 _FROM_NUMPY = (
     *("pi", "e", "inf", "nan", "newaxis"),

@@ -3,6 +3,7 @@
 From the lowest room to the highest; imports run down only, and a test holds this:
 
     messages        what went wrong, at which line of the user's
+    data            what functions take and give: pytrees, dtypes, memory order
     core            Tracer, Trace, views: what stands for arrays meanwhile
     devices         where programs run
     arrays          the table of array functions, and those that others are written with

@@ -6,7 +6,7 @@ FAULTS = (
     Fault(
         "promotion",
         "the largest integer of a dtype is refused: uint8 + 255",
-        "tracer/core/promotion.py",
+        "tracer/data/promotion.py",
         "return int(info.min) <= value <= int(info.max)",
         "return int(info.min) <= value < int(info.max)",
         "tests/tracer/core/test_promotion.py::test_python_integers_at_the_ends_of_the_range",

@@ -8,7 +8,7 @@ import pytest
 from gpu import emulator_only
 
 import jitney as jt
-from jitney.tracer.core.accept import refuse
+from jitney.tracer.data.accept import refuse
 from jitney.tracer.messages.errors import ArgumentError, ReadOnlyError, UnsupportedFunctionError
 
 pytestmark = pytest.mark.usefixtures("gpu")

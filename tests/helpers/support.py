@@ -18,9 +18,9 @@ import jitney as jt
 from jitney.ir.interpreter import evaluate
 from jitney.ir.types import finfo, is_inexact, is_small
 from jitney.ir.verify import verify
-from jitney.tracer.core import pytree
 from jitney.tracer.core.specs import Static, spec_of
 from jitney.tracer.core.tracing import trace_function
+from jitney.tracer.data import pytree
 
 BACKEND = os.environ.get("JITNEY_TEST_BACKEND", "interpreter")
 

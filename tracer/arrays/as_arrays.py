@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ...ir.types import is_inexact
-from ..core.foreign import borrow, is_foreign
-from ..core.layout import order_of
 from ..core.tracers import Tracer, as_value, wrap_like
+from ..data.foreign import borrow, is_foreign
+from ..data.layout import order_of
 from ..devices.devices import own_device, put
 from . import ufuncs
 from .common import array, check_device, check_values, lies_in

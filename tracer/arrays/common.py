@@ -11,12 +11,12 @@ import numpy as np
 from ...ir.build import Builder
 from ...ir.graph import Value
 from ...ir.types import BOOL, I64, is_complex, is_supported
-from ..core.accept import check_dtype
 from ..core.effects import check
-from ..core.layout import is_contiguous
-from ..core.promotion import DType, Kind, can_cast, canonical, kind_of, result_dtype
 from ..core.trace import EagerBuilder, require_trace
 from ..core.tracers import Tracer, as_value, concrete, weak_kind, wrap, wrap_like
+from ..data.accept import check_dtype
+from ..data.layout import is_contiguous
+from ..data.promotion import DType, Kind, can_cast, canonical, kind_of, result_dtype
 from ..messages import errors
 from ..messages.errors import complain
 from ..messages.source import user_line

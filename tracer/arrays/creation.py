@@ -13,10 +13,10 @@ import numpy as np
 
 from ...ir.graph import Value
 from ...ir.types import F64, I64, is_float
-from ..core.layout import order_of, plain_order, resolved_order
 from ..core.linear_forms import reach
-from ..core.promotion import DType, canonical, check_python_int, result_dtype
 from ..core.tracers import Tracer, as_value, wrap, wrap_like
+from ..data.layout import order_of, plain_order, resolved_order
+from ..data.promotion import DType, canonical, check_python_int, result_dtype
 from ..messages import errors
 from ..messages.errors import complain
 from . import ufuncs

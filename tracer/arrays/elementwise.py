@@ -10,8 +10,8 @@ import numpy as np
 from ...ir.ops.elementwise.erfinv import erfinv as inverse_of_erf
 from ...ir.types import BOOL, F16, F64, I64, finfo, is_complex, is_float, is_inexact
 from ..core import views
-from ..core.promotion import canonical, check_python_int, float_dtype
 from ..core.tracers import Tracer, as_value, weak_kind, wrap, wrap_like
+from ..data.promotion import canonical, check_python_int, float_dtype
 from ..messages import errors
 from ..messages.errors import complain
 from . import ufuncs

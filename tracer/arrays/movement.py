@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from ..core import views
-from ..core.layout import inner_axes_first, is_contiguous, order_of, resolved_order
-from ..core.promotion import can_cast, canonical, result_dtype
 from ..core.tracers import Tracer, as_value, wrap, wrap_like
+from ..data.layout import inner_axes_first, is_contiguous, order_of, resolved_order
+from ..data.promotion import can_cast, canonical, result_dtype
 from ..messages import errors
 from ..messages.errors import complain
 from .common import (

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core.promotion import same_kind
 from ..core.tracers import Tracer
+from ..data.promotion import same_kind
 from ..messages import errors
 from ..messages.errors import complain
 

@@ -26,8 +26,8 @@ from ...ir.types import (
     is_small,
     real_dtype,
 )
-from ..core.promotion import DType, canonical, float_dtype, result_dtype, sum_dtype
 from ..core.tracers import Tracer, as_value, wrap, wrap_like
+from ..data.promotion import DType, canonical, float_dtype, result_dtype, sum_dtype
 from . import ufuncs
 from .common import (
     NO_VALUE,

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ...ir.types import BOOL
-from ..core.promotion import NoLoop, can_hold, check_python_int, ufunc_dtypes
 from ..core.tracers import Tracer, as_value, wrap, wrap_like
+from ..data.promotion import NoLoop, can_hold, check_python_int, ufunc_dtypes
 from ..messages import errors
 from ..messages.errors import complain
 from .common import broadcast_shape, broadcast_values, build, kind, operand, store

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...ir.types import F64, I64, TOKEN
-from ..core import pytree
 from ..core.threaded_state import draws
 from ..core.trace import require_trace
 from ..core.tracers import Storage, Tracer
+from ..data import pytree
 from .surroundings import Surroundings
 from .variables import Containers, State, Undefined
 

@@ -14,13 +14,13 @@ from ..containers.growing import changed
 from ..containers.kinds import inherit, same_tree
 from ..control.regions import Out, TracedRegion, common_type, have_effects, show_tree, trace_region
 from ..control.regions import union as captures
-from ..core import pytree
 from ..core.effects import advance, order_token
 from ..core.sharing import Doubt, settle_doubts
 from ..core.threaded_state import draws
 from ..core.trace import Trace, require_trace
 from ..core.tracers import Storage, Tracer, as_value, emit, wrap
 from ..core.views import OuterPartError
+from ..data import pytree
 from ..messages import errors
 from ..messages.errors import complain
 from ..messages.source import user_line

@@ -9,9 +9,9 @@ from ...ir.record import record
 from ..containers.kinds import inherit, same_tree
 from ..control.regions import Out, TracedRegion, common_type, fits, show_tree
 from ..control.tensor_array import adopt_elements
-from ..core import pytree
 from ..core.trace import require_trace
 from ..core.tracers import as_value
+from ..data import pytree
 from ..messages import errors
 from ..messages.errors import complain
 from .syntax.jumps import RESULT

@@ -22,13 +22,13 @@ from ..arrays.python_integers import TRIPS, note_reach, note_step
 from ..containers.growing import changed
 from ..control.regions import Out, TracedRegion, have_effects, trace_region
 from ..control.regions import union as captures
-from ..core import pytree
 from ..core.effects import advance, order_token
 from ..core.sharing import Doubt, settle_doubts
 from ..core.specs import Spec
 from ..core.trace import require_trace
 from ..core.tracers import Storage, Tracer, as_value, wrap
 from ..core.views import OuterPartError
+from ..data import pytree
 from ..messages import errors
 from ..messages.errors import complain
 from ..messages.source import user_line

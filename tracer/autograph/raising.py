@@ -13,9 +13,9 @@ from typing import Any
 from ...ir.ops.control.effects import ERRORS
 from ...ir.record import record
 from ..control.control import cond
-from ..core import pytree
 from ..core.effects import check
 from ..core.tracers import Tracer
+from ..data import pytree
 from ..messages import errors
 from .texts import Text, call_with
 

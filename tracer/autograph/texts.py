@@ -12,8 +12,8 @@ from typing import Any, NoReturn
 from ...ir.record import record
 from ..arrays.table import LAZY
 from ..control.callbacks import each_time
-from ..core import pytree
 from ..core.tracers import Tracer
+from ..data import pytree
 from ..messages import errors
 from ..messages.errors import complain
 from .variables import in_graph, is_traced

@@ -18,8 +18,8 @@ from ..control import callbacks
 from ..control.prange import prange
 from ..control.recursion import if_native
 from ..core.conversions import unreadable
-from ..core.foreign import borrowed
 from ..core.trace import current_trace
+from ..data.foreign import borrowed
 from ..host_random.interception import replaced
 from ..transforms.vectorize import of_numpys
 from . import answers, iteration, logic, texts

@@ -11,11 +11,11 @@ import numpy as np
 
 from ...ir.types import is_supported
 from ..control.regions import Out
-from ..core import pytree
 from ..core.constants import is_traced as is_traced
 from ..core.constants import is_undecided as is_undecided
 from ..core.trace import current_trace, require_trace
 from ..core.tracers import Tracer, as_value, weak_kind, wrap
+from ..data import pytree
 from ..messages import errors
 from ..messages.errors import complain
 from .syntax.jumps import RESULT

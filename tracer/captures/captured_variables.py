@@ -17,12 +17,13 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..core import pytree, threaded_state
-from ..core.generators import GeneratorKind, asking, behind
+from ..core import threaded_state
 from ..core.specs import Spec, Static
 from ..core.trace import require_trace
 from ..core.tracers import Tracer
 from ..core.tracing import refuse_lazy
+from ..data import pytree
+from ..data.generators import GeneratorKind, asking, behind
 from ..messages import errors
 from ..messages.errors import complain
 from .effects import Effects, collect

@@ -18,8 +18,8 @@ from ...ir.record import record
 from ..containers.arrays import GrownArray
 from ..containers.stand_ins import Container
 from ..containers.tables import View
-from ..core import pytree
 from ..core.tracers import Tracer
+from ..data import pytree
 from ..messages import errors
 from ..messages.errors import complain
 from .frozen import attributes_of

@@ -31,7 +31,7 @@ from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from ...ir.record import field, record
-from ..core.generators import kind_of
+from ..data.generators import kind_of
 from .frozen import Namespace, is_user_function, own_dictionary, walk
 from .loads import attributes, loads
 from .paths import ABSENT, Path, is_ours, is_user_module, state_of

@@ -11,9 +11,9 @@ import numpy as np
 from ...ir.record import record, replace
 from ...ir.types import TensorType, is_supported, type_of
 from ...runtime.cuda.array import DeviceArray
-from ..core import pytree
-from ..core.generators import handle_of, kind_of
 from ..core.specs import Spec, Static
+from ..data import pytree
+from ..data.generators import handle_of, kind_of
 from ..messages.errors import ArgumentError
 from .frozen import attributes_of, freeze
 from .guards import SourceText

@@ -8,7 +8,7 @@ from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from ...ir.record import record
-from ..core.foreign import is_borrowable
+from ..data.foreign import is_borrowable
 from .frozen import attributes_of, is_random_state
 from .paths import is_user_module, state_of
 

@@ -23,9 +23,9 @@ import numpy as np
 
 from ...ir.record import record
 from ...ir.types import BOOL, I64
-from ..core import pytree
 from ..core.trace import Trace, current_trace
 from ..core.tracers import WEAK_DTYPES, Tracer, weak_kind
+from ..data import pytree
 from ..messages import errors
 from ..messages.errors import complain
 

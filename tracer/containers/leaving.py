@@ -20,9 +20,9 @@ from ...ir.build import Builder
 from ...ir.graph import Graph
 from ...ir.ops.control.stores import HANDLE, RUNS, Table
 from ...ir.record import record
-from ..core import pytree
 from ..core.tracers import as_value, emit
 from ..core.tracing import Presented
+from ..data import pytree
 from .arrays import GrownArray, array_of
 from .kinds import Form, Kind, current
 from .stand_ins import Container, root, run

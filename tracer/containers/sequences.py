@@ -11,8 +11,8 @@ from ...ir.graph import Value
 from ...ir.types import BOOL, I64
 from ..arrays.common import array
 from ..control.control import cond
-from ..core import pytree
 from ..core.tracers import Tracer, as_value, wrap
+from ..data import pytree
 from ..messages import errors
 from ..messages.errors import complain
 from .kinds import NOTHING, Form, Unfit

@@ -11,10 +11,10 @@ from ...ir.graph import Value
 from ...ir.ops.control.stores import STORE
 from ...ir.types import I64
 from ..control.control import fori_loop
-from ..core import pytree
 from ..core.effects import advance, check, order_token
 from ..core.trace import require_trace
 from ..core.tracers import Tracer, as_value, wrap
+from ..data import pytree
 from ..messages import errors
 from ..messages.errors import complain
 from ..messages.source import user_line

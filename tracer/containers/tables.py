@@ -10,9 +10,9 @@ from typing import Any, NoReturn
 
 from ...ir.graph import Value
 from ...ir.types import I64
-from ..core import pytree
 from ..core.effects import check
 from ..core.tracers import as_value, wrap
+from ..data import pytree
 from ..messages import errors
 from ..messages.errors import complain
 from .kinds import NOTHING

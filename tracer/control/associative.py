@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..core import pytree
-from ..core.shapes import ShapeDtype
 from ..core.tracers import Tracer, as_value, wrap
+from ..data import pytree
+from ..data.shapes import ShapeDtype
 from ..devices.device_calls import compiled_on_devices
 from ..messages import errors
 from ..messages.errors import complain

@@ -9,11 +9,12 @@ from typing import Any
 from ...ir.graph import Value
 from ...ir.opdef import OPS
 from ...ir.types import TensorType
-from ..core import pytree, threaded_state
+from ..core import threaded_state
 from ..core.effects import advance, order_token
 from ..core.specs import Static, is_array, spec_of
 from ..core.trace import require_trace
 from ..core.tracers import Storage, Tracer, as_value
+from ..data import pytree
 from ..messages import errors
 from ..messages.errors import complain
 from ..messages.source import user_line

@@ -21,13 +21,13 @@ import numpy as np
 from ...ir.graph import Op
 from ...ir.ops.control.callbacks import IO_CALLBACK, PURE_CALLBACK, PythonFunction
 from ...ir.types import TensorType, is_supported
-from ..core import pytree
-from ..core.accept import refuse
-from ..core.callables import Function, check_callable, function_name
 from ..core.effects import advance, order_token
-from ..core.shapes import ShapeDtype
 from ..core.trace import CURRENT, current_trace, require_trace
 from ..core.tracers import Tracer, as_value, wrap
+from ..data import pytree
+from ..data.accept import refuse
+from ..data.callables import Function, check_callable, function_name
+from ..data.shapes import ShapeDtype
 from ..messages import errors
 from ..messages.errors import complain
 from ..messages.source import user_line

@@ -13,11 +13,11 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ...ir.graph import Value
-from ..core import pytree
-from ..core.accept import refuse
 from ..core.specs import Spec, is_array
 from ..core.trace import current_trace
 from ..core.tracers import Tracer, as_value, weak_kind, wrap
+from ..data import pytree
+from ..data.accept import refuse
 from ..messages import errors
 from ..messages.errors import complain
 from .regions import Out, TracedRegion, common_type, fits, show_tree

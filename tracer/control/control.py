@@ -23,11 +23,11 @@ import numpy as np
 from ...ir.graph import Value
 from ...ir.types import BOOL, I32, I64, is_integer
 from ...runtime.cuda.array import DeviceArray
-from ..core.callables import Function
 from ..core.effects import check
-from ..core.promotion import kind_of, result_dtype
 from ..core.trace import current_trace
 from ..core.tracers import Tracer, as_value, emit, weak_kind, wrap
+from ..data.callables import Function
+from ..data.promotion import kind_of, result_dtype
 from ..devices.device_calls import compiled_on_devices
 from ..messages import errors
 from ..messages.errors import complain, describe

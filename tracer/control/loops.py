@@ -10,12 +10,13 @@ from ...ir.graph import Graph, Value
 from ...ir.opdef import OPS
 from ...ir.types import BOOL, TensorType
 from ..arrays.python_integers import note_step
-from ..core import pytree, threaded_state
-from ..core.callables import Function
+from ..core import threaded_state
 from ..core.effects import advance, order_token
 from ..core.specs import Spec
 from ..core.trace import require_trace
 from ..core.tracers import Storage, Tracer, as_value, wrap
+from ..data import pytree
+from ..data.callables import Function
 from ..messages import errors
 from ..messages.errors import complain
 from ..messages.source import user_line

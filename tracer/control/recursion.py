@@ -19,13 +19,13 @@ from ...ir.graph import Value
 from ...ir.opdef import OPS
 from ...ir.record import record
 from ...ir.types import TensorType, dtype_name
-from ..core import pytree
-from ..core.callables import Function, check_callable, function_name
 from ..core.effects import advance, order_token
-from ..core.promotion import weak_dtype
 from ..core.specs import Spec, Static, is_array
 from ..core.trace import Trace, current_trace, require_trace
 from ..core.tracers import Tracer, as_value, weak_kind
+from ..data import pytree
+from ..data.callables import Function, check_callable, function_name
+from ..data.promotion import weak_dtype
 from ..messages import errors
 from ..messages.errors import complain, describe
 from ..messages.source import user_line

@@ -16,11 +16,11 @@ from ...ir.build import Builder
 from ...ir.graph import Graph, Value
 from ...ir.record import record
 from ...ir.types import TOKEN, TensorType, dtype_kind
-from ..core import pytree
 from ..core.specs import Spec, Static
 from ..core.threaded_state import BorrowedStates
 from ..core.tracers import WEAK_DTYPES, Tracer, wrap
 from ..core.tracing import Traced, trace_function
+from ..data import pytree
 
 
 @record

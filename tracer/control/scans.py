@@ -15,11 +15,11 @@ import numpy as np
 from ...ir.graph import Graph
 from ...runtime.cuda.array import DeviceArray
 from ..arrays.common import common_dtype
-from ..core import pytree
-from ..core.callables import Function
-from ..core.promotion import canonical
 from ..core.trace import Trace, current_trace, tracing
 from ..core.tracers import Tracer
+from ..data import pytree
+from ..data.callables import Function
+from ..data.promotion import canonical
 from ..devices.device_calls import compiled_on_devices
 from ..messages import errors
 from ..messages.errors import complain, describe

@@ -10,10 +10,10 @@ import numpy as np
 import optree
 
 from ..arrays.common import array as as_tracer
-from ..core import pytree
-from ..core.promotion import canonical
 from ..core.trace import Array, current_trace
 from ..core.tracers import Tracer, as_value, weak_kind, wrap
+from ..data import pytree
+from ..data.promotion import canonical
 from ..messages import errors
 from ..messages.errors import complain
 from .element_states import (

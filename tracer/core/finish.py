@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...runtime.cuda.array import DeviceArray
-from . import pytree
+from ..data import pytree
 from .tracing import Result, Traced
 
 

@@ -15,9 +15,9 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from ...ir.graph import Value
+from ..data import pytree
 from ..messages import errors
 from ..messages.errors import complain
-from . import pytree
 from .trace import Trace
 from .tracers import Storage, Tracer, as_value, weak_kind, wrap
 

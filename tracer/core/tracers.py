@@ -25,12 +25,12 @@ from ...ir.build import Builder
 from ...ir.graph import Value
 from ...ir.types import BOOL, C128, F64, I64, TOKEN, TensorType, is_inexact, is_supported
 from ...runtime.cuda.array import DeviceArray
+from ..data.accept import plain_array, refuse
+from ..data.foreign import borrow
+from ..data.layout import c_strides, new_strides
 from ..messages import errors
 from ..messages.errors import TracerBase, complain
 from ..messages.source import user_line
-from .accept import plain_array, refuse
-from .foreign import borrow
-from .layout import c_strides, new_strides
 from .trace import CURRENT, Array, EagerBuilder, Trace, current_trace, require_trace
 
 WEAK_DTYPES = {"b": BOOL, "i": I64, "f": F64, "c": C128}

@@ -21,11 +21,11 @@ from ...ir.opdef import OPS
 from ...ir.record import field, record, replace
 from ...ir.types import I64, TensorType, type_of
 from ...runtime.cuda.array import DeviceArray
+from ..data import pytree
+from ..data.accept import refuse
 from ..messages import errors
 from ..messages.errors import complain
 from ..messages.expressions import tell_of_traced
-from . import pytree
-from .accept import refuse
 from .specs import Same, Spec, Static
 from .threaded_state import BorrowedStates, refuse_rebound
 from .trace import Array, Capture, EagerBuilder, Trace, TraceOptions, current_trace, tracing

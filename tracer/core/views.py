@@ -18,11 +18,11 @@ import numpy as np
 
 from ...ir.build import Builder
 from ...ir.graph import Value
+from ..data.layout import c_strides
 from ..messages import errors
 from ..messages.errors import complain
 from ..messages.source import user_line
 from . import threaded_state
-from .layout import c_strides
 from .sharing import doubt
 from .trace import Array, current_trace, lifted, require_trace
 from .tracers import Storage, Tracer, ViewStep, as_value, method, wrap

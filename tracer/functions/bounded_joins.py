@@ -12,8 +12,8 @@ from typing import Any
 from ...ir.types import I64
 from ..arrays.common import array, axis_index, build, given
 from ..arrays.table import FUNCTIONS, ArrayFunction
-from ..core.promotion import can_cast, canonical, result_dtype
 from ..core.tracers import as_value, wrap
+from ..data.promotion import can_cast, canonical, result_dtype
 from ..indexing.bounded import Bounded, bounded, number, refuse, require_equal, resized, rule
 from ..indexing.bounded_index import store
 from ..indexing.masked import Masked

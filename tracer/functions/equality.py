@@ -11,8 +11,8 @@ from ..arrays import ufuncs
 from ..arrays.common import array, kind, operand
 from ..arrays.reductions import all_
 from ..arrays.table import function
-from ..core.promotion import float_dtype
 from ..core.tracers import Tracer, as_value, wrap
+from ..data.promotion import float_dtype
 
 
 @function("isclose")

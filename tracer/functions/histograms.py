@@ -23,8 +23,8 @@ from ..arrays.creation import linspace
 from ..arrays.elementwise import clip, where
 from ..arrays.reductions import max_, min_, sum_
 from ..arrays.table import function
-from ..core.promotion import can_cast
 from ..core.tracers import Tracer
+from ..data.promotion import can_cast
 from .scans import diff
 from .selection import totals
 from .sorting import searchsorted

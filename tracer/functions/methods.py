@@ -13,9 +13,9 @@ from ..arrays.float_errors import checked, raising
 from ..arrays.table import FUNCTIONS, ArrayFunction
 from ..core import views
 from ..core.constants import is_differentiated
-from ..core.layout import is_contiguous, order_of
-from ..core.promotion import can_cast, canonical
 from ..core.tracers import WEAK_DTYPES, Tracer, as_value, attribute, method, wrap, wrap_like
+from ..data.layout import is_contiguous, order_of
+from ..data.promotion import can_cast, canonical
 from ..indexing.bit_views import bit_view
 from ..messages import errors
 from ..messages.errors import complain

@@ -25,9 +25,9 @@ from ..arrays.python_errors import check_operation
 from ..arrays.python_integers import check_fits
 from ..arrays.python_operators import BINARY, COMPARISONS, SYMBOLS, UNARY, check_in_place
 from ..arrays.table import BY_NUMPY, FUNCTIONS, ArrayFunction, unsupported
-from ..core.foreign import is_borrowable
-from ..core.promotion import weak_dtype
 from ..core.tracers import Tracer, as_value, method, weak_kind, wrap
+from ..data.foreign import is_borrowable
+from ..data.promotion import weak_dtype
 from ..messages import errors
 from ..messages.errors import complain
 from . import ufunc_methods

@@ -30,8 +30,8 @@ from ..arrays.reductions import any_, kept_shape, sum_, weights_along
 from ..arrays.table import FUNCTIONS, function
 from ..core import views
 from ..core.constants import is_differentiated
-from ..core.promotion import DType, float_dtype, result_dtype
 from ..core.tracers import Tracer, as_value, wrap
+from ..data.promotion import DType, float_dtype, result_dtype
 from .scans import cumsum
 from .selection import take_along_axis
 from .sorting import argsort, sort

@@ -27,8 +27,8 @@ from ..arrays.float_errors import checked, raising
 from ..arrays.movement import broadcast_to, concatenate, moveaxis
 from ..arrays.reductions import sum_
 from ..arrays.table import function
-from ..core.promotion import can_cast, canonical, sum_dtype
 from ..core.tracers import Tracer, as_value, wrap, wrap_like
+from ..data.promotion import can_cast, canonical, sum_dtype
 
 
 def _lead(axis: int, item: Any) -> tuple[Any, ...]:

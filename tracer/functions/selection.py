@@ -26,8 +26,8 @@ from ..arrays.common import (
 from ..arrays.elementwise import clip, no_static_shape, where
 from ..arrays.movement import resize
 from ..arrays.table import function
-from ..core.promotion import can_cast, check_python_int
 from ..core.tracers import Tracer, as_value, wrap, wrap_like
+from ..data.promotion import can_cast, check_python_int
 from ..indexing.indexing import update
 from ..messages import errors
 from ..messages.errors import complain

@@ -30,8 +30,8 @@ from ..arrays.table import FUNCTIONS, ArrayFunction
 from ..arrays.ufuncs import apply, call, loop_dtypes
 from ..control.control import while_loop
 from ..control.scans import scan
-from ..core.promotion import DType, NoLoop, ufunc_dtypes
 from ..core.tracers import Tracer, as_value, wrap, wrap_like
+from ..data.promotion import DType, NoLoop, ufunc_dtypes
 from ..indexing.indexing import update, update_each
 from ..messages import errors
 from ..messages.errors import complain

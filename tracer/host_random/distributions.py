@@ -312,6 +312,6 @@ def _checked_sums(p: Any) -> Any:
 def _sums_of(p: Any) -> Any:
     """The same of chances that are known when the code runs, by NumPy, as the last digit counts."""
     from ..control.callbacks import pure_callback
-    from ..core.shapes import ShapeDtype
+    from ..data.shapes import ShapeDtype
 
     return pure_callback(_checked_sums, ShapeDtype(p.shape, F64), p)

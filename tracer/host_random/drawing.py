@@ -13,10 +13,10 @@ from ...ir.ops.control.draws import DRAW
 from ...ir.types import F32, F64, I64, is_supported
 from ..arrays.common import array, broadcast_shape, build, ints
 from ..core.effects import advance, check, order_token
-from ..core.generators import GeneratorKind
 from ..core.threaded_state import refuse_examples
 from ..core.trace import current_trace, require_trace
 from ..core.tracers import Tracer, as_value, weak_kind, wrap
+from ..data.generators import GeneratorKind
 from ..messages import errors
 from ..messages.errors import complain
 from ..messages.source import user_line

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from ...ir.forks import in_child, renewed
-from ..core.generators import asking, behind, provide_asking
 from ..core.threaded_state import refuse_examples
 from ..core.trace import current_trace
+from ..data.generators import asking, behind, provide_asking
 from ..messages import errors
 from ..messages.errors import complain
 from .drawing import under_vmap

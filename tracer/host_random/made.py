@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ..core.generators import kind_of, lasting_handle
 from ..core.trace import Trace, require_trace
 from ..core.tracers import Tracer
+from ..data.generators import kind_of, lasting_handle
 from ..messages import errors
 from ..messages.errors import complain
 from .drawing import StandIn

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core.generators import GeneratorKind, provide_stand_ins
 from ..core.trace import current_trace
+from ..data.generators import GeneratorKind, provide_stand_ins
 from .drawing import StandIn
 from .generators import TracedGenerator
 from .python_random import TracedRandom

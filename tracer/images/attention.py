@@ -11,8 +11,8 @@ from ...ir.types import finfo
 from ..arrays.common import array, build, common_dtype
 from ..arrays.elementwise import where
 from ..arrays.table import function
-from ..core.promotion import float_dtype
 from ..core.tracers import Tracer, as_value, wrap
+from ..data.promotion import float_dtype
 from ..messages import errors
 from ..messages.errors import complain
 

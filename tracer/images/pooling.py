@@ -11,8 +11,8 @@ from ...ir.ops.folds.window_reductions import covered
 from ...ir.types import BOOL
 from ..arrays.common import array, build
 from ..arrays.table import function
-from ..core.promotion import float_dtype
 from ..core.tracers import Tracer, as_value, wrap
+from ..data.promotion import float_dtype
 from ..messages import errors
 from ..messages.errors import complain
 from .spatial import Layout, pads, per_dim

@@ -10,8 +10,8 @@ import numpy as np
 from ..arrays.common import array, build, ints
 from ..arrays.movement import moveaxis
 from ..arrays.table import function
-from ..core.promotion import float_dtype
 from ..core.tracers import Tracer, as_value, wrap
+from ..data.promotion import float_dtype
 from ..functions.arranging import repeat
 from ..functions.selection import take
 

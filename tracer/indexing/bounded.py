@@ -21,11 +21,11 @@ from ...ir.types import BOOL, I64
 from ..arrays.common import array, build, common_dtype, operand, shape_of
 from ..arrays.creation import COUNTED
 from ..arrays.table import LAZY, ArrayFunction
-from ..core import pytree
 from ..core.constants import known_array
 from ..core.effects import check
 from ..core.linear_forms import same_value
 from ..core.tracers import Tracer, as_value, wrap
+from ..data import pytree
 from ..messages import errors
 from ..messages.errors import complain
 

@@ -10,8 +10,8 @@ from ..arrays.common import array, holds_tracers, kind
 from ..arrays.creation import arange, linspace
 from ..arrays.movement import concatenate
 from ..arrays.table import ArrayFunction
-from ..core.promotion import result_dtype
 from ..core.tracers import Tracer, wrap
+from ..data.promotion import result_dtype
 
 
 class Concatenator:

@@ -23,10 +23,10 @@ from ..arrays.python_integers import check_stored
 from ..arrays.table import FUNCTIONS, ArrayFunction
 from ..control.scans import scan
 from ..core import views
-from ..core.layout import c_strides, k_order
-from ..core.promotion import check_python_int
 from ..core.trace import current_trace, lifted, require_trace
 from ..core.tracers import Tracer, as_value, method, wrap
+from ..data.layout import c_strides, k_order
+from ..data.promotion import check_python_int
 from ..messages import errors
 from ..messages.errors import complain
 from .bounded import RULES, Bounded

@@ -21,11 +21,11 @@ from ..arrays.lowerings import LOWERINGS
 from ..arrays.python_operators import BINARY, COMPARISONS, UNARY, check_in_place
 from ..arrays.reductions import highest, lowest
 from ..arrays.table import LAZY, ArrayFunction
-from ..core import pytree
 from ..core.effects import check
 from ..core.linear_forms import same_value
 from ..core.trace import current_trace
 from ..core.tracers import Tracer, as_value, wrap
+from ..data import pytree
 from ..messages import errors
 from ..messages.errors import complain
 from .bounded import RULES, Bounded, bounded, refuse

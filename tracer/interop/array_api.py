@@ -12,9 +12,9 @@ import numpy as np
 
 from ...ir.types import DTYPE_NAMES, F64, I64
 from ...runtime.devices import CPU, parse_device
-from ..core.foreign import from_capsule
 from ..core.trace import current_trace
 from ..core.tracers import Tracer
+from ..data.foreign import from_capsule
 from ..devices.devices import device_of_any, put, resolved
 
 _KINDS = {

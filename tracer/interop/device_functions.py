@@ -18,15 +18,15 @@ from ...runtime.devices import CPU, parse_device
 from ..arrays.lowerings import LOWERINGS
 from ..arrays.python_operators import BINARY, COMPARISONS, UNARY
 from ..arrays.table import BY_NUMPY, ArrayFunction, unsupported
-from ..core import pytree
-from ..core.accept import check_array
-from ..core.exact import exact_key
 from ..core.finish import device_finisher
-from ..core.foreign import is_foreign
 from ..core.specs import Spec, Static
 from ..core.trace import current_trace
 from ..core.tracers import WEAK_DTYPES, Tracer, as_tracer
 from ..core.tracing import trace_function
+from ..data import pytree
+from ..data.accept import check_array
+from ..data.exact import exact_key
+from ..data.foreign import is_foreign
 from ..devices.device_calls import serve
 from ..devices.devices import client, device_of, own_device, put, put_all, resolved, unpickled
 from ..functions import operators

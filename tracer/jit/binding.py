@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
 
-from ..core import pytree
-from ..core.foreign import is_borrowable
+from ..data import pytree
+from ..data.foreign import is_borrowable
 from ..messages.tracebacks import shorten
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ import numpy as np
 
 from ...runtime.cuda.array import DONATED, DeviceArray
 from ..captures.captured_variables import CapturedVariables
-from ..core.accept import to_array
 from ..core.finish import device_effects_finisher, device_finisher
 from ..core.tracing import Traced
+from ..data.accept import to_array
 from ..devices.devices import put_all
 from .dispatch import Call
 from .entry import STALE, Entry, Refused

@@ -28,13 +28,13 @@ from ..captures.hidden import array_of, array_spec, holder_of, is_generator
 from ..captures.paths import is_user_module
 from ..captures.subjects import Object, ObjectLeaf, is_object
 from ..containers.kinds import Kinds
-from ..core import pytree
-from ..core.accept import check_dtype, plain_array, refuse
-from ..core.exact import Exact
-from ..core.foreign import borrow
-from ..core.shapes import ShapeDtype
 from ..core.specs import Same, Spec, Static
 from ..core.tracers import WEAK_DTYPES, Tracer, refuse_leaked
+from ..data import pytree
+from ..data.accept import check_dtype, plain_array, refuse
+from ..data.exact import Exact
+from ..data.foreign import borrow
+from ..data.shapes import ShapeDtype
 from ..devices.devices import CHOSEN, device_of, is_foreign, own_device, put, resolved
 from ..messages import errors
 from ..messages.errors import complain

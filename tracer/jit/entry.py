@@ -12,10 +12,10 @@ from numpy.lib.array_utils import byte_bounds
 
 from ...ir.graph import Graph
 from ..captures.captured_variables import CapturedVariables
-from ..core.accept import to_array
 from ..core.finish import finisher
 from ..core.specs import Spec
 from ..core.tracing import Traced
+from ..data.accept import to_array
 from .dispatch import Call
 
 if TYPE_CHECKING:

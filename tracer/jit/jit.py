@@ -23,9 +23,9 @@ from ..captures.captured_variables import CapturedVariables
 from ..captures.heap import Policy, standing_in
 from ..captures.paths import Path
 from ..captures.subjects import Subject
-from ..core import pytree
-from ..core.foreign import borrowed
 from ..core.trace import CURRENT
+from ..data import pytree
+from ..data.foreign import borrowed
 from ..devices.devices import CHOSEN
 from ..messages import errors
 from ..messages.tracebacks import shorten, shortened

@@ -26,11 +26,11 @@ from ...runtime.executable import Executable
 from ..captures.captured_variables import Hidden, compile_check
 from ..captures.paths import Path
 from ..captures.subjects import Object, Subject
-from ..core import pytree
-from ..core.exact import Exact
-from ..core.generators import GeneratorKind, kind_of
 from ..core.specs import Same, Spec, Static
 from ..core.tracing import Result
+from ..data import pytree
+from ..data.exact import Exact
+from ..data.generators import GeneratorKind, kind_of
 from .dispatch import StaticLeaf, is_parted, order_matters
 from .entry import Entry
 from .native_guards import GuardWriter, NotNative, by_module, plain_keys

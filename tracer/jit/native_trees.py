@@ -8,8 +8,8 @@ from functools import partial
 from types import MemberDescriptorType
 from typing import Any, NamedTuple
 
-from ..core import pytree
-from ..core.exact import Exact
+from ..data import pytree
+from ..data.exact import Exact
 from .native_guards import NotNative
 
 

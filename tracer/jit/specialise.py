@@ -21,10 +21,10 @@ from ..captures.running import watched_code
 from ..containers.kinds import settled
 from ..containers.leaving import leaving
 from ..control.recursion import natively
-from ..core import pytree
 from ..core.specs import Spec, Static
 from ..core.trace import nesting
 from ..core.tracing import Traced, trace_function
+from ..data import pytree
 from ..devices.devices import CHOSEN, client, device_of
 from ..host_random.interception import exchanged
 from ..messages import errors

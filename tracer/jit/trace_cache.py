@@ -31,10 +31,10 @@ from ..captures.fingerprint import Fingerprint
 from ..captures.heap import Fixed, Heap, Policy
 from ..captures.purity_allow_list import Unkeyable
 from ..captures.subjects import Object
-from ..core import pytree
 from ..core.specs import Spec, Static
 from ..core.trace import Capture
 from ..core.tracing import Result, Traced
+from ..data import pytree
 from .dispatch import Call, StaticLeaf
 from .options import Options
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core.callables import Function
 from ..core.trace import current_trace
+from ..data.callables import Function
 from ..jit.jit import jit
 from ..messages import errors
 from ..messages.errors import complain

@@ -12,10 +12,10 @@ import numpy as np
 from ...ir.graph import Value
 from ...ir.types import TensorType
 from ..arrays.common import common_dtype
-from ..core.callables import Function, check_callable, function_name
-from ..core.promotion import canonical
 from ..core.trace import require_trace
 from ..core.tracers import Tracer, as_value, wrap
+from ..data.callables import Function, check_callable, function_name
+from ..data.promotion import canonical
 from ..messages import errors
 from ..messages.errors import complain
 from ..messages.tracebacks import shortened

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.record import record
-from ..core.callables import Function
+from ..data.callables import Function
 from ..transforms.vmap import vmap
 from .neighbours import Offset
 

@@ -18,12 +18,12 @@ import numpy as np
 from ...ir.record import record
 from ...ir.types import TensorType
 from ..arrays.common import common_dtype
-from ..core import pytree
-from ..core.callables import Function, function_name
-from ..core.promotion import same_kind
 from ..core.specs import Spec, Static, is_array, spec_of
 from ..core.tracers import Tracer
 from ..core.tracing import trace_function
+from ..data import pytree
+from ..data.callables import Function, function_name
+from ..data.promotion import same_kind
 from ..messages import errors
 from ..messages.errors import complain, describe
 from ..messages.tracebacks import shortened

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core.callables import Function
 from ..core.specs import is_array
+from ..data.callables import Function
 from ..messages import errors
 from ..messages.errors import complain
 from ..messages.tracebacks import shortened

@@ -15,9 +15,9 @@ from ..arrays.creation import filled
 from ..arrays.reductions import sum_
 from ..arrays.table import function, refuse_option
 from ..core import views
-from ..core.layout import inner_axes_first
-from ..core.promotion import DType, can_cast, canonical
 from ..core.tracers import Tracer, as_value, wrap
+from ..data.layout import inner_axes_first
+from ..data.promotion import DType, can_cast, canonical
 from ..functions.diagonals import diagonal_view
 from ..messages import errors
 from ..messages.errors import complain

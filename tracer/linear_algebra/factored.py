@@ -17,8 +17,8 @@ from ..arrays.reductions import absolute_square, sum_
 from ..arrays.table import function
 from ..control.control import fori_loop
 from ..control.scans import scan
-from ..core import pytree
 from ..core.tracers import Tracer
+from ..data import pytree
 from ..functions.diagonals import diagonal
 from ..functions.selection import take_along_axis
 from .linalg import COMPUTED, cholesky, computed, made, matrix_operand, result_type

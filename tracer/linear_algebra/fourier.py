@@ -15,8 +15,8 @@ from ..arrays.common import array, axis_index, build, finish
 from ..arrays.creation import arange
 from ..arrays.movement import concatenate, moveaxis
 from ..arrays.table import function
-from ..core.promotion import DType
 from ..core.tracers import Tracer, as_value, wrap, wrap_like
+from ..data.promotion import DType
 from ..functions.arranging import roll
 from ..functions.padding import pad
 

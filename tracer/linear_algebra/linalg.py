@@ -24,8 +24,8 @@ from ..arrays.movement import broadcast_to, matrix_transpose, moveaxis
 from ..arrays.reductions import count_nonzero, max_, min_, sum_
 from ..arrays.table import function
 from ..core import views
-from ..core.promotion import DType
 from ..core.tracers import Tracer, as_value, wrap, wrap_like
+from ..data.promotion import DType
 from ..functions.selection import take_along_axis
 from ..functions.sorting import argsort, sort
 from ..messages import errors

@@ -15,8 +15,8 @@ from ..arrays.elementwise import clip, where
 from ..arrays.movement import atleast_2d, concatenate
 from ..arrays.reductions import absolute_square, kept_shape, max_, mean, min_, sum_
 from ..arrays.table import function
-from ..core.promotion import result_dtype
 from ..core.tracers import Tracer, as_value, wrap
+from ..data.promotion import result_dtype
 from ..functions.diagonals import diagonal
 from ..messages import errors
 from ..messages.errors import JitneyError

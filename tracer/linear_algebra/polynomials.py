@@ -13,8 +13,8 @@ from ..arrays.creation import vander
 from ..arrays.elementwise import i0
 from ..arrays.movement import concatenate
 from ..arrays.table import function
-from ..core.promotion import float_dtype, result_dtype
 from ..core.tracers import Tracer, wrap
+from ..data.promotion import float_dtype, result_dtype
 from ..functions.padding import pad
 from .contraction import convolve
 from .linalg import eigvals, inv, lstsq

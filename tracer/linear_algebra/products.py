@@ -19,8 +19,8 @@ from ..arrays.common import array, axis_index, build, common_dtype, finish, fini
 from ..arrays.float_errors import checked, raising
 from ..arrays.movement import moveaxis
 from ..arrays.table import eagerly, function, numpy_function, refuse_option
-from ..core.promotion import DType, can_cast, canonical, finfo
 from ..core.tracers import Tracer, as_value, wrap
+from ..data.promotion import DType, can_cast, canonical, finfo
 from ..messages import errors
 from ..messages.errors import complain
 

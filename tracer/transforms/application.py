@@ -21,12 +21,12 @@ import numpy as np
 from ...ir.graph import Graph, Op, Value
 from ...ir.record import replace
 from ...ir.types import TOKEN, is_inexact
-from ..core import pytree
 from ..core.specs import Spec, Static, spec_of
 from ..core.threaded_state import BorrowedStates, settle
 from ..core.trace import Array, EagerBuilder, Trace, current_trace
 from ..core.tracers import Tracer, as_value, concrete, wrap
 from ..core.tracing import Result, Traced, trace_function
+from ..data import pytree
 from ..messages import errors
 from ..messages.errors import complain
 

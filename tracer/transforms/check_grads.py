@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from ...ir.types import finfo, is_complex, is_small, real_dtype
-from ..core import pytree
-from ..core.callables import check_callable
 from ..core.specs import is_inexact_leaf
 from ..core.tracers import Tracer
+from ..data import pytree
+from ..data.callables import check_callable
 from ..messages import errors
 from ..messages.errors import complain
 from ..messages.tracebacks import shortened

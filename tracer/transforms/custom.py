@@ -22,12 +22,12 @@ import numpy as np
 from ...ir.ops.control.custom import CUSTOM_JVP, CUSTOM_VJP
 from ...ir.types import TensorType, is_inexact
 from ..control.regions import TracedRegion, trace_region
-from ..core import pytree
-from ..core.callables import Function, check_callable, function_name
 from ..core.specs import Spec, is_array, spec_of
 from ..core.trace import EagerBuilder, current_trace
 from ..core.tracers import Tracer, as_value, wrap
 from ..core.tracing import Result
+from ..data import pytree
+from ..data.callables import Function, check_callable, function_name
 from ..messages import errors
 from ..messages.errors import complain
 from ..messages.tracebacks import shortened

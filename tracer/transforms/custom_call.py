@@ -9,12 +9,12 @@ from typing import Any
 from ...ir.graph import Graph, Value
 from ...ir.opdef import OpDef
 from ...ir.types import TensorType, is_inexact
-from ..core import pytree
-from ..core.callables import Function, function_name
 from ..core.specs import is_array
 from ..core.trace import current_trace, require_trace
 from ..core.tracers import Tracer, as_value, wrap
 from ..core.tracing import Result
+from ..data import pytree
+from ..data.callables import Function, function_name
 from ..messages.source import user_line
 from .application import Application, apply
 

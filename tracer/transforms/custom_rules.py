@@ -14,11 +14,11 @@ import numpy as np
 from ...ir.graph import SourceLine
 from ...ir.types import TensorType, is_inexact
 from ..control.regions import show_tree
-from ..core import pytree
-from ..core.callables import Function, function_name
 from ..core.specs import is_inexact_leaf
 from ..core.trace import require_trace
 from ..core.tracers import Tracer, as_value, wrap
+from ..data import pytree
+from ..data.callables import Function, function_name
 from ..messages import errors
 from .custom_call import CustomCall
 

@@ -27,12 +27,12 @@ from ...ir.autodiff.transform import jvp_graph, vjp_graph
 from ...ir.graph import Graph, Op, Value
 from ...ir.opdef import DerivativeError
 from ...ir.types import TAPE, is_inexact, type_of
-from ..core import pytree
-from ..core.callables import check_callable, function_name
 from ..core.specs import is_array, is_inexact_leaf
 from ..core.trace import current_trace
 from ..core.tracers import Tracer, as_value, emit, weak_kind
 from ..core.tracing import Result
+from ..data import pytree
+from ..data.callables import check_callable, function_name
 from ..devices.device_calls import compile_for_devices, compiled_on_devices
 from ..devices.devices import holds_device_arrays
 from ..messages import errors

@@ -14,12 +14,12 @@ import numpy as np
 from ...ir.graph import Value
 from ...ir.types import TensorType, is_inexact
 from ...runtime.cuda.array import DeviceArray
-from ..core import pytree
 from ..core.finish import device_finisher
 from ..core.specs import Spec, Static
 from ..core.trace import current_trace
 from ..core.tracers import WEAK_DTYPES, Tracer, as_tracer, wrap
 from ..core.tracing import Traced, trace_function
+from ..data import pytree
 from ..devices.devices import client, device_of, put_all
 from .differentiable import tangent_leaves
 

@@ -12,13 +12,13 @@ import numpy as np
 
 from ...ir.types import F64, is_complex, is_inexact
 from ...runtime.cuda.array import DeviceArray
-from ..core import pytree
-from ..core.accept import check_array, refuse
-from ..core.callables import Function, function_name, parameter_name
 from ..core.specs import is_inexact_leaf
 from ..core.trace import current_trace
 from ..core.tracers import Tracer, as_value
 from ..core.tracing import Result
+from ..data import pytree
+from ..data.accept import check_array, refuse
+from ..data.callables import Function, function_name, parameter_name
 from ..messages import errors
 from ..messages.errors import complain
 from .application import Application, Leaf

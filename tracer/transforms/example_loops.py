@@ -15,13 +15,13 @@ from ...ir.graph import Graph, Value
 from ...ir.opdef import OPS
 from ...ir.record import record
 from ...ir.types import I64, TensorType
-from ..core import pytree
-from ..core.callables import Function
 from ..core.specs import Spec, Static, is_array, spec_of
 from ..core.threaded_state import BorrowedStates
 from ..core.trace import current_trace
 from ..core.tracers import as_value, wrap
 from ..core.tracing import Traced, trace_function
+from ..data import pytree
+from ..data.callables import Function
 from ..messages.source import user_line
 
 Shape = tuple[int, ...]

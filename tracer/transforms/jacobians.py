@@ -14,11 +14,12 @@ from typing import Any, ParamSpec
 import numpy as np
 
 from ..control.control import fori_loop
-from ..core import pytree, threaded_state
-from ..core.callables import Function, check_callable, function_name
+from ..core import threaded_state
 from ..core.specs import is_inexact_leaf
 from ..core.trace import current_trace
 from ..core.tracers import Tracer
+from ..data import pytree
+from ..data.callables import Function, check_callable, function_name
 from ..messages import errors
 from ..messages.errors import complain
 from ..messages.tracebacks import shortened

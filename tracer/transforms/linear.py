@@ -11,13 +11,13 @@ from ...ir.autodiff.transform import jvp_graph, vjp_graph
 from ...ir.subgraphs import reached
 from ...ir.types import TensorType, is_inexact
 from ...runtime.cuda.array import DeviceArray
-from ..core import pytree
-from ..core.callables import Function, check_callable, function_name
-from ..core.shapes import ShapeDtype
 from ..core.specs import Spec, is_inexact_leaf
 from ..core.trace import current_trace
 from ..core.tracers import Tracer, weak_kind
 from ..core.tracing import trace_function
+from ..data import pytree
+from ..data.callables import Function, check_callable, function_name
+from ..data.shapes import ShapeDtype
 from ..devices.device_calls import compiled_on_devices
 from ..devices.devices import holds_device_arrays
 from ..messages import errors

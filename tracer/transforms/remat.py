@@ -10,13 +10,13 @@ from ...ir.autodiff.remat import Policy
 from ...ir.ops.control.custom import REMAT
 from ...ir.types import TensorType, is_inexact
 from ..control.regions import trace_region
-from ..core import pytree
-from ..core.callables import Function, check_callable, function_name
 from ..core.effects import advance, order_token
 from ..core.specs import Static, is_array, spec_of
 from ..core.threaded_state import BorrowedStates, settle
 from ..core.trace import current_trace, require_trace
 from ..core.tracers import Tracer, as_value, emit, wrap
+from ..data import pytree
+from ..data.callables import Function, check_callable, function_name
 from ..messages import errors
 from ..messages.errors import complain
 from ..messages.source import user_line

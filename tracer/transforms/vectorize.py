@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from ...runtime.cuda.array import DeviceArray
-from ..core import pytree
-from ..core.callables import Function, check_callable, function_name
 from ..core.tracers import Tracer, as_value, wrap
+from ..data import pytree
+from ..data.callables import Function, check_callable, function_name
 from ..messages import errors
 from ..messages.errors import complain
 from ..messages.tracebacks import shortened

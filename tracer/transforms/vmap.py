@@ -22,14 +22,14 @@ from ...ir.graph import Graph, Value
 from ...ir.interpreter import evaluate
 from ...ir.record import replace
 from ..control.regions import show_tree
-from ..core import pytree
-from ..core.callables import Function, check_callable
-from ..core.layout import c_strides
 from ..core.specs import Spec, Static, is_array, spec_of
 from ..core.threaded_state import BorrowedStates, settle
 from ..core.trace import current_trace
 from ..core.tracers import Tracer, as_value
 from ..core.tracing import Result, Traced, trace_function
+from ..data import pytree
+from ..data.callables import Function, check_callable
+from ..data.layout import c_strides
 from ..messages import errors
 from ..messages.errors import complain
 from ..messages.source import user_line

@@ -9,11 +9,11 @@ import numpy as np
 
 from ...ir.record import record
 from ..control.regions import show_tree
-from ..core import pytree
-from ..core.accept import check_array
-from ..core.callables import Function, function_name, parameter_name
 from ..core.specs import is_array
 from ..core.tracers import Tracer
+from ..data import pytree
+from ..data.accept import check_array
+from ..data.callables import Function, function_name, parameter_name
 from ..messages import errors
 from ..messages.errors import complain, describe
 

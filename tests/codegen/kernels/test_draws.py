@@ -18,7 +18,7 @@ from jitney.ir.interpreter import evaluate
 from jitney.ir.ops.control.draws import HANDLE
 from jitney.ir.types import BOOL, F32, F64, I64
 from jitney.runtime.compile import compile
-from jitney.tracer.core.generators import handle_of, kind_of
+from jitney.tracer.data.generators import handle_of, kind_of
 
 MAKERS: dict[str, Any] = {
     "PCG64": lambda: np.random.default_rng(1),

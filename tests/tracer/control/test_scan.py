@@ -14,10 +14,10 @@ import jitney as jt
 from jitney.ir.text import print_graph
 from jitney.ir.types import I64, TensorType
 from jitney.ir.verify import verify
-from jitney.tracer.core import pytree
 from jitney.tracer.core.effects import check
 from jitney.tracer.core.specs import Spec
 from jitney.tracer.core.tracing import trace_function
+from jitney.tracer.data import pytree
 
 BACKENDS = ["interpreter", "native"]
 X = np.linspace(-1.0, 2.0, 5)

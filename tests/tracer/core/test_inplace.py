@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jitney as jt
-from jitney.tracer.core.layout import k_order
 from jitney.tracer.core.views import reshaped_strides
+from jitney.tracer.data.layout import k_order
 
 interpreted = functools.partial(jt.jit, backend="interpreter")
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import jitney as jt
-from jitney.tracer.core import pytree
+from jitney.tracer.data import pytree
 
 X = np.arange(3.0)
 

@@ -13,7 +13,7 @@ from support import check, check_raises, run, same
 import jitney as jt
 from jitney.ir.types import BASIC
 from jitney.tracer.arrays.lowerings import LOWERINGS
-from jitney.tracer.core.promotion import result_dtype, ufunc_dtypes
+from jitney.tracer.data.promotion import result_dtype, ufunc_dtypes
 
 DTYPES = list(BASIC.values())
 UFUNCS = [getattr(np, name) for name in sorted(set(LOWERINGS) - {"erf"})]

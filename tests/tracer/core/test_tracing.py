@@ -15,12 +15,12 @@ from jitney.ir.graph import Graph
 from jitney.ir.interpreter import evaluate
 from jitney.ir.types import BOOL, F32, F64, I64, TensorType
 from jitney.ir.verify import verify
-from jitney.tracer.core import pytree
-from jitney.tracer.core.layout import c_strides
 from jitney.tracer.core.specs import Same, Spec, Static
 from jitney.tracer.core.trace import Trace, current_trace, tracing
 from jitney.tracer.core.tracers import Tracer, as_value, concrete, emit, parameter, weak_kind, wrap
 from jitney.tracer.core.tracing import trace_function
+from jitney.tracer.data import pytree
+from jitney.tracer.data.layout import c_strides
 from jitney.tracer.messages.source import source_text, user_line
 
 X3 = TensorType((3,), F64)

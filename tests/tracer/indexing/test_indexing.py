@@ -176,9 +176,9 @@ def test_in_place_stencil() -> None:
 
 
 def test_augmented_slices_store_once() -> None:
-    from jitney.tracer.core import pytree
     from jitney.tracer.core.specs import spec_of
     from jitney.tracer.core.tracing import trace_function
+    from jitney.tracer.data import pytree
 
     def f(x: Any) -> None:
         x[1:] += 1

@@ -13,7 +13,7 @@ from function_calls import CALLS
 
 import jitney as jt
 from jitney.ir.types import C128, F32, F64, is_inexact
-from jitney.tracer.core import pytree
+from jitney.tracer.data import pytree
 
 # Whose derivative is not found by moving arguments a little, and why.
 UNMOVED = {

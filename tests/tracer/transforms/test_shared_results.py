@@ -13,7 +13,7 @@ import pytest
 from gradients import interpreted
 
 import jitney as jt
-from jitney.tracer.core import pytree
+from jitney.tracer.data import pytree
 
 Function = Callable[[Any], Any]
 

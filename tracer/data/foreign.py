@@ -12,7 +12,8 @@ import numpy as np
 from ...runtime.cuda.array import DeviceArray
 from ..messages.errors import ArgumentError, TracerBase, complain
 from . import pytree
-from .trace import Array
+
+Array = np.ndarray[Any, Any]
 
 _NUMBERS = (bool, int, float, complex, np.generic)
 _OTHERS = (str, bytes, type, list, tuple, dict, set, frozenset, type(None))
