@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from ...ir.types import is_inexact
-from ..core.tracers import Tracer, as_value, wrap_like
+from ..core.tracers import Tracer, as_value, weak_kind, wrap_like
 from ..data.foreign import borrow, is_foreign
 from ..data.layout import order_of
+from ..data.promotion import DType, canonical
 from ..devices.devices import own_device, put
 from . import ufuncs
 from .common import array, check_device, check_values, lies_in
+from .python_integers import check_stored
 from .table import function
 
 
@@ -35,6 +37,8 @@ def array_(
 
 def _in_order(a: Any, dtype: Any, order: str, copy: bool | None) -> Tracer:
     """`a` as an array: itself, if it is one of that dtype and lies in that order, or a copy."""
+    if dtype is not None:
+        _check_fits(a, canonical(dtype))
     x = array(a, dtype)
     if dtype is not None:
         x = x.astype(dtype, copy=False)
@@ -44,6 +48,19 @@ def _in_order(a: Any, dtype: Any, order: str, copy: bool | None) -> Tracer:
             raise ValueError("Unable to avoid copy while creating an array as requested.")
         return wrap_like(as_value(x), (x,), scalar=False, order=order, copy=True)
     return x
+
+
+def _check_fits(a: Any, dtype: DType) -> None:
+    """Have the compiled function raise where a number, or one in a list, does not fit into `dtype`. A
+    scalar of NumPy's that is in no list is cast."""
+    if isinstance(a, (list, tuple)):
+        for item in a:
+            if isinstance(item, (list, tuple)):
+                _check_fits(item, dtype)
+            else:
+                check_stored(item, dtype)
+    elif weak_kind(a) is not None:
+        check_stored(a, dtype)
 
 
 def _asarray(

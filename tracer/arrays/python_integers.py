@@ -20,6 +20,7 @@ from ...ir.types import F64, I64
 from ..core.effects import check
 from ..core.trace import Trace, require_trace
 from ..core.tracers import Tracer, as_value, wrap
+from .late_checks import check_in_the_end
 from .python_errors import in_ours
 
 LEAST, MOST = -(1 << 63), (1 << 63) - 1
@@ -74,17 +75,45 @@ def check_fits(name: str, operands: tuple[Any, ...], result: Value) -> None:
 
 
 def check_stored(value: Any, dtype: np.dtype[Any]) -> None:
-    """Have the compiled function raise, as NumPy does, where a Python integer is assigned to integers
-    of `dtype` that cannot hold it."""
+    """Have the compiled function raise, as NumPy does, where a number is assigned to integers of
+    `dtype` that cannot hold it: a Python integer, or a scalar of NumPy's to signed integers, which
+    NumPy makes a Python integer before."""
     trace = require_trace()
-    if not isinstance(value, Tracer) or value.weak != "i" or dtype.kind not in "iu" or trace.eager:
+    if not isinstance(value, Tracer) or not value.scalar or trace.eager:
         return
-    info, (least, most) = np.iinfo(dtype), remembered(value.value, trace.reaches)
+    if dtype.kind != "i" and not (dtype.kind == "u" and value.weak == "i"):
+        return
+    info, number = np.iinfo(dtype), wrap(value.value, None)
+    if value.dtype.kind == "f":
+        return _check_float_stored(number, info)
+    if value.dtype.kind not in "iu":
+        return
+    least, most = remembered(value.value, trace.reaches)
     if least < info.min or most > info.max:
-        number = wrap(value.value, None)
-        fits = (number >= int(info.min)) & (number <= min(int(info.max), MOST))
+        fits = number <= min(int(info.max), MOST)
+        if least < info.min:
+            fits &= number >= int(info.min)
         text = f"Python integer {{0}} out of bounds for {dtype.name}"
         check(fits, text, number, error="OverflowError")
+
+
+def _check_float_stored(number: Tracer, info: np.iinfo[Any]) -> None:
+    x = _float(number)
+    low = x >= float(info.min) if info.bits == 64 else x > float(info.min) - 1
+    check_in_the_end(np.isnan(x), "cannot convert float NaN to integer", "ValueError")
+    text = f"float infinity, or a number out of bounds for int{info.bits}, assigned to it"
+    check_in_the_end(~(np.isnan(x) | (low & (x < float(info.max) + 1))), text, "OverflowError")
+
+
+def as_python_integer(x: Tracer) -> Value:
+    """An integer as Python's, which have 64 bits and a sign; OverflowError at run time for more."""
+    if x.dtype == np.dtype(np.uint64) and not require_trace().eager:
+        number = wrap(x.value, None)
+        text = (
+            "{0} as a Python integer needs more than 64 bits, and compiled code has no larger ones"
+        )
+        check(number <= np.uint64(MOST), text, number, error="OverflowError")
+    return as_value(x, I64)
 
 
 def note_reach(value: Value, reach: Interval) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from ...ir.record import record, replace
 from ...ir.types import C128, F64, I64, is_integer
 from ..arrays.python_errors import check_int
+from ..arrays.python_integers import as_python_integer
 from ..containers.growing import changed
 from ..containers.sequences import List
 from ..containers.stand_ins import Container
@@ -299,7 +300,7 @@ def complex_(*args: Any, **options: Any) -> Any:
 
 
 def _scalar(x: Tracer, weak: str) -> Tracer:
-    value = as_value(x, I64) if weak == "i" else as_value(x * 1.0)
+    value = as_python_integer(x.reshape(())) if weak == "i" else as_value(x * 1.0)
     if value.shape:
         value = emit("reshape", value, shape=()).value
     return wrap(value if weak == "i" else emit("convert", value, dtype=F64).value, weak)

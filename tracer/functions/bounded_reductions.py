@@ -439,6 +439,17 @@ def _running(
     return finished(bounded(running, counts), out)
 
 
+@rule("polyval")
+def _polyval(entry: ArrayFunction, p: Any, x: Any) -> Any:
+    coefficients = one_of(p)
+    if isinstance(x, Bounded) or coefficients.ndim > 1:
+        refuse(coefficients, "np.polyval at places whose number is a value, or of a matrix")
+    y: Any = FUNCTIONS["zeros_like"].traced(x)
+    for k, there in enumerate(live(coefficients)):
+        y = FUNCTIONS["where"].traced(there, y * x + coefficients.padded[k], y)
+    return y
+
+
 @rule("diff")
 def _diff(
     entry: ArrayFunction,

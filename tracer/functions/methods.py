@@ -10,6 +10,7 @@ import numpy as np
 from ...ir.types import dtype_kind, is_complex
 from ..arrays.common import build, known_array, lies_in, store
 from ..arrays.float_errors import checked, raising
+from ..arrays.python_integers import as_python_integer
 from ..arrays.table import FUNCTIONS, ArrayFunction
 from ..core import views
 from ..core.constants import is_differentiated
@@ -261,10 +262,9 @@ def item(self: Tracer, *index: Any) -> Any:
     if constant is not None and not is_differentiated(element):
         return constant.item()
     value = element.reshape(()) if element.ndim else element
-    if value.dtype == np.dtype(np.uint64):  # may not fit into a weak int, which is an int64
-        return wrap(as_value(value))
     kind = _KIND[dtype_kind(value.dtype)]
-    return wrap(as_value(value, WEAK_DTYPES[kind]), weak=kind)
+    number = as_python_integer(value) if kind == "i" else as_value(value, WEAK_DTYPES[kind])
+    return wrap(number, weak=kind)
 
 
 @method("tolist")

@@ -100,7 +100,7 @@ def mode_of(mode: Any) -> str:
 
 def resolve(x: Tracer, index: Any, mode: str = DEFAULT) -> IndexPlan:
     """Resolve an index of `x`, or raise IndexError or TypeError as NumPy would, with the line."""
-    items, gap = _expand(x, [_classify(i, x) for i in _as_tuple(index)])
+    items, gap = _expand(x, _classified(index, x))
     if mode not in (DEFAULT, "check"):
         items = _outside_as_arrays(x, items)
     copied = any(isinstance(i, _Integers) and _is_array(i.value) for i in items)
@@ -160,6 +160,14 @@ class _Truth:
 
 def _as_tuple(index: Any) -> tuple[Any, ...]:
     return index if isinstance(index, tuple) else (index,)
+
+
+def _classified(index: Any, x: Tracer) -> list[Any]:
+    """What each part of an index is; as in NumPy, slices are looked at when all others are right."""
+    parts = _as_tuple(index)
+    order = sorted(range(len(parts)), key=lambda k: isinstance(parts[k], slice))
+    found = {k: _classify(parts[k], x) for k in order}
+    return [found[k] for k in range(len(parts))]
 
 
 def _classify(item: Any, x: Tracer) -> Any:
@@ -231,6 +239,8 @@ def _static_slice(item: slice, x: Tracer) -> slice | _SliceWindow:
             "what else depends on values; or make the bound static.",
             operands={"array": x},
         )
+    if any(i is not None and not hasattr(i, "__index__") for i in bounds):
+        raise TypeError("slice indices must be integers or None or have an __index__ method")
     if item.step is not None and operator.index(item.step) == 0:
         raise ValueError("slice step cannot be zero")
     return slice(*(None if i is None else operator.index(i) for i in bounds))
@@ -589,7 +599,7 @@ def _masked_plan(x: Tracer, items: Sequence[Any], masks: Sequence[_Mask]) -> Ind
 
 def basic_items(x: Tracer, index: Any) -> tuple[Any, ...] | None:
     """The items of a basic index, one per axis; None if the index has arrays or masks."""
-    classified = [_classify(i, x) for i in _as_tuple(index)]
+    classified = _classified(index, x)
     if any(isinstance(i, (list, _Integers, _Mask, _Truth)) for i in classified):
         return None
     return _checked(x, _expand(x, classified)[0])

@@ -24,7 +24,7 @@ from ..arrays.table import FUNCTIONS, ArrayFunction
 from ..control.scans import scan
 from ..core import views
 from ..core.trace import current_trace, lifted, require_trace
-from ..core.tracers import Tracer, as_value, method, wrap
+from ..core.tracers import Tracer, as_value, method, weak_kind, wrap
 from ..data.layout import c_strides, k_order
 from ..data.promotion import check_python_int
 from ..messages import errors
@@ -180,7 +180,8 @@ def _write(x: Tracer, index: Any, value: Any) -> None:
             if x.dtype != BOOL or array(value).size != 1:  # a bool asks for the truth of an array
                 raise ValueError("setting an array element with a sequence.")
             value = array(value).reshape(())
-        check_stored(value, x.dtype)
+        if weak_kind(value) is not None or not _has_arrays(index):
+            check_stored(value, x.dtype)
         update(x, index, value, "set")
 
 
@@ -210,6 +211,17 @@ def _is_element(x: Tracer, index: Any) -> bool:
         else i.ndim == 0 and i.dtype.kind in "iu"
         for i in items
     ) and not any(isinstance(i, bool) for i in items)
+
+
+def _has_arrays(index: Any) -> bool:
+    """Whether there is an index array or a mask: what is assigned is made an array then, and cast as
+    one, where a number would have to fit."""
+    items = index if isinstance(index, tuple) else (index,)
+    return any(
+        isinstance(i, (list, bool, np.bool_))
+        or (isinstance(i, (Tracer, np.ndarray)) and (i.ndim > 0 or i.dtype == BOOL))
+        for i in items
+    )
 
 
 _READ = ArrayFunction("x[index]", _read, operator.getitem, None)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.types import F64, is_complex, is_inexact, is_small
+from ..arrays import ufuncs
 from ..arrays.common import array, build, check_values
 from ..arrays.creation import vander
 from ..arrays.elementwise import i0
@@ -16,6 +17,7 @@ from ..arrays.table import function
 from ..core.tracers import Tracer, wrap
 from ..data.promotion import float_dtype, result_dtype
 from ..functions.padding import pad
+from ..functions.scans import cumprod
 from .contraction import convolve
 from .linalg import eigvals, inv, lstsq
 from .products import matmul
@@ -53,19 +55,19 @@ def polymul(a1: Any, a2: Any) -> Tracer:
 
 @function("polydiv")
 def polydiv(u: Any, v: Any) -> tuple[Tracer, Tracer]:
-    """Quotient and remainder; the remainder keeps its leading zeros, which NumPy strips by value."""
+    """Quotient and remainder, from which leading zeros are stripped: how many is a value."""
     x, y = _coefficients(u), _coefficients(v)
     dtype = result_dtype(*(float_dtype(p.dtype) for p in (x, y)))
     rest, divisor = x.astype(dtype), y.astype(dtype)
     m, n = len(rest) - 1, len(divisor) - 1
-    if m < n:
-        return array(np.zeros(1, dtype)), rest
-    factors = []
+    factors, scale = [], 1.0 / divisor[0]
     for k in range(m - n + 1):
-        factor = rest[k] / divisor[0]
+        factor = scale * rest[k]
         factors.append(factor.reshape(1))
         rest = concatenate([rest[:k], rest[k : k + n + 1] - factor * divisor, rest[k + n + 1 :]])
-    return concatenate(factors), rest[m - n + 1 :] if n else rest[-1:]
+    small = ufuncs.apply(np.absolute, rest[:-1]) <= 1e-8
+    zeros = cumprod(small).sum() if len(rest) > 1 else 0
+    return concatenate(factors) if factors else array(np.zeros(1, dtype)), rest[zeros:]
 
 
 @function("polyder")
