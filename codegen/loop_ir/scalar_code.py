@@ -12,6 +12,7 @@ all that follows in its block and in the blocks inside.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from ...ir.record import field, record
@@ -147,30 +148,29 @@ class Body:
                 yield s.routine.body
 
 
-def nodes(block: Body) -> list[Expr]:
-    """The expressions of a block's own statements, not of blocks inside."""
-    pending: list[Expr] = []
+def roots(block: Body) -> list[Expr]:
+    """What the statements of a block compute, not those of blocks inside."""
+    found: list[Expr] = []
     for s in block.statements:
         match s:
             case Let():
-                pending += s.values
+                found += s.values
             case Write():
-                pending.append(s.value)
+                found.append(s.value)
             case Require():
-                pending += (s.flag, *s.values)
+                found += (s.flag, *s.values)
             case Repeat():
-                pending += (
-                    *s.start,
-                    *s.new,
-                    *(e for e in (s.condition, s.trips) if e is not None),
-                )
+                found += (*s.start, *s.new, *(e for e in (s.condition, s.trips) if e is not None))
             case Choose():
-                pending += (s.index, *(v for values in s.values for v in values))
-            case Special():
-                pending += s.operands
-            case Invoke():
-                pending += s.operands
-    return nodes_of(*pending)
+                found += (s.index, *(v for values in s.values for v in values))
+            case Special() | Invoke():
+                found += s.operands
+    return found
+
+
+def nodes(block: Body) -> list[Expr]:
+    """The expressions of a block's own statements, not of blocks inside."""
+    return nodes_of(*roots(block))
 
 
 def within(roots: Iterable[Expr]) -> Iterator[Expr]:
@@ -189,9 +189,32 @@ def within(roots: Iterable[Expr]) -> Iterator[Expr]:
             pending += data_at((node.attr,))
 
 
+def computed(block: Body) -> Iterator[Expr]:
+    """All that the statements of a block compute, positions in arrays too; each once."""
+    places = (data_at(s.index) for s in block.statements if isinstance(s, Write))
+    return within([*roots(block), *chain.from_iterable(places)])
+
+
 def data_at(position: Iterable[Index]) -> Iterator[Expr]:
     """What the program computes of a position."""
     return (data.expr for index in position for data in data_of(index))
+
+
+def blocks(block: Body) -> Iterator[Body]:
+    """A block and all blocks inside it."""
+    yield block
+    for inner in block.inner():
+        yield from blocks(inner)
+
+
+def accesses(block: Body) -> Iterator[tuple[Array, Sequence[Index], bool]]:
+    """The accesses of a block, not of those inside; whether they write."""
+    for node in computed(block):
+        if node.op == "load":
+            yield node.attr.array, node.attr.index, False
+    for s in block.statements:
+        if isinstance(s, Write):
+            yield s.array, s.index, True
 
 
 def calls(block: Body) -> list[Elementwise]:

@@ -29,6 +29,7 @@ from ..loop_ir.steps import Program
 from ..math.combiners import FOLDS
 from ..schedule.in_place import dead_after, reads_first
 from .context import Context
+from .fills import without_dead_fills
 from .pointwise import FEW, Pointwise, checked, index_value, reshaped
 
 SHORT_ROW = 16  # columns of a table that loops run down rather than along
@@ -56,7 +57,7 @@ def lower(
     lowering.run()
     outputs = lowering.finish()
     keep = {a for a in outputs if a is not None}
-    return Program(context.arrange(lowering.items, keep)), outputs
+    return Program(context.arrange(without_dead_fills(lowering.items), keep)), outputs
 
 
 class Lowering:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
 
 from ...loop_ir.index import Index, Var
 from ...loop_ir.kernel import Array
-from ...loop_ir.scalar_code import Body, Choose, Let, Repeat, Write, data_at, within
-from ...scalar import Expr
+from ...loop_ir.scalar_code import Body, Repeat, accesses, blocks
 
 
 def are_apart(s: Repeat) -> bool:
@@ -41,44 +39,5 @@ def _apart(
     return False
 
 
-def blocks(block: Body) -> Iterator[Body]:
-    """A block and all blocks inside it."""
-    yield block
-    for inner in block.inner():
-        yield from blocks(inner)
-
-
 def _loops(block: Body) -> Iterator[Repeat]:
     return (s for s in block.statements if isinstance(s, Repeat))
-
-
-def computed(block: Body) -> Iterator[Expr]:
-    """All that the statements of a block compute, positions in arrays too; each once."""
-    places = (data_at(s.index) for s in block.statements if isinstance(s, Write))
-    return within([*_roots(block), *chain.from_iterable(places)])
-
-
-def _roots(block: Body) -> Iterator[Expr]:
-    """What the statements of a block compute."""
-    for s in block.statements:
-        if isinstance(s, Let):
-            yield from s.values
-        elif isinstance(s, Write):
-            yield s.value
-        elif isinstance(s, Repeat):
-            yield from (*s.start, *s.new)
-            yield from (x for x in (s.condition, s.trips) if x is not None)
-        elif isinstance(s, Choose):
-            yield s.index
-            for values in s.values:
-                yield from values
-
-
-def accesses(block: Body) -> Iterator[tuple[Array, Sequence[Index], bool]]:
-    """The accesses of a block, not of those inside; whether they write."""
-    for node in computed(block):
-        if node.op == "load":
-            yield node.attr.array, node.attr.index, False
-    for s in block.statements:
-        if isinstance(s, Write):
-            yield s.array, s.index, True

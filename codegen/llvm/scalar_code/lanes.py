@@ -25,6 +25,9 @@ from ...loop_ir.scalar_code import (
     Repeat,
     Require,
     Special,
+    accesses,
+    blocks,
+    computed,
 )
 from ...scalar import Expr
 from ..accesses import AccessEmitter
@@ -36,7 +39,7 @@ from ..instructions import type_text
 from ..leaves import KernelLeaves
 from ..scalars import ScalarEmitter
 from ..types import vector
-from .independence import accesses, are_apart, blocks, computed
+from .independence import are_apart
 from .statements import StatementEmitter
 
 if TYPE_CHECKING:

@@ -9,9 +9,19 @@ What a trip does is the same on any thread and in any order, so results do not d
 from __future__ import annotations
 
 from ...limits import limits
-from ...loop_ir.scalar_code import Let, Repeat, Require, Special, Write, calls, within
+from ...loop_ir.scalar_code import (
+    Let,
+    Repeat,
+    Require,
+    Special,
+    Write,
+    blocks,
+    calls,
+    computed,
+    within,
+)
 from ...loop_ir.steps import ScalarCode
-from .independence import are_apart, blocks, computed
+from .independence import are_apart
 from .work import heft
 
 OPERATION_NS = 0.05  # of a scalar operation, about: most loops become vectors
