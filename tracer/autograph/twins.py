@@ -173,7 +173,7 @@ def _with_callbacks(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _argument(x: Any) -> Any:
-    if isinstance(x, (FunctionType, MethodType)):
+    if isinstance(x, (FunctionType, MethodType, BuiltinFunctionType, type)):
         return convert(x)
     if type(x) is functools.partial or hasattr(x, "_target"):
         return convert(x)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import operator
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,9 @@ import numpy as np
 from ...ir.types import dtype_kind, is_complex
 from ..arrays.common import build, known_array, lies_in, store
 from ..arrays.float_errors import checked, raising
+from ..arrays.python_errors import check_int
 from ..arrays.python_integers import as_python_integer
+from ..arrays.python_rounding import round_float, round_int
 from ..arrays.table import FUNCTIONS, ArrayFunction
 from ..core import views
 from ..core.constants import is_differentiated
@@ -313,6 +316,7 @@ def _whole(name: str, function: str) -> None:
     """`math.floor(x)` and its kin: a Python int."""
 
     def call(self: Tracer) -> Tracer:
+        check_int(self)
         return FUNCTIONS[function].trace((self,), {}).astype(np.int64).item()
 
     method(name)(call)
@@ -326,5 +330,10 @@ _whole("__trunc__", "trunc")
 @method("__round__")
 def round_(self: Tracer, ndigits: Any = None) -> Any:
     if ndigits is None:
+        check_int(self)
         return FUNCTIONS["round"].trace((self,), {}).astype(np.int64).item()
+    if self.weak == "f":
+        return round_float(wrap(as_value(self)), operator.index(ndigits)).item()
+    if self.weak in ("b", "i"):
+        return round_int(+self, operator.index(ndigits))
     return FUNCTIONS["round"].trace((self, ndigits), {})

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import collections
+import functools
 import io
 import itertools
 import numbers
@@ -359,3 +360,25 @@ def test_containers_that_nobody_else_sees_are_chosen_and_changed() -> None:
     for f in (replaced, made, read, returned):
         for t in (np.True_, np.False_):
             assert auto(f)(t) == f(t)
+
+
+FUNCTIONS_GIVEN_AWAY = {
+    "str": lambda xs: list(map(str, itertools.permutations(xs, 2))),
+    "repr": lambda xs: ", ".join(map(repr, zip(xs, xs, strict=True))),
+    "type": lambda xs: list(map(type, xs)),
+    "isinstance": lambda xs: [*map(isinstance, xs, [int, float, int])],
+    "max": lambda xs: list(map(max, xs, reversed(xs))),
+    "int": lambda xs: functools.partial(int)(xs[0] / 2),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS_GIVEN_AWAY)
+def test_functions_that_others_call(name: str) -> None:
+    function = FUNCTIONS_GIVEN_AWAY[name]
+    compiled = jt.jit(function)
+    for xs in ([3, -2, 1], [-1, 0, 5]):
+        if name in ("str", "repr"):  # the text of a number that stays traced
+            with pytest.raises((jt.errors.TracerConversionError, jt.errors.ArgumentError)):
+                compiled(list(xs))
+        else:
+            assert compiled(list(xs)) == function(list(xs))

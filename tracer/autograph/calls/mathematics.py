@@ -19,6 +19,7 @@ import numpy as np
 from ....ir.surface import ensure
 from ....ir.types import BOOL, C128, F64, I64
 from ...arrays.common import array, check_values
+from ...arrays.python_errors import check_int
 from ...arrays.table import FUNCTIONS, holds_tracer
 from ...control.scans import scan
 from ...core.tracers import Tracer, as_value, wrap
@@ -185,6 +186,16 @@ _REAL: dict[str, Callable[..., Any]] = {
     "lgamma": _special("gammaln"),
     "fma": lambda x, y, z: FUNCTIONS["fma"](x, y, z),
 }
+
+
+def _whole(rounding: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def call(x: Any) -> Any:
+        check_int(x)  # what is rounded is a float of NumPy's, which raises nothing
+        return int_(rounding(x))
+
+    return call
+
+
 _COMPLEX: dict[str, Callable[..., Any]] = {
     **{name: getattr(np, name) for name in _SAME},
     **{name: getattr(np, "arc" + name[1:]) for name in _INVERSE},
@@ -201,9 +212,9 @@ MATHEMATICS: dict[Any, Callable[..., Any]] = (
         math.frexp: _real("f", "i")(np.frexp),
         math.modf: _real("f", "f")(np.modf),
         math.ldexp: lambda x, i: _python(np.ldexp(_number(x, float_), int_(i)), "f"),
-        math.floor: lambda x: int_(np.floor(x)),
-        math.ceil: lambda x: int_(np.ceil(x)),
-        math.trunc: lambda x: int_(np.trunc(x)),
+        math.floor: _whole(np.floor),
+        math.ceil: _whole(np.ceil),
+        math.trunc: _whole(np.trunc),
         math.isqrt: _integer("i")(_isqrt),
         math.factorial: _integer("i")(_factorial),
         math.gcd: _integer("i")(lambda *ns: functools.reduce(np.gcd, ns, 0)),
