@@ -4,6 +4,7 @@
     python tests/fuzz gradients --count 1000        their derivatives;  batches: under `jt.vmap`
     python tests/fuzz networks --count 100          networks of real sizes, with gradients
     python tests/fuzz products --count 100          programs of batched products, of real sizes
+    python tests/fuzz containers --count 1000       lists, dicts, sets, heaps that grow in compiled loops
     python tests/fuzz programs --seed 17 --show     one program, its text and what becomes of it
 
 Programs run in child processes, so that one that crashes or hangs is counted like one that is wrong. A
@@ -12,6 +13,7 @@ seed gives the same program everywhere. `tests/e2e/test_fuzz.py` has a short sli
     runner      child processes, time-outs, counts
     compare     when two results are the same, and when a program is too ill-conditioned to say
     programs    statements drawn one after the other, each tried with NumPy first
+    containers  statements about containers, with what is raised and what is left of arguments
     networks, products      whole programs drawn from a few forms
 """
 
@@ -23,6 +25,7 @@ KINDS = {
     "programs": "programs",
     "gradients": "programs",
     "batches": "programs",
+    "containers": "containers",
     "networks": "networks",
     "products": "products",
 }

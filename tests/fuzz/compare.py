@@ -66,6 +66,9 @@ def copied(argument: Any) -> Any:
 
 def difference(want: Any, got: Any, case: Case) -> str:
     """What differs first; empty if nothing does."""
+    if isinstance(want, str):
+        lines = zip(want.split("\n"), got.split("\n"), strict=True)
+        return next((f"{g} instead of {w}" for w, g in lines if w != g), "")
     if isinstance(want, (tuple, list, dict)):
         if isinstance(want, dict):
             want, got = list(want.values()), list(got.values())

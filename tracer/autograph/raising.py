@@ -7,6 +7,7 @@ if x < 0:                            while tracing, `raised` marks the exception
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -14,7 +15,7 @@ from ...ir.ops.control.effects import ERRORS
 from ...ir.record import record
 from ..control.control import cond
 from ..core.effects import check
-from ..core.tracers import Tracer
+from ..core.tracers import Tracer, as_value, wrap
 from ..data import pytree
 from ..messages import errors
 from .texts import Text, call_with
@@ -28,6 +29,24 @@ def raised(error: Any) -> Any:
         with suppress(AttributeError):  # of exceptions with slots
             setattr(error, errors.RAISED, True)
     return error
+
+
+def compiled_in(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function that is compiled: where it always raises something that traced values stand in, it
+    ends, and its code raises that."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            raised = Raised.of(error)
+            if raised is None or not raised.values:
+                raise
+            if not raised.emitted:
+                raised.emit(wrap(as_value(False)))
+            return None
+
+    return call
 
 
 @record

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ...ir.graph import Value
 from ...ir.types import I64
 from ..control.control import cond
-from ..core.tracers import as_value, emit, wrap
+from ..core.tracers import as_value
 from ..messages import errors
 from ..messages.errors import complain
 from .folds import total
-from .kinds import CLASSES, NOTHING, Kind
+from .kinds import CLASSES, Kind
 from .sequences import List
 from .stand_ins import element, enlist, fail, leaves_of, native, register, require
 from .tables import Table, View
@@ -29,10 +29,10 @@ class Dict(Table):
         for key, value in items.items():
             self[key] = value
 
-    def _value_at(self, place: Value) -> Any:
+    def _value_at(self, place: Any) -> Any:
         form = self.kind.value
         assert form is not None
-        return element(form, self._ask("table_value", place))
+        return element(form, self._ask("table_value", as_value(place, I64)))
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self.kind.see(key, value)
@@ -48,7 +48,7 @@ class Dict(Table):
         if not self.is_known:
             self._missing(key)
         place = self.find(key)
-        self.require_key(emit("ge", place, as_value(0, I64)).value, key)
+        self.require_key(place >= 0, key)
         return self._value_at(place)
 
     def _made(self, key: Any) -> Any:
@@ -56,11 +56,7 @@ class Dict(Table):
         if not self.is_known:
             self[key] = _made_by(self.kind)
         else:
-            cond(
-                wrap(emit("lt", self.find(key), as_value(0, I64)).value, "b"),
-                lambda: self.__setitem__(key, _made_by(self.kind)),
-                lambda: None,
-            )
+            self._unless_there(key, lambda: _made_by(self.kind))
         return self._value_at(self.find(key))
 
     def __delitem__(self, key: Any) -> None:
@@ -77,33 +73,35 @@ class Dict(Table):
         if not self.is_known:
             return default
         place = self.find(key)
-        return self._or(emit("ge", place, as_value(0, I64)).value, self._value_at(place), default)
+        return self._or(place >= 0, lambda: self._value_at(place), default)
 
-    def _or(self, there: Value, value: Any, default: Any) -> Any:
-        """`value` if it is there, else `default`, which is of its form."""
+    def _or(self, there: Any, value: Callable[[], Any], default: Any) -> Any:
+        """`value()` if it is there, else `default`."""
+        if there is False:
+            return default
         if default is None:
             complain(
                 errors.CarryError,
                 f"the value for what is not in a {self.kind!r} that grows in compiled code is None",
                 "give a default of the type of the values, d.get(key, 0), or ask `if key in d`.",
             )
-        self.kind.see(NOTHING, default)
-        form = self.kind.value
-        assert form is not None
-        pairs = zip(leaves_of(form, value), leaves_of(form, default), strict=True)
-        return element(form, [emit("select", there, a, b).value for a, b in pairs])
+        return cond(there, value, lambda: default)
 
     def setdefault(self, key: Any, default: Any = None) -> Any:
         if not self.is_known:
             self[key] = default
             return default
         self.kind.see(key, default)
-        cond(
-            wrap(emit("lt", self.find(key), as_value(0, I64)).value, "b"),
-            lambda: self.__setitem__(key, default),
-            lambda: None,
-        )
+        self._unless_there(key, lambda: default)
         return self._value_at(self.find(key))
+
+    def _unless_there(self, key: Any, make: Callable[[], Any]) -> None:
+        """Give a key a value if it has none."""
+        missing = self.find(key) < 0
+        if missing is True:
+            self[key] = make()
+        else:
+            cond(missing, lambda: self.__setitem__(key, make()), lambda: None)
 
     def pop(self, key: Any, *default: Any) -> Any:
         if not self.is_known:
@@ -112,7 +110,8 @@ class Dict(Table):
         form = self.kind.value
         assert form is not None
         if default:
-            return self._or(ok, element(form, values), default[0])
+            found = element(form, values)
+            return self._or(ok, lambda: found, default[0])
         self.require_key(ok, key)
         return element(form, values)
 

@@ -39,7 +39,7 @@ def extreme(items: Any, builtin: Any, *, key: Any = None, default: Any = None) -
         less, more = by(x), by(best)
         if builtin is max:
             less, more = more, less
-        return cond(_less(less, more), lambda: x, lambda: best)
+        return cond(is_less(less, more), lambda: x, lambda: best)
 
     if default is not None:
         return cond(length > 0, lambda: fori_loop(1, length, better, item(0)), lambda: default)
@@ -47,7 +47,7 @@ def extreme(items: Any, builtin: Any, *, key: Any = None, default: Any = None) -
     return fori_loop(1, length, better, item(0))
 
 
-def _less(a: Any, b: Any) -> Any:
+def is_less(a: Any, b: Any) -> Any:
     """`a < b`, of numbers or tuples."""
     if not isinstance(a, tuple):
         return a < b
@@ -55,8 +55,8 @@ def _less(a: Any, b: Any) -> Any:
         return len(a) < len(b)
     (x, *rest), (y, *others) = a, b
     if not rest:
-        return _less(x, y) if others == [] else (x < y) | (x == y)
-    return (x < y) | ((x == y) & _less(tuple(rest), tuple(others)))
+        return is_less(x, y) if others == [] else (x < y) | (x == y)
+    return (x < y) | ((x == y) & is_less(tuple(rest), tuple(others)))
 
 
 def some(items: Any, truth: Callable[[Any], Any], wanted: bool) -> Any:

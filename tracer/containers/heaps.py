@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ...ir.types import I64
+from ..control.control import cond, while_loop
 from ..core.tracers import as_value, wrap
+from .folds import is_less
+from .kinds import Form, Unfit
 from .sequences import Sequence
 from .stand_ins import element, fail, require
 
@@ -45,29 +48,52 @@ def heappushpop(heap: Sequence, item: Any) -> Any:
     return element(heap.form, values)
 
 
-def _place(items: Sequence, x: Any, lo: Any, hi: Any, side: str) -> Any:
+def _place(items: Sequence, x: Any, lo: Any, hi: Any, key: Any, *, after: bool) -> Any:
     if not items.is_known:
         return 0
-    places = as_value(lo, I64), as_value(items.length() if hi is None else hi, I64)
-    (found,) = items.put(side, *places, item=x)
-    return wrap(found, "i")
+    if isinstance(lo, int) and lo < 0:
+        raise ValueError("lo must be non-negative")
+    hi = items.length() if hi is None else hi
+    if key is None and _form_of(x) == items.form:
+        method = "bisect_right" if after else "bisect_left"
+        (found,) = items.put(method, as_value(lo, I64), as_value(hi, I64), item=x)
+        return wrap(found, "i")
+
+    def step(ends: Any) -> Any:
+        """Numbers of another kind are compared as they are."""
+        middle = (ends[0] + ends[1]) // 2
+        other = items[middle]
+        other = other if key is None else key(other)
+        goes_on = ~is_less(x, other) if after else is_less(other, x)
+        return cond(goes_on, lambda: (middle + 1, ends[1]), lambda: (ends[0], middle))
+
+    return while_loop(lambda ends: ends[0] < ends[1], step, (lo, hi))[0]
 
 
-def bisect_left(items: Sequence, x: Any, lo: Any = 0, hi: Any = None) -> Any:
+def _form_of(x: Any) -> Form | None:
+    try:
+        return Form.of(x)
+    except Unfit:
+        return None
+
+
+def bisect_left(items: Sequence, x: Any, lo: Any = 0, hi: Any = None, *, key: Any = None) -> Any:
     """Where an item belongs, before its equals."""
-    return _place(items, x, lo, hi, "bisect_left")
+    return _place(items, x, lo, hi, key, after=False)
 
 
-def bisect_right(items: Sequence, x: Any, lo: Any = 0, hi: Any = None) -> Any:
+def bisect_right(items: Sequence, x: Any, lo: Any = 0, hi: Any = None, *, key: Any = None) -> Any:
     """Where an item belongs, behind its equals."""
-    return _place(items, x, lo, hi, "bisect_right")
+    return _place(items, x, lo, hi, key, after=True)
 
 
-def insort_left(items: Sequence, x: Any, lo: Any = 0, hi: Any = None) -> None:
+def insort_left(items: Sequence, x: Any, lo: Any = 0, hi: Any = None, *, key: Any = None) -> None:
     """Put an item where it belongs, before its equals."""
-    items.insert(bisect_left(items, x, lo, hi), x)
+    place = bisect_left(items, x if key is None else key(x), lo, hi, key=key)
+    items.insert(place, x)
 
 
-def insort_right(items: Sequence, x: Any, lo: Any = 0, hi: Any = None) -> None:
+def insort_right(items: Sequence, x: Any, lo: Any = 0, hi: Any = None, *, key: Any = None) -> None:
     """Put an item where it belongs, behind its equals."""
-    items.insert(bisect_right(items, x, lo, hi), x)
+    place = bisect_right(items, x if key is None else key(x), lo, hi, key=key)
+    items.insert(place, x)

@@ -66,6 +66,13 @@ class Form:
     def dtypes(self) -> tuple[np.dtype[Any], ...]:
         return tuple(dtype for dtype, _ in self.leaves)
 
+    @property
+    def holds_containers(self) -> bool:
+        """Whether there are containers in the elements."""
+        tree = pytree.unflatten(self.tree, range(len(self.leaves)))
+        structure: Any = pytree.as_written(tree)[1]
+        return any(isinstance(token, Kind) for token in structure)
+
     def joined(self, other: Form) -> Form | None:
         """The form of elements of both, or None. Kinds of containers in them become one."""
         if not same_tree(self.tree, other.tree) or len(self.leaves) != len(other.leaves):

@@ -10,12 +10,13 @@ import numpy as np
 from ...ir.graph import Value
 from ...ir.types import BOOL, I64
 from ..arrays.common import array
-from ..control.control import cond
+from ..control.control import cond, fori_loop, while_loop
 from ..core.tracers import Tracer, as_value, wrap
 from ..data import pytree
 from ..messages import errors
 from ..messages.errors import complain
 from .kinds import NOTHING, Form, Unfit
+from .questions import is_equal, is_exact, question
 from .stand_ins import (
     Container,
     element,
@@ -26,6 +27,7 @@ from .stand_ins import (
     leaves_of,
     register,
     require,
+    require_found,
     root,
     run,
 )
@@ -34,10 +36,23 @@ from .walking import walk
 _MANY = 16  # elements that are put in by a loop
 
 
+def _not_in() -> str:
+    """What `index` says: with the element, until Python 3.14."""
+    try:
+        return str([1].index(0))
+    except ValueError as error:
+        said = str(error)
+        return "{} is not in {}" if said.startswith("0") else said.replace("list", "{1}")
+
+
+_NOT_IN = _not_in()
+
+
 class Sequence(Container):
-    """What lists and deques have in common."""
+    """What lists and deques have in common. `_outside` is what is said of a place to write to."""
 
     __slots__ = ()
+    _outside = "list assignment index out of range"
 
     @property
     def form(self) -> Form:
@@ -112,8 +127,28 @@ class Sequence(Container):
 
     def place_of(self, item: Any, start: Any = 0) -> Any:
         """Where an element is, or -1."""
-        self.kind.see(NOTHING, item)
-        return wrap(self.put("find", as_value(start, I64), item=item)[0], "i")
+        found = question(self.form, item)
+        if not is_exact(self.form, item):
+            return self._compared(item, start)
+        if found is None:
+            return -1
+        values, possible = found
+        place = wrap(self.ask("find", as_value(start, I64), *values)[0], "i")
+        return place if possible is True else wrap(as_value(np.where(possible, place, -1)), "i")
+
+    def _compared(self, item: Any, start: Any) -> Any:
+        """Where an element is that NumPy says to be equal, or -1."""
+        length = self.length()
+
+        def going(state: Any) -> Any:
+            return (state[0] < length) & ~state[1]
+
+        def step(state: Any) -> Any:
+            same = is_equal(self.at(state[0]), item)
+            return wrap(as_value(np.where(same, state[0], state[0] + 1)), "i"), same
+
+        place, found = while_loop(going, step, (start, False))
+        return wrap(as_value(np.where(found, place, -1)), "i")
 
     def walked(self) -> tuple[Any, Any]:
         """How many elements there are, and what gives one by its number."""
@@ -127,52 +162,59 @@ class Sequence(Container):
 
     def contains(self, item: Any) -> Any:
         """`item in self`"""
-        return self.place_of(item) >= 0 if self.is_known else False
+        place = self.place_of(item) if self.is_known else -1
+        return place >= 0
 
     def index(self, item: Any) -> Any:
-        if not self.is_known:
-            fail(ValueError("list.index(x): x not in list"))
-        place = self.place_of(item)
-        require(as_value(place >= 0), f"list.index(x): x not in {self.kind}", "ValueError")
+        place = self.place_of(item) if self.is_known else -1
+        require_found(place >= 0, item, _NOT_IN.format("{}", self.kind))
         return place
 
     def count(self, item: Any) -> Any:
-        return wrap(self.put("count", item=item)[0], "i") if self.is_known else 0
+        if not self.is_known:
+            return 0
+        if not is_exact(self.form, item):
+            item_at = self.at
+            return fori_loop(
+                0, self.length(), lambda i, n: n + _number(is_equal(item_at(i), item)), 0
+            )
+        found = question(self.form, item)
+        if found is None:
+            return 0
+        values, possible = found
+        many = wrap(self.ask("count", *values)[0], "i")
+        return many if possible is True else wrap(as_value(np.where(possible, many, 0)), "i")
 
     def remove(self, item: Any) -> None:
-        message = f"{self.kind}.remove(x): x not in {self.kind}"
-        if not self.is_known:
-            fail(ValueError(message))
-        place = self.place_of(item)
-        require(as_value(place >= 0), message, "ValueError")
-        self.ask("take", as_value(place, I64))
+        place = self.place_of(item) if self.is_known else -1
+        require_found(place >= 0, item, f"{self.kind}.remove(x): x not in {self.kind}")
+        if self.is_known:
+            self.ask("take", as_value(place, I64))
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return self._part(index)
-        return self.taken(
-            "get", f"{self.kind} index out of range", index_value(index, str(self.kind))
-        )
+        return self.taken("get", f"{self.kind} index out of range", self._place(index))
 
     def _part(self, index: slice) -> Any:
         raise TypeError("sequence index must be integer, not 'slice'")
 
     def __setitem__(self, index: Any, item: Any) -> None:
-        message = f"{self.kind} assignment index out of range"
         if isinstance(index, slice):
             complain(
                 errors.UnsupportedFunctionError,
                 f"assignment to a slice of a {self.kind} that grows in compiled code",
                 "assign element by element, or make a new list.",
             )
-        place = index_value(index, str(self.kind))
+        place = self._place(index)
         (ok,) = self.put("set", place, item=item)
-        require(ok, message, "IndexError")
+        require(ok, self._outside, "IndexError")
 
     def __delitem__(self, index: Any) -> None:
-        self.taken(
-            "take", f"{self.kind} assignment index out of range", index_value(index, str(self.kind))
-        )
+        self.taken("take", self._outside, self._place(index))
+
+    def _place(self, index: Any) -> Value:
+        return index_value(index, str(self.kind))
 
 
 class List(Sequence):
@@ -185,8 +227,9 @@ class List(Sequence):
             return self.taken("pop", "pop from empty list")
         if type(index) is int and index == 0:
             return self.taken("pop_first", "pop from empty list")
-        if self.is_known:
-            require(as_value(self.truth()), "pop from empty list", "IndexError")
+        if not self.is_known:
+            fail(IndexError("pop from empty list"))
+        require(as_value(self.truth()), "pop from empty list", "IndexError")
         return self.taken("take", "pop index out of range", index_value(index, "list"))
 
     def insert(self, index: Any, item: Any) -> None:
@@ -265,6 +308,7 @@ class Deque(Sequence):
     """A deque. Of one with a bound, what is too much falls off the other end."""
 
     __slots__ = ()
+    _outside = "deque index out of range"
 
     def append(self, item: Any) -> None:
         super().append(item)
@@ -308,6 +352,10 @@ class Deque(Sequence):
     def _turn(self) -> None:
         _, *values = self.ask("pop")
         run("prepend", self._at, *values, value=self.form.dtypes)
+
+
+def _number(x: Any) -> Any:
+    return wrap(as_value(x.astype(np.int64)), "i")
 
 
 def columns_of(items: Any) -> tuple[Form, list[np.ndarray[Any, Any]]] | None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...ir.graph import Value
 from ...ir.ops.control.stores import STORE
-from ...ir.types import I64
+from ...ir.types import BOOL, I64
 from ..control.control import fori_loop
 from ..core.effects import advance, check, order_token
 from ..core.trace import require_trace
@@ -176,6 +176,26 @@ def index_value(i: Any, what: str) -> Value:
 def require(ok: Value, message: str, error: str, *values: Any) -> None:
     """The error of Python's when the program comes here, unless `ok`."""
     check(wrap(ok, "b"), message, *values, error=error)
+
+
+def shown(value: Any) -> tuple[str, list[Any]]:
+    """What `repr` makes of an element, as a format string and the traced values in it."""
+    if isinstance(value, tuple):
+        parts = [shown(part) for part in value]
+        text = ", ".join(text for text, _ in parts) + ("," if len(parts) == 1 else "")
+        return f"({text})", [v for _, values in parts for v in values]
+    if not isinstance(value, Tracer):
+        return repr(value).replace("{", "{{").replace("}", "}}"), []
+    if value.weak is not None:
+        return "{!r}", [value]
+    return ("np.{!r}_" if value.dtype.kind == "b" else f"np.{value.dtype}({{!r}})"), [value]
+
+
+def require_found(ok: Any, value: Any, text: str) -> None:
+    """ValueError unless an element was found; `text` may have a place for it."""
+    name, values = shown(value)
+    message = text.format(name if values else name.format())
+    require(as_value(ok, BOOL), message, "ValueError", *values)
 
 
 def fail(error: Exception) -> NoReturn:

@@ -8,14 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+import numpy as np
+
 from ...ir.graph import Value
 from ...ir.types import I64
+from ..control.control import cond
 from ..core.effects import check
 from ..core.tracers import as_value, wrap
 from ..data import pytree
 from ..messages import errors
 from ..messages.errors import complain
 from .kinds import NOTHING
+from .questions import question
 from .sequences import List
 from .stand_ins import (
     Container,
@@ -56,16 +60,19 @@ class Table(Container):
         assert self.kind.key is not None
         return leaves_of(self.kind.key, key)
 
-    def find(self, key: Any) -> Value:
-        """Where a key is, or -1."""
-        values = self._key(key)
-        return self._ask("table_find", *values)[0]
+    def find(self, key: Any) -> Any:
+        """Where what is asked for is, or -1."""
+        assert self.kind.key is not None
+        found = question(self.kind.key, key)
+        if found is None:
+            return -1
+        values, possible = found
+        place = wrap(self._ask("table_find", *values)[0], "i")
+        return place if possible is True else wrap(as_value(np.where(possible, place, -1)), "i")
 
     def contains(self, key: Any) -> Any:
         """`key in self`"""
-        if not self.is_known:
-            return False
-        return wrap(self.find(key), "i") >= 0
+        return (self.find(key) if self.is_known else -1) >= 0
 
     def clear(self) -> None:
         self._ask("table_clear")
@@ -76,17 +83,33 @@ class Table(Container):
         (made,) = self._ask("table_copy", root())
         return type(self)(self.kind, wrap(made, scalar=True))
 
-    def _remove(self, key: Any) -> tuple[Value, tuple[Value, ...]]:
-        """Take a key out: whether it was there, and its value."""
-        ok, *values = self._ask("table_remove", *self._key(key))
-        return ok, tuple(values)
+    def _remove(self, key: Any) -> tuple[Any, tuple[Value, ...]]:
+        """Take out what is asked for: whether it was there, and its value."""
+        assert self.kind.key is not None
+        found = question(self.kind.key, key)
+        if found is None:
+            form = self.kind.value
+            return False, () if form is None else tuple(as_value(0, d) for d in form.dtypes)
+        names, possible = found
+        if possible is True:
+            ok, *values = self._ask("table_remove", *names)
+            return wrap(ok, "b"), tuple(values)
+        nothing = (
+            () if self.kind.value is None else [as_value(0, d) for d in self.kind.value.dtypes]
+        )
+
+        def take() -> tuple[Any, ...]:
+            return tuple(wrap(v, scalar=True) for v in self._ask("table_remove", *names))
+
+        ok, *rest = cond(possible, take, lambda: (False, *(wrap(v, scalar=True) for v in nothing)))
+        return ok, tuple(map(as_value, rest))
 
     def _missing(self, key: Any) -> Any:
         """KeyError, for a table that has been empty so far."""
         fail(KeyError(*(() if isinstance(key, Container) else (key,))))
 
-    def require_key(self, ok: Value, key: Any) -> None:
-        check(wrap(ok, "b"), "", *pytree.flatten(key)[0], error="KeyError")
+    def require_key(self, ok: Any, key: Any) -> None:
+        check(ok, "", *pytree.flatten(key)[0], error="KeyError")
 
     def entries(self, make: Callable[[Any, Any], Any]) -> Walked:
         """What `make` makes of each key and value, in order. Meanwhile the table keeps its size."""

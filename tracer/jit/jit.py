@@ -708,10 +708,9 @@ def _identity(value: Any) -> Any:
 
 
 def _twin(function: Callable[..., Any]) -> Callable[..., Any]:
-    from ..autograph import convert
+    from ..autograph import convert, raising
 
-    adapted: Callable[..., Any] = convert(function)
-    return adapted
+    return raising.compiled_in(convert(function))
 
 
 def _rebuild(function: Callable[..., Any], options: Options) -> JitFunction[..., Any]:
