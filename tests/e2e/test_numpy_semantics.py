@@ -105,6 +105,24 @@ INSERTED: list[Program] = [
     ("np.insert(a, np.array([True, False]), 9)", A([1.0, 2])),
     ("np.insert(a, [], []), np.insert(a, [], 5)", A([0.0, 1])),
     ("np.insert(a, [[1]], 5)", A([0.0, 1])),
+    *(
+        ("np.insert(a, b, c, axis=-2)", np.arange(12).reshape(3, 4), A(places), A(values))
+        for places, values in (
+            *(([2, 1], [[9.7], [8]]), ([1, 1], 7), ([-1, 0], 7), ([3, 0], 7), ([], 7), ([4, 0], 7)),
+            *(([-1], [[1, 2, 3, 4], [5, 6, 7, 8]]), ([3, 3, 1], 7), ([1.0, 2], 7)),
+        )
+    ),
+    *(
+        ("np.delete(a, b, axis=-1), np.delete(a, b)", np.arange(12).reshape(3, 4), A(places))
+        for places in ([1, 2], [1, 1, -1], [[0, 1], [2, 1]], [4], [1.0], [True, False])
+    ),
+    ("np.delete(a, a > 2)", np.arange(6)),
+    *(
+        (f"np.trim_zeros(a, {trim!r}, axis={axis})", x)
+        for x in (A([[0, 0, 0], [0, 1, 0], [0, 2, 0]]), np.zeros((2, 3)), np.zeros((0, 3)))
+        for trim, axis in (("fb", None), ("F", -1), ("b", (1, 0)), ("bf", ()), ("front", 0))
+    ),
+    *(("np.trim_zeros(a), np.trim_zeros(a, 'b')", x) for x in (A(1.0), A([0, 3, 0, 0]), A([]))),
 ]
 
 EDGES: list[Program] = [

@@ -32,7 +32,7 @@ from ..core import views
 from ..core.tracers import Tracer, as_value, wrap, wrap_like
 from .scans import cumsum
 from .selection import take
-from .sorting import searchsorted
+from .sorting import argsort, searchsorted
 
 
 @function("rot90")
@@ -238,6 +238,19 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> Tracer:
 
         positions = arange(n - 1)
         return take(x, positions + (positions >= index), axis, mode="clip")
+    if isinstance(obj, Tracer) and known_array(obj) is None:
+        # How many are left is a value: an element may be named twice.
+        kept = ~obj if obj.dtype == BOOL else array(np.ones(n, bool))
+        if obj.dtype == BOOL:
+            if obj.shape != (n,):
+                raise ValueError(
+                    f"boolean array argument obj to delete must be one dimensional and match the axis "
+                    f"length of {n}"
+                )
+        else:
+            kept[obj] = False
+        left: Tracer = FUNCTIONS["compress"].traced(kept, x, axis)
+        return left
     obj = obj if isinstance(obj, slice) else require_static(obj, "obj")
     if isinstance(obj, np.ndarray) and obj.size == 0:
         obj = obj.astype(np.int64)  # an empty list is one of floats
@@ -263,6 +276,8 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Tracer:
         # There are n + 1 places: -1 is not the last of them, but in front of the last element.
         index = _traced_place(choose(obj < 0, obj - 1, obj), n + 1)
         return _inserted(x, index, _rows_of(x, new, axis, True), axis)
+    if isinstance(obj, Tracer) and obj.ndim == 1 and obj.dtype != BOOL and known_array(obj) is None:
+        return _inserted_at(x, obj, new, axis)
     where = _insertion_places(obj, n)
     if where.size == 1:
         new = _rows_of(x, new, axis, where.ndim == 0)
@@ -306,6 +321,26 @@ def _inserted(x: Tracer, index: Tracer, new: Tracer, axis: int) -> Tracer:
     at = arange(n + rows)
     behind = choose(at < index + rows, n + at - index, at - rows)
     result = take(concatenate([x, new], axis), choose(at < index, at, behind), axis, mode="clip")
+    return wrap_like(as_value(result), (x,), scalar=False, order="A")
+
+
+def _inserted_at(x: Tracer, places: Tracer, new: Tracer, axis: int) -> Tracer:
+    """Rows of `new` in front of several traced places, in their order where they are the same."""
+    n, count = x.shape[axis], len(places)
+    if count == 1:
+        new = _rows_of(x, new, axis, False)
+        places = broadcast_to(places, (new.shape[axis],))
+    rows = len(places)
+    new = broadcast_to(new, (*x.shape[:axis], rows, *x.shape[axis + 1 :]))
+    which = arange(n + 1)[choose(places < 0, places - (count > 0), places)]
+    order = argsort(which, kind="stable")
+    at = array(np.zeros(rows, np.int64))
+    at[order] = which[order] + np.arange(rows)
+    source = array(np.ones(n + rows, bool))
+    source[at] = False
+    source = cumsum(source) - 1
+    source[at] = n + np.arange(rows)
+    result = take(concatenate([x, new], axis), source, axis, mode="clip")
     return wrap_like(as_value(result), (x,), scalar=False, order="A")
 
 

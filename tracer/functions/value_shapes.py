@@ -21,6 +21,7 @@ from ..arrays.common import (
     NO_VALUE,
     array,
     axis_index,
+    axis_tuple,
     build,
     finish_written_back,
     given,
@@ -422,17 +423,34 @@ def setxor1d(
 def trim_zeros(
     filt: Any, trim: str = "fb", axis: Any = None, *, size: Any = None, fill_value: Any = None
 ) -> Tracer:
-    x = array(filt)
+    x, ends = array(filt), trim.lower()
+    if ends not in ("fb", "bf", "f", "b"):
+        raise ValueError(f"unexpected character(s) in `trim`: {ends!r}")
+    axes = axis_tuple(axis, x.ndim, x, strict=True)
+    if not axes:
+        return x
+    mask = _truth(x)
+    some: Any = mask.any()
+    bounds: list[Any] = [(None, None)] * x.ndim
+    for along in axes:
+        if not mask.size:
+            bounds[along] = (0, 0)
+            continue
+        lines = mask.any(axis=tuple(a for a in range(x.ndim) if a != along))
+        first, behind = lines.argmax(), x.shape[along] - lines[::-1].argmax()
+        bounds[along] = (
+            where(some, first, 0) if "f" in ends else None,
+            where(some, behind, 0) if "b" in ends else where(some, x.shape[along], 0),
+        )
+    if size is None:
+        trimmed: Tracer = x[tuple(slice(*pair) for pair in bounds)]
+        return trimmed
     if x.ndim != 1:
         raise ValueError("trim_zeros with size= trims arrays of one dimension")
-    mask = _truth(x)
-    n = x.shape[0]
-    if n == 0:
-        return _chosen(x, mask, 0, size, fill_value)
-    first = mask.argmax() if "f" in trim.lower() else 0
-    last = n - mask[::-1].argmax() if "b" in trim.lower() else n
-    index = arange(0, n, dtype=I64)
-    return _chosen(x, (index >= first) & (index < last) & mask.any(), 0, size, fill_value)
+    first, behind = bounds[0]
+    index = arange(0, x.shape[0], dtype=I64)
+    inside = mask if first is behind is None else index < behind
+    return _chosen(x, inside if first is None else inside & (index >= first), 0, size, fill_value)
 
 
 def _where_reference(*args: Any, size: Any = None, fill_value: Any = None) -> Any:
