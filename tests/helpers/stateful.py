@@ -41,10 +41,10 @@ def portrait(*roots: Any) -> list[Any]:
             if x.base is not None and isinstance(x.base, np.ndarray):
                 waiting.append(x.base)
         elif isinstance(x, dict):
-            shown.append(("dict", list(x)))
+            shown.append((type(x).__name__, list(x), getattr(x, "default_factory", None)))
             waiting += x.values()
         elif isinstance(x, (list, tuple, deque)):
-            shown.append((type(x).__name__, len(x)))
+            shown.append((type(x).__name__, len(x), getattr(x, "maxlen", None)))
             waiting += x
         elif isinstance(x, (set, frozenset)):
             shown.append((type(x).__name__, sorted(map(repr, x))))
@@ -113,5 +113,6 @@ def _leaves(x: Any) -> list[Any]:
 
 
 def _attributes(x: Any) -> dict[str, Any]:
-    slots = {name: getattr(x, name) for name in getattr(type(x), "__slots__", ())}
+    names = getattr(type(x), "__slots__", ())
+    slots = {name: getattr(x, name) for name in names if hasattr(x, name)}
     return dict(sorted({**slots, **getattr(x, "__dict__", {})}.items()))

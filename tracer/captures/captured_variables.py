@@ -41,6 +41,7 @@ from .hidden import (
     stand_in_for,
     states_at,
 )
+from .kept import Kept
 from .paths import Path, is_user_module
 from .running import Ran
 
@@ -199,13 +200,15 @@ class CapturedVariables:
         if self.heap is not None:
             self.heap.forget()
 
-    def call(self, args: Sequence[Any], kwargs: dict[str, Any], stand_ins: Sequence[Any]) -> Any:
+    def call(
+        self, args: Sequence[Any], kwargs: dict[str, Any], stand_ins: Sequence[Any], kept: Kept
+    ) -> Any:
         """Call the function with stand-ins for the hidden values. Returns its result, or the leaves of
-        its `effects`."""
+        its `effects`. What is `kept` of the caller's must not be in there."""
         require_trace().is_guarded = self._is_guarded
         if self.heap is not None:
             states = list(self._stand_ins(stand_ins[1:]))
-            result = self._call_with_heap(self.heap, args, kwargs, stand_ins[0], states)
+            result = self._call_with_heap(self.heap, args, kwargs, stand_ins[0], states, kept)
         elif not self.hidden:
             result = self.adapt(self.function)(*args, **kwargs)
             for path in self.objects:
@@ -221,6 +224,9 @@ class CapturedVariables:
         for path, value, state in self._random:
             if random_state(value) != state:
                 refuse_random(str(path))
+        if self.heap is None and self.substitutes:
+            read = (value for _, value in self.variables.values.values())
+            kept.refuse_within(result, [*read, *stand_ins])
         return result
 
     def _is_guarded(self, generator: Any) -> bool:
@@ -239,12 +245,13 @@ class CapturedVariables:
         kwargs: dict[str, Any],
         tracers: Sequence[Any],
         states: Iterable[tuple[Any, Any]],
+        kept: Kept,
     ) -> Any:
         with heap.entered(tracers, states) as before:
             result = self.adapt(self.function)(*args, **kwargs)
             refuse_lazy(result, self.function)
             given = [*tracers, *pytree.flatten((list(args), kwargs))[0]]
-            self.effects, self.missed = collect(heap, before, given, result)
+            self.effects, self.missed = collect(heap, before, given, result, kept)
         return self.effects.leaves
 
     def _stand_ins(self, stand_ins: Sequence[Any]) -> Iterator[tuple[Any, Any]]:

@@ -7,7 +7,7 @@ it raises there are none.
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict, deque
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Sequence
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
@@ -24,6 +24,7 @@ from ..messages import errors
 from ..messages.errors import complain
 from .frozen import attributes_of
 from .heap import Fixed, Heap, Snapshot, number_spec, put_content, put_root
+from .kept import Kept
 from .paths import ABSENT
 from .subjects import is_object
 
@@ -33,7 +34,7 @@ _CONSTANTS = (
     *(type(NotImplemented), BaseException),
 )
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
-_DICTS = (dict, OrderedDict, defaultdict)
+_DICTS = (dict, OrderedDict, defaultdict, Counter)
 
 
 @record
@@ -60,12 +61,13 @@ class Known:
 @record
 class Made:
     """A new object of `cls`: `keys` are attributes or the keys of a dict. `number` tells those of one
-    call apart."""
+    call apart; `detail` is what a defaultdict or deque has besides elements."""
 
     number: int
     cls: type
     keys: tuple[Any, ...]
     parts: tuple[Recipe, ...]
+    detail: Any = None
 
 
 @record
@@ -142,8 +144,8 @@ def _is_plain(recipe: Recipe) -> bool:
     if isinstance(recipe, Constant):
         return type(recipe.value) in _PLAIN
     if isinstance(recipe, Made):
-        keys = all(type(key) in _PLAIN for key in recipe.keys)
-        return keys and recipe.cls is not defaultdict and all(map(_is_plain, recipe.parts))
+        plain = all(type(key) in _PLAIN for key in (*recipe.keys, recipe.detail))
+        return plain and all(map(_is_plain, recipe.parts))
     if isinstance(recipe, Which):
         return True
     return not isinstance(recipe, Tree)
@@ -176,7 +178,7 @@ def build(recipe: Recipe, leaves: Sequence[Any], nodes: Sequence[Any], made: dic
         made[recipe.number] = whole
         return whole
     is_container = cls in (list, deque, set, *_DICTS)
-    new: Any = cls() if is_container else object.__new__(cls)
+    new: Any = _empty(cls, recipe.detail) if is_container else object.__new__(cls)
     made[recipe.number] = new
     items = [build(part, leaves, nodes, made) for part in recipe.parts]
     if cls in (list, deque):
@@ -184,11 +186,18 @@ def build(recipe: Recipe, leaves: Sequence[Any], nodes: Sequence[Any], made: dic
     elif cls is set:
         new.update(items)
     elif cls in _DICTS:
-        new.update(zip(recipe.keys, items, strict=True))
+        content = zip(recipe.keys, items, strict=True)
+        dict.update(new, content) if cls is Counter else new.update(content)
     else:
         for name, item in zip(recipe.keys, items, strict=True):
             object.__setattr__(new, name, item)
     return new
+
+
+def _empty(cls: type, detail: Any) -> Any:
+    if cls is deque:
+        return deque(maxlen=detail)
+    return defaultdict(detail) if cls is defaultdict else cls()
 
 
 def apply_to(heap: Heap, write: Write, value: Any, nodes: Sequence[Any]) -> Callable[[], None]:
@@ -237,8 +246,8 @@ def _set_attribute(holder: Any, name: str, value: Any) -> None:
 
 
 class _Finder:
-    def __init__(self, heap: Heap, arrays: Sequence[Any]) -> None:
-        self.heap = heap
+    def __init__(self, heap: Heap, arrays: Sequence[Any], kept: Kept) -> None:
+        self.heap, self.kept = heap, kept
         self._storages = {x._storage: x for x in arrays if isinstance(x, Tracer) and not x.scalar}
         self.leaves: list[Any] = []
         self._numbers: dict[int, int] = {}  # of leaves, by id
@@ -271,6 +280,7 @@ class _Finder:
             if tree.is_leaf():
                 return self._leaf(value)
             return Tree(tree, tuple([self.recipe(leaf, name) for leaf in leaves]))
+        self.kept.refuse(value)
         number = self._made[id(value)] = len(self._made)
         self._alive.append(value)
         if isinstance(value, dict):
@@ -282,7 +292,8 @@ class _Finder:
             keys = tuple(attributes)
         else:
             items, keys = {f"{name}[{i}]": part for i, part in enumerate(value)}, ()
-        return Made(number, cls, keys, tuple([self.recipe(p, n) for n, p in items.items()]))
+        parts = tuple([self.recipe(p, n) for n, p in items.items()])
+        return Made(number, cls, keys, parts, _detail_of(value))
 
     def _which(self, value: Tracer, which: Any) -> Recipe:
         """An array that is one of others, or new. Nobody can tell it from those that were made here and
@@ -354,6 +365,12 @@ class _Finder:
         return self.recipe(copy, name)
 
 
+def _detail_of(value: Any) -> Any:
+    if isinstance(value, defaultdict):
+        return value.default_factory
+    return value.maxlen if isinstance(value, deque) else None
+
+
 def _is(a: Any, b: Any) -> bool:
     return a is b
 
@@ -368,11 +385,12 @@ def _refuse_inner(name: str) -> None:
 
 
 def collect(
-    heap: Heap, before: Snapshot, arrays: Sequence[Any], result: Any
+    heap: Heap, before: Snapshot, arrays: Sequence[Any], result: Any, kept: Kept
 ) -> tuple[Effects, set[tuple[int, Any]]]:
     """The effects of a function that has returned `result`, and which numbers it has assigned to that
-    are no inputs: then it has to be traced again. `arrays` are those that it was given."""
-    finder = _Finder(heap, arrays)
+    are no inputs: then it has to be traced again. `arrays` are those that it was given, `kept` the
+    containers that it was given taken apart."""
+    finder = _Finder(heap, arrays, kept)
     recipe = finder.recipe(result, "the result")
     writes = finder.writes(before)
     missed: set[tuple[int, Any]] = set()

@@ -19,7 +19,7 @@ were while tracing, arrays and numbers may have any value.
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict, defaultdict, deque
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import CellType, FunctionType
@@ -53,7 +53,7 @@ from .subjects import is_object
 _LIMIT = 5000  # nodes
 standing_in = renewed(threading.RLock())  # held while tracers stand in objects of the user's
 _LOGS = (list, deque, set)
-_DICTS = (dict, OrderedDict, defaultdict)
+_DICTS = (dict, OrderedDict, defaultdict, Counter)
 _WEAK = {bool: "b", int: "i", float: "f", complex: "c"}
 
 
@@ -122,11 +122,13 @@ class Snapshot:
 @record
 class Policy:
     """Which numbers are inputs: those that are assigned to by name, and `more`, by node and key.
-    With `fixed` none is, because Python asks for their values, and with `arrays` no array either."""
+    With `fixed` none is, because Python asks for their values, and with `arrays` no array either.
+    `objects`: there is a heap though nothing is changed, as the function returns objects."""
 
     more: frozenset[tuple[int, Any]] = frozenset()
     fixed: bool = False
     arrays: bool = False
+    objects: bool = False
 
 
 @record
@@ -548,7 +550,7 @@ def put_content(holder: Any, content: Any) -> None:
     if isinstance(holder, deque):
         holder.extend(content)
     else:
-        holder.update(content)
+        (dict if isinstance(holder, Counter) else type(holder)).update(holder, content)
 
 
 def slot_value(node: Node, holder: Any, key: Any) -> Any:

@@ -18,7 +18,8 @@ _CODE = (FunctionType, MethodType, BuiltinFunctionType, ModuleType, type, partia
 
 
 def find_heap(variables: FreeVariables, objects: Sequence[Path], policy: Policy) -> Heap | None:
-    """The heap of a function that may change what is outside of it; None if it changes nothing."""
+    """The heap of a function that may change what is outside of it, or gives back what it is given; None
+    if it does neither."""
     written = {**variables.written, **variables.added}
     roots: dict[Any, tuple[Path, bool]] = {}
     holds_others = False  # objects or containers, that could be changed inside
@@ -30,10 +31,11 @@ def find_heap(variables: FreeVariables, objects: Sequence[Path], policy: Policy)
         if live or inside or is_traceable_array(value):
             roots.setdefault(base.key, (base, live))
             holds_others |= inside
-    if not written and not holds_others:
+    wanted = policy.objects or any(not is_object(path.find()) for path in objects)
+    if not written and not holds_others and not wanted:
         return None
     mentions = mentions_of(variables.codes)
-    if not written and not mentions.writes:
+    if not written and not mentions.writes and not wanted:
         return None
     return Heap(list(roots.values()), mentions, policy)
 

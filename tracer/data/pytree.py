@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, NoReturn, TypeVar
 from weakref import WeakSet
 
@@ -59,6 +59,14 @@ def flatten(tree: Any) -> tuple[list[Any], TreeDef]:
                 _seen.add(type(leaf))
         return flatten(tree)
     return leaves, definition
+
+
+def nodes(tree: Any) -> Iterator[Any]:
+    """The containers in a tree, those before what is in them."""
+    if not optree.tree_is_leaf(tree, namespace=NAMESPACE):
+        yield tree
+        for part in optree.tree_flatten_one_level(tree, namespace=NAMESPACE)[0]:
+            yield from nodes(part)
 
 
 def as_written(tree: Any) -> tuple[list[Any], Hashable]:

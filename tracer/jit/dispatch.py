@@ -25,6 +25,7 @@ from ...runtime.cuda.array import DeviceArray
 from ...runtime.devices import CPU, Device
 from ..captures.frozen import can_change, is_random_state
 from ..captures.hidden import array_of, array_spec, holder_of, is_generator
+from ..captures.kept import ChangedArgument, Kept
 from ..captures.paths import is_user_module
 from ..captures.subjects import Object, ObjectLeaf, is_object
 from ..containers.kinds import Kinds
@@ -44,14 +45,6 @@ _NUMBERS = (bool, int, float, complex, np.generic)
 _CONSTANTS = (str, bytes, enum.Enum, np.dtype, range, slice, type(Ellipsis), type(NotImplemented))
 _FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType, type(np.sum))
 _ORDINARY = frozenset({np.ndarray, *_WEAK})
-
-
-class ChangedArgument(Exception):
-    """The function changes a container that it was given, in the place `place`."""
-
-    def __init__(self, place: int | str) -> None:
-        super().__init__(place)
-        self.place = place
 
 
 class StaticLeaf:
@@ -299,6 +292,10 @@ class Call:
             root = own[0].split("[")[0].split(".")[0] if own else "an argument"
             parts.append((root, *pytree.as_written(argument)))
         return parts
+
+    def kept(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Kept:
+        """The containers of the caller's, or those that the function has in the place of them."""
+        return Kept([*enumerate(args), *kwargs.items()], self.whole)
 
     def refuse_changes(
         self,

@@ -21,6 +21,7 @@ from ...runtime.cuda.array import DeviceArray
 from ...runtime.devices import Device, parse_device
 from ..captures.captured_variables import CapturedVariables
 from ..captures.heap import Policy, standing_in
+from ..captures.kept import ChangedArgument
 from ..captures.paths import Path
 from ..captures.subjects import Subject
 from ..core.trace import CURRENT
@@ -32,7 +33,7 @@ from ..messages.tracebacks import shorten, shortened
 from .binding import BoundJitFunction, is_owner
 from .buckets import Bucket, reason, warn_of_many
 from .cache_info import CacheInfo, cache_info
-from .dispatch import Call, ChangedArgument, StaticNames, arrange, signature_of, static_names
+from .dispatch import Call, StaticNames, arrange, signature_of, static_names
 from .entry import STALE, Entry, Overlap, ReadOnly, Refused, SameArrays
 from .fallback import Fallback, note_refusal
 from .lowered import Lowered

@@ -8,6 +8,7 @@ from functools import partial
 from types import MemberDescriptorType
 from typing import TYPE_CHECKING, Any
 
+from ...ir.record import replace
 from ...runtime.call.program import Owned
 from ..captures.effects import (
     Again,
@@ -182,7 +183,7 @@ class NativeHeap:
 
 def _make(recipe: Made, *parts: Any) -> Any:
     leaves = tuple([Leaf(i) for i in range(len(parts))])
-    return build(Made(recipe.number, recipe.cls, recipe.keys, leaves), parts, (), {})
+    return build(replace(recipe, parts=leaves), parts, (), {})
 
 
 def is_buildable(effects: Effects) -> bool:

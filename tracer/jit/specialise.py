@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...ir.graph import Graph, SourceLine
+from ...ir.record import replace
 from ...runtime.cuda.array import DeviceArray
 from ...runtime.devices import CPU, Device
 from ..captures.captured_variables import CapturedVariables, refuse_random
 from ..captures.heap import Policy
+from ..captures.kept import ChangedArgument, WantsHeap
 from ..captures.purity import compare, random_states, watched_entropy
 from ..captures.running import watched_code
 from ..containers.kinds import settled
@@ -30,7 +32,7 @@ from ..host_random.interception import exchanged
 from ..messages import errors
 from ..messages.errors import complain
 from ..messages.source import is_user_frame
-from .dispatch import Call, ChangedArgument
+from .dispatch import Call
 from .entry import Entry, Interpreted, Runnable
 from .lowered import Lowered, refuse_copies
 from .stack import deep_stack
@@ -83,11 +85,13 @@ def _with_fixed(
     answered = None
     if captured.heap.has_numbers:
         try:
-            again = function._captured_variables(call, policy=Policy(fixed=True))
+            policy = replace(captured.policy, fixed=True)
+            again = function._captured_variables(call, policy=policy)
             return _trace_settled(function, call, again, views)
         except errors.JitneyError as error:
             answered = error if errors.is_answered(first, error) else None
-    again = function._captured_variables(call, policy=Policy(fixed=True, arrays=True))
+    policy = replace(captured.policy, fixed=True, arrays=True)
+    again = function._captured_variables(call, policy=policy)
     seen = [] if again.heap is None else again.heap.fixed_arrays()
     found = _trace_without_changes(function, call, again, views, seen)
     if found is None or (found[1].effects is not None and found[1].effects.writes):
@@ -126,6 +130,9 @@ def _trace_either(
     """Trace with stand-ins for what is closed over, or else without."""
     try:
         return _trace_settled(function, call, captured, views)
+    except WantsHeap:
+        captured = function._captured_variables(call, policy=Policy(objects=True))
+        return _trace_either(function, call, captured, views)
     except errors.JitneyError as first:
         fixed = _with_fixed(function, call, captured, views, first)
         if fixed is not None:
@@ -196,7 +203,7 @@ def _trace_settled(
             traced = _trace_with(function, call, captured, views)
         if not captured.missed or captured.policy.fixed:
             break
-        policy = Policy(captured.policy.more | captured.missed)
+        policy = replace(captured.policy, more=captured.policy.more | captured.missed)
         captured = function._captured_variables(call, policy=policy)
     if captured.settle(ran):
         return traced, captured
@@ -237,7 +244,7 @@ def _trace_once(
 
     def run(args: Any, kwargs: Any, hidden: Any) -> Any:
         before = call.parts(args, kwargs)
-        result = captured.call(args, kwargs, hidden)
+        result = captured.call(args, kwargs, hidden, call.kept(args, kwargs))
         call.refuse_changes(before, call.parts(args, kwargs))
         return leaving(result)
 
