@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..containers.stand_ins import Container
+from ..control.unions import Union, is_one_of, possible
 from ..core.tracers import Tracer
 from .texts import Text
 
@@ -26,8 +27,10 @@ def class_of(x: Any) -> type:
     return x.dtype.type if x.scalar else np.ndarray
 
 
-def isinstance_(x: Any, classes: Any) -> bool:
+def isinstance_(x: Any, classes: Any) -> Any:
     """`isinstance`"""
+    if type(x) is Union:
+        return is_one_of(x, [n for n in possible(x) if isinstance_(x.options[n], classes)])
     if isinstance(x, (Tracer, Text, Container)):
         return isinstance(x, classes) or issubclass(class_of(x), classes)
     return isinstance(x, classes)
@@ -38,6 +41,8 @@ def type_(*args: Any, **options: Any) -> Any:
     return class_of(args[0]) if len(args) == 1 else type(*args, **options)
 
 
-def hasattr_(x: Any, name: str) -> bool:
+def hasattr_(x: Any, name: str) -> Any:
     """`hasattr`"""
+    if type(x) is Union:
+        return is_one_of(x, [n for n in possible(x) if hasattr_(x.options[n], name)])
     return hasattr(class_of(x) if isinstance(x, (Tracer, Text, Container)) else x, name)

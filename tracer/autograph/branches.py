@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from ...ir.build import Builder
 from ...ir.graph import Graph, Op, Value
@@ -14,6 +14,7 @@ from ..containers.growing import changed
 from ..containers.kinds import inherit, same_tree
 from ..control.regions import Out, TracedRegion, common_type, have_effects, show_tree, trace_region
 from ..control.regions import union as captures
+from ..control.unions import Union, assume, given, implied
 from ..core.effects import advance, order_token
 from ..core.sharing import Doubt, settle_doubts
 from ..core.threaded_state import draws
@@ -25,9 +26,10 @@ from ..messages import errors
 from ..messages.errors import complain
 from ..messages.source import user_line
 from .adoption import Adoption, union, write
+from .joins import Side, joined_sides, narrowed
 from .origins import are_followed, refuse_lost, which_inside, which_outside
 from .raising import Raised
-from .sharing import belonging, confuse, seen_by_others, storage_of, watch
+from .sharing import CONTAINERS, belonging, confuse, seen_by_others, storage_of, watch
 from .surroundings import Slot, Surroundings
 from .syntax.jumps import RESULT
 from .variables import (
@@ -71,6 +73,9 @@ class _End:
     value: Any
     tree: pytree.TreeDef
     leaves: list[Any]  # _Inside, or the leaf itself if it comes from outside of the branch
+    option: tuple[
+        Any, ...
+    ] = ()  # of a union that has to be one there: that option, with these leaves
     shared: Sequence[Any] = ()  # the containers in it that are seen elsewhere, too
 
 
@@ -207,7 +212,8 @@ def trial(function: Callable[[], Any], state: State, what: str) -> Trial | None:
 def _end(value: Any, trace: Trace | None, out: list[Any]) -> _End:
     """The object `value` at the end of the region that `trace` traces, whose arrays in it are added to
     the results. Without a trace all of it comes from outside."""
-    of = value.container if isinstance(value, _Content) else value
+    of = value.container if isinstance(value, _Content) else narrowed(value)
+    option = (of,) if type(value) is Union else ()
     leaves, tree = pytree.flatten(of.copy() if isinstance(of, set) else of)
     leaves_out: list[Any] = []
     for leaf in leaves:
@@ -223,7 +229,7 @@ def _end(value: Any, trace: Trace | None, out: list[Any]) -> _End:
             leaves_out.append(_Inside(index, storage_of(leaf), which))
         else:
             leaves_out.append(leaf)
-    return _End(value, tree, leaves_out)
+    return _End(value, tree, leaves_out, option)
 
 
 def branch(
@@ -260,11 +266,12 @@ def _branch(
     owners = belonging(state.get(), state.names)
     surroundings = Surroundings(state.roots())
     branches = []
-    for function, name in zip(functions, names, strict=True):
+    known = implied(pred)
+    for function, name, facts in zip(functions, names, known, strict=True):
         try:
             branches.append(
                 _Branch(
-                    function,
+                    given(facts, function),
                     state,
                     list(objects.values()),
                     surroundings,
@@ -279,9 +286,11 @@ def _branch(
             )
             raise
     for k, one in enumerate(branches):
-        if one.raised is not None and one.hoisted:
-            one.raised.emit(pred if k == 0 else emit("invert", as_value(pred)))
-    merge = _Merge(branches, what, names, where, owners)
+        if one.raised is not None:
+            assume(known[1 - k])  # in what follows
+            if one.hoisted:
+                one.raised.emit(pred if k == 0 else emit("invert", as_value(pred)))
+    merge = _Merge(pred, branches, what, names, where, owners)
     if all(one.raised is not None for one in branches):
         merge.emit(pred, [])
         raise Raised.by_now(branches[1].raised)
@@ -299,6 +308,7 @@ def _branch(
         ends = [b.slots.get(slot, now) if b.raised is None else None for b in branches]
         for end in ends:
             inherit(slot.holder, end and end.value)  # of a list, a copy of its content
+        merge.is_content = slot.kind == "content"
         slots[slot] = merge.object(slot.name, ends, False)
     storages = union([b.storages for b in branches])
     results = merge.emit(pred, storages)
@@ -325,6 +335,10 @@ def _note(error: BaseException, text: str) -> None:
         error.add_note(text)
 
 
+def _is_inside(leaf: Any) -> bool:
+    return isinstance(leaf, _Inside)
+
+
 def _storage(leaf: Any) -> Storage | None:
     return leaf.storage if isinstance(leaf, _Inside) else storage_of(leaf)
 
@@ -334,12 +348,15 @@ class _Merge:
 
     def __init__(
         self,
+        pred: Tracer,
         branches: Sequence[_Branch],
         what: str,
         names: Sequence[str],
         where: str,
         owners: dict[int, str],
     ) -> None:
+        self.pred = pred
+        self.is_content = False  # what is merged are contents of one container
         self.owners = owners  # see `sharing.belonging`
         self.branches, self.what, self.names, self.where = branches, what, names, where
         self.outs: list[Out] = []
@@ -365,23 +382,58 @@ class _Merge:
         if any(missing):
             end = ends[missing.index(False)]
             ends = [end, end]
-        if not pytree.same_as_written(ends[0].tree, ends[1].tree):
-            self._refuse_structure(label, ends)
-        tree = ends[0].tree
-        parts = [
-            self._leaf(label, i, pair, missing, tree)
-            for i, pair in enumerate(zip(ends[0].leaves, ends[1].leaves, strict=True))
-        ]
+        whole = self._whole(label, ends, missing)
         among = [x for end in ends for x in end.shared if self.owners.get(id(x)) != label]
 
         def make(results: Sequence[Value]) -> Any:
-            made = pytree.unflatten(tree, [part(results) for part in parts])
-            inherit(ends[0].value, made)
+            made = whole(results)
             if among:
                 self.chosen.append((label, made, among))
             return made
 
         return make
+
+    def _whole(
+        self, label: str, ends: list[_End], missing: list[bool]
+    ) -> Callable[[Sequence[Value]], Any]:
+        """How to make an object of its leaves: in one structure, or a union where there are several."""
+        if not pytree.same_as_written(ends[0].tree, ends[1].tree):
+            return self._union(label, ends) or self._refuse_structure(label, ends)
+        tree, mark = ends[0].tree, (len(self.outs), len(self.made))
+        try:
+            parts = [
+                self._leaf(label, i, pair, missing, tree)
+                for i, pair in enumerate(zip(ends[0].leaves, ends[1].leaves, strict=True))
+            ]
+        except errors.CarryError:
+            del self.outs[mark[0] :], self.sources[mark[0] :], self.made[mark[1] :]
+            both = [end.leaves[0] for end in ends] if tree.is_leaf() else []
+            arrays = [isinstance(x, _Inside) or is_traceable(x) for x in both]
+            made = None if label != RESULT and all(arrays) else self._union(label, ends)
+            if made is None:
+                raise
+            return made
+
+        def make(results: Sequence[Value]) -> Any:
+            made = pytree.unflatten(tree, [part(results) for part in parts])
+            inherit(ends[0].value, made)
+            return made
+
+        return make
+
+    def _union(self, label: str, ends: Sequence[_End]) -> Callable[[Sequence[Value]], Any] | None:
+        """The values of the branches are of different forms: which one it is becomes a value, too."""
+        values = [end.value for end in ends]
+        if self.is_content or any(isinstance(value, _Content) for value in values):
+            return None
+        if all(isinstance(value, CONTAINERS) for value in values):
+            changed(values)
+        same_tree(ends[0].tree, ends[1].tree)  # native containers of two sites are of one kind then
+        sides = [
+            Side.of(end.option[0] if end.option else end.value, end.tree, end.leaves)
+            for end in ends
+        ]
+        return joined_sides(label, sides, _is_inside, self._leaf, self.pred)
 
     def _only(self, label: str, ends: list[_End | None]) -> Callable[[Sequence[Value]], Any]:
         """The object of the branch that does not raise."""
@@ -546,10 +598,10 @@ class _Merge:
         graph.outputs = [*outputs, *made]
         return graph
 
-    def _refuse_structure(self, label: str, ends: Sequence[_End]) -> None:
+    def _refuse_structure(self, label: str, ends: Sequence[_End]) -> NoReturn:
         values = (end.value for end in ends)
         changed([v.container if isinstance(v, _Content) else v for v in values])
-        same_tree(ends[0].tree, ends[1].tree)  # native containers of two sites are of one kind then
+        same_tree(ends[0].tree, ends[1].tree)
         lines = [f"  {n}: {show_tree(e.tree)}" for n, e in zip(self.names, ends, strict=True)]
         remedy = "give it the same containers, of the same lengths, in both branches."
         if ends[0].tree == ends[1].tree:
@@ -567,7 +619,7 @@ class _Merge:
             remedy,
         )
 
-    def _refuse(self, label: str, position: int, pair: Sequence[Any], tree: Any) -> None:
+    def _refuse(self, label: str, position: int, pair: Sequence[Any], tree: Any) -> NoReturn:
         part = pytree.leaf_names(pytree.unflatten(tree, range(tree.num_leaves)), "")[position]
         lines = []
         for name, b, leaf in zip(self.names, self.branches, pair, strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from ...ir.graph import Value
@@ -14,12 +15,13 @@ from ..core.tracers import as_value
 from ..data import pytree
 from ..messages import errors
 from ..messages.errors import complain
+from .joins import widened
 from .syntax.jumps import RESULT
 from .variables import Undefined, is_traceable, out_of, same, shown
 
 
-class NoneCarriedError(errors.CarryError):
-    """A variable is None before a loop, and an array after an iteration."""
+class NoneCarriedError(Exception):
+    """A variable is None before a loop, and has a value after an iteration."""
 
 
 @record(frozen=False)
@@ -34,6 +36,7 @@ class CarriedVariable:
     outs: list[Out | None]  # None for what does not change, or must not because it is no array
     initial: list[Out | None]
     missing: bool = False  # it has no value before the loop; zeros stand in
+    is_content: bool = False  # of a container that stays the same one
 
     @staticmethod
     def of(name: str, where: str, value: Any) -> CarriedVariable:
@@ -78,13 +81,13 @@ class CarriedVariable:
         if isinstance(value, Undefined):
             value.refuse() if value.why else self._refuse_deleted()
         if tree != self.tree:
+            # The body says what the elements of a TensorArray look like.
             adopted = adopt_elements(self.value, tree)
             if adopted is None:
-                self._refuse_none() if self.value is None else self._refuse_structure(tree)
-            # The body says what the elements of a TensorArray look like.
-            new = CarriedVariable.of(self.name, self.where, adopted)
-            self.value, self.tree, self.leaves = new.value, new.tree, new.leaves
-            self.outs, self.initial = new.outs, new.initial
+                adopted = self._widened(value, numbers, region)
+            if adopted is None:
+                self._refuse_structure(tree)
+            self._become(adopted)
             return
         if not pytree.same_as_written(tree, self.tree):
             self._refuse_structure(tree)
@@ -94,11 +97,17 @@ class CarriedVariable:
                 if same(old, leaves[position]):
                     continue
                 if not is_traceable(old):
-                    self._refuse_static(position, leaves[position])
+                    adopted = self._widened(value, numbers, region)
+                    if adopted is None:
+                        self._refuse_static(position, leaves[position])
+                    return self._become(adopted)
                 self.outs[position] = self.initial[position] = out_of(old)
                 continue
             if number is None:
-                self._refuse_static(position, leaves[position])
+                adopted = self._widened(value, numbers, region)
+                if adopted is None:
+                    self._refuse_static(position, leaves[position])
+                return self._become(adopted)
             after = region.outs[number]
             if self.missing:
                 common = common_type([before, after])
@@ -108,6 +117,30 @@ class CarriedVariable:
                 self._refuse_type(position, after, region.made_at(number))
             self.outs[position] = common
 
+    def _become(self, value: Any) -> None:
+        missing = self.missing
+        new = CarriedVariable.of(self.name, self.where, value)
+        self.value, self.tree, self.leaves = new.value, new.tree, new.leaves
+        self.outs, self.initial = new.outs, new.initial
+        if missing:
+            self.forget()
+
+    def forget(self) -> None:
+        """There is no value before the loop."""
+        self.missing = True
+        pairs = zip(self.leaves, self.outs, strict=True)
+        self.leaves = [None if out is not None else leaf for leaf, out in pairs]
+
+    def _widened(self, value: Any, numbers: Sequence[int | None], region: TracedRegion) -> Any:
+        """The value before as a union that takes in what an iteration gives; None if there is none."""
+
+        def out(position: int) -> Out:
+            number = numbers[position]
+            assert number is not None
+            return region.outs[number]
+
+        return None if self.is_content else widened(self.value, value, out)
+
     # Errors
 
     def _refuse_deleted(self) -> NoReturn:
@@ -115,13 +148,6 @@ class CarriedVariable:
             errors.CarryError,
             f"{shown(self.name)} is deleted in the body of {self.where}",
             "delete it after the loop.",
-        )
-
-    def _refuse_none(self) -> NoReturn:
-        complain(
-            NoneCarriedError,
-            f"{shown(self.name)} is None before {self.where}, and gets a value in it",
-            f"give {self.name} a value of the type that it has later before the loop.",
         )
 
     def _refuse_structure(self, tree: Any) -> NoReturn:

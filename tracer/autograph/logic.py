@@ -15,6 +15,7 @@ from ..containers import folds
 from ..containers.growing import look_up
 from ..containers.stand_ins import Container
 from ..containers.tables import View
+from ..control.unions import Facts, Union, assume, implied, imply, joined_facts
 from ..core.effects import check
 from ..core.tracers import Tracer, as_value, emit, wrap
 from ..indexing.bounded import Bounded
@@ -24,7 +25,8 @@ from ..messages.errors import complain
 from .branches import branch
 from .raising import Raised
 from .rolling import FEW
-from .variables import State, is_traced, is_undecided
+from .uses import is_same, truth_of, use
+from .variables import is_traced, is_undecided, reached
 
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq,
@@ -40,7 +42,10 @@ _CONTAINERS = (list, tuple, range, set, frozenset, dict, deque, KeysView, Values
 
 
 def asked(test: Any) -> Any:
-    """What the truth is asked of: of a native container whether there is something in it."""
+    """What the truth is asked of: of a native container whether there is something in it; a union's is
+    that of whichever option it is."""
+    if type(test) is Union:
+        return truth_of(test, truth)
     return test.truth() if isinstance(test, Container) else test
 
 
@@ -63,31 +68,43 @@ def if_exp(test: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> 
     if not is_undecided(test):
         return then() if test else otherwise()
     return branch(
-        truth(test), [otherwise, then], _reached(then, otherwise), "conditional expression"
-    )
-
-
-def _reached(*parts: Callable[[], Any]) -> State:
-    """The state of an expression: what its parts reach, as `xs.pop() if x > 0 else ys.pop()` does."""
-    roots = [("the expression", part) for part in parts]
-    nothing: tuple[Any, ...] = ()
-    return State(
-        (), lambda: (), lambda values: None, (), (), (), (), lambda: nothing, lambda: roots
+        truth(test), [otherwise, then], reached(then, otherwise), "conditional expression"
     )
 
 
 def and_(left: Any, right: Callable[[], Any]) -> Any:
     """`left and right()`"""
-    if not is_undecided(asked(left)):
-        return right() if asked(left) else left
-    return branch(truth(left), [lambda: left, right], _reached(right), "and", ("left", "right"))
+    test = asked(left)
+    if not is_undecided(test):
+        return right() if test else left
+    pred, told = truth(test), _Told(right)
+    result = branch(pred, [lambda: left, told.run], reached(right), "and", ("left", "right"))
+    imply(result, joined_facts(implied(pred)[1], told.facts[1]), {})
+    return result
 
 
 def or_(left: Any, right: Callable[[], Any]) -> Any:
     """`left or right()`"""
-    if not is_undecided(asked(left)):
-        return left if asked(left) else right()
-    return branch(truth(left), [right, lambda: left], _reached(right), "or", ("right", "left"))
+    test = asked(left)
+    if not is_undecided(test):
+        return left if test else right()
+    pred, told = truth(test), _Told(right)
+    result = branch(pred, [told.run, lambda: left], reached(right), "or", ("right", "left"))
+    imply(result, {}, joined_facts(implied(pred)[0], told.facts[0]))
+    return result
+
+
+class _Told:
+    """The right side of `and` or `or`, and what follows from it (see `control.unions`)."""
+
+    def __init__(self, right: Callable[[], Any]) -> None:
+        self.right = right
+        self.facts: tuple[Facts, Facts] = {}, {}
+
+    def run(self) -> Any:
+        value = self.right()
+        self.facts = implied(value)
+        return value
 
 
 def not_(x: Any) -> Any:
@@ -95,7 +112,10 @@ def not_(x: Any) -> Any:
     x = asked(x)
     if not is_undecided(x):
         return not x
-    return wrap(emit("invert", as_value(truth(x))).value, "b")
+    pred = truth(x)
+    result = wrap(emit("invert", as_value(pred)).value, "b")
+    imply(result, *implied(pred))
+    return result
 
 
 def none_of(*flags: Any) -> Any:
@@ -124,6 +144,8 @@ def compare(left: Any, *rest: Any) -> Any:
 
 def in_(x: Any, container: Any) -> Any:
     """`x in container`"""
+    if type(container) is Union or type(x) is Union:
+        return use(in_, x, container)
     if isinstance(container, (Container, View)):
         return container.contains(x)
     if isinstance(x, tuple):
@@ -141,6 +163,8 @@ def in_(x: Any, container: Any) -> Any:
 
 def is_(a: Any, b: Any) -> Any:
     """`a is b`: of Python's bools there is one each."""
+    if type(a) is Union or type(b) is Union:
+        return a is b or (is_same(a, b) if type(a) is Union else is_same(b, a))
     if isinstance(a, Container) and isinstance(b, Container) and a is not b:
         return truth(a.handle == b.handle)
     if _is_bool(a) and _is_bool(b) and (is_traced(a) or is_traced(b)):
@@ -166,7 +190,9 @@ def assert_(test: Any, text: str, message: Callable[[], Any] | None = None) -> A
     if not is_undecided(test):
         return test
     error = AssertionError(text if message is None else message())
-    Raised(error).emit(truth(test))
+    pred = truth(test)
+    Raised(error).emit(pred)
+    assume(implied(pred)[1])
     return True
 
 

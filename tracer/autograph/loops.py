@@ -33,7 +33,8 @@ from ..messages import errors
 from ..messages.errors import complain
 from ..messages.source import user_line
 from .adoption import Adoption, write
-from .carried import CarriedVariable
+from .carried import CarriedVariable, NoneCarriedError
+from .joins import conformed
 from .origins import are_followed, refuse_lost, which_inside, which_outside
 from .sharing import confuse, seen_by_others, storage_of, watch
 from .surroundings import Slot, Surroundings
@@ -70,7 +71,7 @@ class TracedLoop:
         self.state, self.what, self.length = state, what, length
         self.line = line = user_line(4)
         self.where = f"the `{what}` loop at line {line.line}" if line else f"a `{what}` loop"
-        self.ends = False
+        self.ends = self.peels = False
         self.doubts: list[Doubt] = []
         self.changed: set[int] = set()  # parameters that the body assigns into
         state.own_arrays()
@@ -100,6 +101,7 @@ class TracedLoop:
         for name, value in self.objects.items():
             carried = self.carried[name] = CarriedVariable.of(name, self.where, value)
             carried.outs = [None for _ in carried.outs]  # until one is found to change
+            carried.is_content = True
         if counted:
             self.carried[COUNTER] = CarriedVariable.of(COUNTER, self.where, 0)
 
@@ -216,6 +218,7 @@ class TracedLoop:
                     value = count + 1
                 else:
                     value = self.objects[key]
+                value = conformed(value, carried.value)
                 leaves, tree = pytree.flatten(value)
                 self.last[key] = [storage_of(leaf) for leaf in leaves]
                 numbers: list[int | None] = []
@@ -241,7 +244,8 @@ class TracedLoop:
                 if isinstance(old, Undefined):
                     self._refuse_new(slot)
                 if slot not in self.carried:
-                    self.carried[slot] = CarriedVariable.of(slot.name, self.where, old)
+                    carried = self.carried[slot] = CarriedVariable.of(slot.name, self.where, old)
+                    carried.is_content = slot.kind == "content"
                     self._follow(slot, slot.name, old)
             return out
 
@@ -250,6 +254,8 @@ class TracedLoop:
         for key, value, (leaves, tree), numbers in ends:
             if tree != self.carried[key].tree:
                 changed([key.holder if isinstance(key, Slot) else self.carried[key].value, value])
+                if self.peels and self.carried[key].value is None:
+                    raise NoneCarriedError
             self.carried[key].settle(value, leaves, tree, numbers, region)
         return region
 
@@ -280,11 +286,7 @@ class TracedLoop:
                 return
             if self.state.filled[i]:
                 carried = CarriedVariable.of(name, self.where, value)
-                carried.missing = True
-                carried.leaves = [
-                    None if out is not None else leaf
-                    for leaf, out in zip(carried.leaves, carried.outs, strict=True)
-                ]
+                carried.forget()
                 self.carried[i] = carried
                 del self.undefined[i]
             else:
@@ -434,17 +436,18 @@ def loop(
     accept: Callable[[TracedLoop, TracedRegion], None] = lambda built, region: None,
     independent: bool = False,
     ends: bool = False,
+    peels: bool = False,
 ) -> None:
     """`while test(count): body(count)`, with what it does to the variables of `state`.
 
     `count` is 0, 1, ... if the loop is `counted`, else None. Without a test there are `length`
     iterations. `accept` may raise when it sees the body. `independent`: so `jt.prange` says.
-    `ends`: nothing but the count ends it.
+    `ends`: nothing but the count ends it. `peels`: NoneCarriedError if a variable is None at first.
     """
 
     def whole() -> list[Doubt]:
         built = TracedLoop(state, what, counted, length)
-        built.ends = ends
+        built.ends, built.peels = ends, peels
         region = built.body(body)
         accept(built, region)
         doubts = built.doubts

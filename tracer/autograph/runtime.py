@@ -252,14 +252,14 @@ def _peeled(
     state: State,
     accept: Callable[[TracedLoop, TracedRegion], None],
 ) -> None:
-    """A loop op. Where a variable is None until the first iteration, that iteration is traced by
-    itself."""
+    """A loop op. Where a variable is None until the first iteration, that iteration is traced by itself
+    if there surely is one: what comes after it need not ask."""
+    peels = isinstance(items.length, int) and items.length > 1
     try:
-        _loop_over(items, body, more, state, accept)
+        _loop_over(items, body, more, state, accept, peels)
         return
     except NoneCarriedError:
-        if not isinstance(items.length, int) or items.length < 2:
-            raise
+        pass
     _iteration(items, body, 0)
     rest = replace(
         items,
@@ -281,6 +281,7 @@ def _loop_over(
     more: Callable[[], Any] | None,
     state: State,
     accept: Callable[[TracedLoop, TracedRegion], None],
+    peels: bool = False,
 ) -> None:
     iteration = partial(_iteration, items, body)
     length = items.length
@@ -295,6 +296,7 @@ def _loop_over(
             accept=accept,
             independent=items.independent,
             ends=True,
+            peels=peels,
         )
         return
     if items.independent and more is not None:
@@ -321,6 +323,7 @@ def _loop_over(
         accept=accept,
         independent=independent,
         ends=ends,
+        peels=peels,
     )
 
 
@@ -356,11 +359,7 @@ def returned(done: Any, result: Any) -> Any:
         return result
     if done is False or result is None:
         return None
-    complain(
-        errors.CarryError,
-        "the function returns a value on some paths and None on others, where it comes to its end",
-        "end it with a `return` of the same structure.",
-    )
+    return if_exp(done, lambda: result, lambda: None)
 
 
 provide_helpers(sys.modules[__name__])

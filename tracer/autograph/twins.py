@@ -30,6 +30,7 @@ from .syntax.lazy import Lazy, is_lazy
 from .syntax.nodes import HELPERS, ORIGINAL, THUNK
 from .syntax.origin import Unreadable, find_origin, has_source
 from .syntax.transform import Transformer
+from .uses import Method, over_unions
 from .world import replaced_world
 
 _FUTURE = functools.reduce(
@@ -43,6 +44,21 @@ _codes: dict[int, tuple[CodeType, CodeType | Unreadable]] = {}
 _done: dict[int, tuple[CodeType, CodeType]] = {}
 _helpers: list[ModuleType] = []
 _PLAIN = "_jitney_plain"
+_TAKES_UNIONS = (
+    isinstance,
+    hasattr,
+    bool,
+    print,
+    str,
+    repr,
+    format,
+    list,
+    tuple,
+    set,
+    dict,
+    range,
+    zip,
+)
 _CALLS_BACK = (map, filter, sorted, functools.reduce, functools.partial, min, max)
 
 
@@ -73,9 +89,11 @@ def convert(function: Any) -> Any:
         inner = convert(function.__func__)
         return function if inner is function.__func__ else MethodType(inner, function.__self__)
     if isinstance(function, (BuiltinFunctionType, type)):
-        return _maker(function) if is_maker(function) else _builtin(function)
+        return _maker(function) if is_maker(function) else _perhaps_of_unions(function)
     if kind is functools.partial:
         return functools.partial(convert(function.func), *function.args, **function.keywords)
+    if kind is Method:
+        return functools.partial(function.call, convert)
     if kind is np.vectorize:
         return where_traced(function, convert(of_numpys(function)))
     if hasattr(kind, "__jitney_target__"):  # a jitted one
@@ -85,6 +103,16 @@ def convert(function: Any) -> Any:
         if type(call) is FunctionType:
             return MethodType(convert(call), function)
     return function
+
+
+def _perhaps_of_unions(function: Any) -> Any:
+    """What stands in for a builtin; where there are unions, for one that is given them."""
+    called = _builtin(function)
+    trace = current_trace()
+    assert trace is not None
+    if not trace.forms or function in _TAKES_UNIONS:
+        return called
+    return over_unions(called)
 
 
 def _with_borrowed(function: Any) -> Any:

@@ -125,6 +125,15 @@ class State:
         return {name: x for name, x in pairs if isinstance(x, (list, dict, set, deque))}
 
 
+def reached(*parts: Any) -> State:
+    """The state of an expression: what its parts reach, as `xs.pop() if x > 0 else ys.pop()` does."""
+    roots = [("the expression", part) for part in parts]
+    nothing: tuple[Any, ...] = ()
+    return State(
+        (), lambda: (), lambda values: None, (), (), (), (), lambda: nothing, lambda: roots
+    )
+
+
 def shown(name: str) -> str:
     return "the returned value" if name == RESULT else f"the variable {name!r}"
 

@@ -7,9 +7,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from ...ir.types import I64
 from ..control.control import cond
-from ..core.tracers import as_value
+from ..control.unions import NONE, Union, number_of
+from ..core.tracers import as_value, emit, wrap
 from ..messages import errors
 from ..messages.errors import complain
 from .folds import total
@@ -79,13 +82,16 @@ class Dict(Table):
         """`value()` if it is there, else `default`."""
         if there is False:
             return default
-        if default is None:
-            complain(
-                errors.CarryError,
-                f"the value for what is not in a {self.kind!r} that grows in compiled code is None",
-                "give a default of the type of the values, d.get(key, 0), or ask `if key in d`.",
-            )
-        return cond(there, value, lambda: default)
+        if default is not None:
+            return cond(there, value, lambda: default)
+        form = self.kind.value
+        assert form is not None
+        nothing = element(form, [as_value(np.zeros((), d)[()]) for d in form.dtypes])
+        found = cond(there, value, lambda: nothing)
+        number = number_of(found)
+        tags = [as_value(tag, I64) for tag in (number, NONE)]
+        tag = wrap(emit("select", as_value(there), *tags).value, scalar=True)
+        return Union(tag, {NONE: None, number: found})
 
     def setdefault(self, key: Any, default: Any = None) -> Any:
         if not self.is_known:

@@ -182,6 +182,11 @@ class Trace:
         # Of Python's integers and of what counts trips: the least and greatest; and what loops hand on.
         self.reaches: dict[Value, Interval] = {}
         self.steps: set[Value] = set()
+        # Of values that are of one form or another, see `control.unions`: the forms, by number (those of
+        # the outermost trace), what is known of tags here, and what would be if a condition held or not.
+        self.forms: list[Any] = [] if parent is None else parent.forms
+        self.facts: dict[Value, frozenset[int]] = {}
+        self.implied: dict[Value, tuple[Any, Any]] = {}
         # They wrap here, since what is checked would be checked in one order for all examples.
         self.wraps: bool = parent is not None and parent.wraps
         self._lifted: dict[Value, Value] = {}

@@ -184,6 +184,7 @@ def trace_function(
     options: TraceOptions | None = None,
     sharing: bool = False,
     adapted: bool = False,
+    present: Callable[[Any], Any] | None = None,
 ) -> Traced:
     """Call `function` with tracers for its leaves and return what it did.
 
@@ -196,7 +197,8 @@ def trace_function(
     `borrowed`, and its caller then writes back what was `advanced`. `options` are those of the
     enclosing trace unless they are given. Where they ask for autograph its twin is called in place of
     `function`, unless what that calls is `adapted` already; eager traces have no need of it. With
-    `sharing`, leaves that are views of one array made inside come back as such.
+    `sharing`, leaves that are views of one array made inside come back as such. `present` makes the
+    result of what the function returns.
     """
     name = name or str(getattr(function, "__name__", what))
     trace = Trace(Graph(name), parent=current_trace(), eager=eager, what=what, options=options)
@@ -229,6 +231,8 @@ def trace_function(
                 tell_of_traced(error)
                 _mark(error, conditional)
             raise
+        if present is not None:
+            out = present(out)
         for check in trace.checks:
             check()
         if trace.parent is not None:

@@ -8,6 +8,7 @@ from functools import partial
 from types import MemberDescriptorType
 from typing import Any, NamedTuple
 
+from ..control.unions import Union, chooser
 from ..data import pytree
 from ..data.exact import Exact
 from .native_guards import NotNative
@@ -63,6 +64,8 @@ def result_sample(tree: pytree.TreeDef, leaves: Iterator[Any]) -> Any:
         return next(leaves)
     parts = [result_sample(child, leaves) for child in tree.children()]
     node: Any = tree.one_level()
+    if tree.type is Union:
+        return Node(tuple(parts), chooser(node.unflatten(parts).numbers))
     if tree.type is not None and pytree.flatten_function(tree.type):
         return Node(tuple(parts), lambda *items: node.unflatten(items))
     return rebuilt(node, parts)

@@ -213,6 +213,7 @@ def apply(
     what: str,
     copy: bool = False,
     detached: bool = False,
+    present: Callable[[Any], Any] | None = None,
 ) -> Application:
     """Trace `function(*args, **kwargs)` here; `tree` unflattens `leaves` to `(args, kwargs)`.
 
@@ -220,6 +221,7 @@ def apply(
     `differentiated`; the others reach the function as they are. With `copy`, arrays are copied
     first, for derivatives that are computed after the caller has moved on. With `detached` no
     enclosing trace differentiates what happens in the function, so its values may become numbers.
+    `present` makes the result of what the function returns.
     """
     here = current_trace()
     eager = here is None or here.eager
@@ -242,6 +244,7 @@ def apply(
         if eager
         else None,
         borrowed=BorrowedStates(),
+        present=present,
     )
     if here is None:
         assert result.arrays is not None

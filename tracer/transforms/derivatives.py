@@ -27,6 +27,7 @@ from ...ir.autodiff.transform import jvp_graph, vjp_graph
 from ...ir.graph import Graph, Op, Value
 from ...ir.opdef import DerivativeError
 from ...ir.types import TAPE, is_inexact, type_of
+from ..control.unions import only
 from ..core.specs import is_array, is_inexact_leaf
 from ..core.trace import current_trace
 from ..core.tracers import Tracer, as_value, emit, weak_kind
@@ -112,7 +113,7 @@ def value_and_grad(
         traced = [a or is_array(leaf) for a, leaf in zip(active, leaves, strict=True)]
         aux = _Aux() if has_aux else None
         function = aux.split(fun) if aux else fun
-        application = apply(function, leaves, tree, traced, active, what="grad")
+        application = apply(function, leaves, tree, traced, active, what="grad", present=_loss)
         out_tree, results = _out_tree(application, aux)
         loss = scalar_loss(application, out_tree, results, fun, holomorphic)
         wrt = [sum(traced[:i]) for i in targets]
@@ -419,6 +420,11 @@ def _apply_to_primals(
     active = [is_inexact_leaf(leaf) for leaf in leaves]
     function = aux.split(fun) if aux else fun
     return apply(function, leaves, tree, traced, active, what=what, copy=copy), aux
+
+
+def _loss(result: Any) -> Any:
+    """What is differentiated: a number that is None on other ways has a derivative where it is one."""
+    return only(result, message="the function that grad differentiates returned None")
 
 
 def _is_traced(leaf: Any) -> bool:

@@ -19,7 +19,8 @@ from ..families import Array, check_dtype
 ERRORS: dict[str, type[Exception]] = {
     kind.__name__: kind
     for kind in (
-        *(ArithmeticError, AssertionError, BufferError, EOFError, Exception, FloatingPointError),
+        *(ArithmeticError, AssertionError, AttributeError, BufferError, EOFError, Exception),
+        FloatingPointError,
         *(IndexError, KeyError, LookupError, MemoryError, NotImplementedError, OSError),
         *(
             OverflowError,

@@ -169,15 +169,6 @@ def test_refusals_say_what_to_write() -> None:
 
     refused(mixed, jt.errors.CarryError, "one type", "(float64, int)")
 
-    def missing(x, n):
-        d = {}
-        while n > 0:
-            d[n] = x[n]
-            n -= 1
-        return d.get(n)
-
-    refused(missing, jt.errors.CarryError, "None", "d.get(key, 0)")
-
     def as_text(x, n):
         a = []
         while n > 0:

@@ -240,9 +240,8 @@ def test_types_that_change_from_call_to_call():
     def pair(n):
         return (n, n) if n == 0 else pair(n - 1)
 
-    with pytest.raises(jt.errors.CarryError, match="another structure") as error:
+    with pytest.raises(jt.errors.CarryError, match="(?s)and calls itself.*result_like="):
         jt.jit(lambda n: pair(n))(np.int64(2))
-    assert any("result_like=" in note for note in error.value.__notes__)
 
 
 def test_derivatives_are_refused():

@@ -1,0 +1,353 @@
+"""Values of several forms: None or a number, tuples of different lengths, texts; by branch, by loop."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitney as jt
+
+UP, DOWN, NONE = np.arange(1.0, 5.0), np.array([3.0, -1.0, 2.0, 2.5]), np.zeros(0)
+
+
+def alike(want: Any, got: Any) -> bool:
+    """Equal in value and in class, all the way down."""
+    if type(want) is not type(got):
+        return False
+    if isinstance(want, (tuple, list)):
+        return len(want) == len(got) and all(map(alike, want, got))
+    if isinstance(want, np.ndarray):
+        return want.dtype == got.dtype and np.array_equal(want, got)
+    return bool(want == got)
+
+
+def compare(f: Callable[..., Any], *calls: tuple[Any, ...], backend: str = "interpreter") -> None:
+    """The compiled function gives what Python gives, for each of the calls; so do errors."""
+    compiled: Any = jt.jit(f, backend=backend)
+    for args in calls:
+        try:
+            want = f(*copy.deepcopy(args))
+        except Exception as error:
+            with pytest.raises(type(error)):
+                compiled(*copy.deepcopy(args))
+            continue
+        got = compiled(*copy.deepcopy(args))
+        assert alike(want, got), (f.__name__, args, want, got)
+
+
+def test_returns_by_value() -> None:
+    def number(x):
+        if x > 0:
+            return None
+        return x
+
+    def tuples(x):
+        return (x, 2) if x > 0 else (x, 2, 3)
+
+    def text(n):
+        return "even" if n % 2 == 0 else "odd"
+
+    def array(x, y):
+        if x > 0:
+            return y * x
+        if x < -5:
+            return -1
+        return None
+
+    def nested(x):
+        return (x, None) if x > 0 else (x, (x, 1.0))
+
+    def falls_off(x):
+        for i in range(len(x)):
+            if x[i] > 2:
+                return i
+
+    def lists(x):
+        return [x, x] if x > 0 else None
+
+    for f in (number, tuples, nested, lists):
+        compare(f, (1.0,), (-1.0,))
+    compare(text, (3,), (4,))
+    compare(array, (1.0, UP), (-1.0, UP), (-9.0, UP))
+    compare(falls_off, (UP,), (np.zeros(4),))
+    compare(number, (1.0,), (-1.0,), (0.0,), backend="native")
+    compare(falls_off, (UP,), (np.zeros(4),), (NONE,), backend="native")
+
+
+def test_variables_of_loops() -> None:
+    def least(x):
+        best = None
+        for i in range(len(x)):
+            if x[i] > 0 and (best is None or x[i] < best[1]):
+                best = (i, x[i])
+        return best
+
+    def repeated_digit(n):
+        last = None
+        while n > 0:
+            digit = n % 10
+            if last is not None and digit == last:
+                return digit
+            last = digit
+            n //= 10
+        return None
+
+    def states(x):
+        state = "start"
+        for i in range(len(x)):
+            if state == "start":
+                if x[i] > 1:
+                    state = "middle"
+            elif x[i] > 2:
+                state = "end"
+        return state
+
+    def pair(x, total):
+        for i in range(len(x)):
+            for j in range(i + 1, len(x)):
+                if x[i] + x[j] == total:
+                    return i, j
+        return None
+
+    def spread(x):
+        low = high = None
+        for v in x:
+            if low is None or v < low:
+                low = v
+            if high is None or v > high:
+                high = v
+        if low is None:
+            return None
+        return high - low
+
+    def bisect(a, low, high):
+        def f(x):
+            return x * x - a
+
+        if f(low) * f(high) > 0:
+            return None
+        while high - low > 1e-9:
+            middle = (low + high) / 2
+            if f(low) * f(middle) <= 0:
+                high = middle
+            else:
+                low = middle
+        return (low + high) / 2
+
+    for f in (least, states, spread):
+        compare(f, (UP,), (DOWN,), (NONE,), (np.arange(40.0) % 7,))
+    compare(repeated_digit, (1223,), (1234,), (0,), backend="native")
+    compare(least, (DOWN,), (-UP,), backend="native")
+    compare(pair, (UP, 7.0), (UP, 70.0), (np.arange(40.0), 77.0), backend="native")
+    compare(bisect, (2.0, 0.0, 2.0), (2.0, 5.0, 6.0))
+
+
+def test_what_is_known_of_a_value_needs_no_check() -> None:
+    def guarded(x, y):
+        best = None
+        if x > 0:
+            best = x * 2
+        other = y if y > 1 else None
+        if best is not None and not other is None:  # noqa: E714
+            return best + other
+        if best is None:
+            return -1.0
+        return best
+
+    calls = ((1.0, 2.0), (1.0, 0.0), (-1.0, 2.0), (-1.0, 0.0))
+    compare(guarded, *calls)
+    assert "assert" not in str(jt.jit(guarded).trace(1.0, 2.0))
+
+    def asserted(x):
+        y = x if x > 0 else None
+        assert y is not None
+        return y + 1
+
+    def raised(x):
+        y = x if x > 0 else None
+        if y is None:
+            raise ValueError("none")
+        return y + 1
+
+    for f in (asserted, raised):
+        compare(f, (1.0,), (-1.0,))
+        assert str(jt.jit(f).trace(1.0)).count("assert %") == 1
+
+
+def test_uses_of_none_raise_as_in_python() -> None:
+    def added(x):
+        y = x if x > 0 else None
+        return 1 + y
+
+    def compared(x):
+        y = None if x > 0 else x
+        return 2 if y < 1 else 3
+
+    def subscripted(x):
+        y = (x, x) if x > 0 else None
+        return y[1]
+
+    def unpacked(x):
+        y = (x, 2.0) if x > 0 else None
+        a, b = y
+        return a * b
+
+    def called(x):
+        y = x if x > 0 else None
+        return math.sqrt(y) + abs(y)
+
+    def attribute(x):
+        y = np.array([x, x]) if x > 0 else None
+        return y.size
+
+    for f in (added, compared, subscripted, unpacked, called, attribute):
+        compare(f, (1.0,), (-1.0,))
+
+    def handled(x):
+        y = x if x > 0 else None
+        try:
+            return y + 1
+        except TypeError:
+            return -1.0
+
+    compare(handled, (1.0,), (-1.0,))
+
+
+def test_uses_of_several_forms() -> None:
+    def product(x):
+        y = (x, 2.0) if x > 0 else np.array([x, x])
+        return float(y[0] * y[1])
+
+    def total(x):
+        y = None if x < -5 else (x,) if x < 0 else (x, x)
+        if isinstance(y, tuple):
+            return sum(y) + len(y) if len(y) == 2 else y[0]
+        return y
+
+    def equal(x):
+        y = "a" if x > 0 else None
+        return y == "a", y != "a", y is None, not y, bool(y)
+
+    def chosen(x):
+        y = x if x > 0 else None
+        return y or 3.0
+
+    def of_numpy(x):
+        y = np.array([x, 1.0]) if x > 0 else None
+        return None if y is None else np.sqrt(y).sum()
+
+    def in_containers(x):
+        y = x if x > 0 else None
+        d = {"y": y, "z": [y, 1.0]}
+        return d
+
+    compare(product, (2.0,), (-2.0,))
+    compare(equal, (2.0,), (-2.0,))
+    for f in (chosen, of_numpy):
+        compare(f, (2.0,), (-2.0,))
+    compiled = jt.jit(in_containers)
+    assert [compiled(v) for v in (1.0, -1.0)] == [in_containers(v) for v in (1.0, -1.0)]
+    compare(total, (1.0,), (-1.0,), (-9.0,))
+
+    def unpacked(x):
+        a, *_ = (x, 1.0) if x[0] > 0 else (x,)
+        return a
+
+    with pytest.raises(jt.errors.CarryError, match=r"a tuple is run over or unpacked"):
+        jt.jit(unpacked)(UP)
+
+    class Up:
+        def step(self, x):
+            return x + 1
+
+    class Down(Up):
+        def step(self, x):
+            return x - 1 if x < 3 else None
+
+    def methods(x):
+        walker = Up() if x > 0 else Down()
+        return walker.step(2 * x)
+
+    compare(methods, (1.0,), (-1.0,), (5.0,))
+
+
+class Record:
+    def __init__(self):
+        self.best, self.where, self.seen = None, None, 0
+
+    def watch(self, x):
+        for i in range(len(x)):
+            self.seen += 1
+            if x[i] > 2 and (self.best is None or x[i] < self.best):
+                self.best, self.where = float(x[i]), i
+        return self.where
+
+
+def test_attributes_of_objects() -> None:
+    for x in (DOWN, np.zeros(3), NONE):
+        plain, compiled = Record(), Record()
+        for _ in range(2):
+            want, got = plain.watch(x), jt.jit(Record.watch)(compiled, x)
+            assert alike(want, got)
+            assert alike(
+                [plain.best, plain.where, plain.seen],
+                [compiled.best, compiled.where, compiled.seen],
+            )
+
+    def inside(x):
+        record = Record()
+        if x[0] > 2:
+            record.watch(x)
+        return record.best
+
+    compare(inside, (DOWN,), (UP,))
+
+
+def test_values_that_native_dicts_may_have() -> None:
+    def two_sum(x, total):
+        seen = {}
+        for i in range(len(x)):
+            j = seen.get(total - int(x[i]))
+            if j is not None:
+                return j, i
+            seen[int(x[i])] = i
+        return None
+
+    def taken(x):
+        d = {}
+        for i in range(len(x)):
+            d[int(x[i])] = i * 2
+        return d.get(3), d.get(100), d.pop(4, None), d.pop(77, None)
+
+    x = np.arange(40.0) % 9
+    compare(two_sum, (x, 11), (x, 1000))
+    compare(taken, (x,), backend="native")
+
+
+def test_gradients_and_examples() -> None:
+    def least(x):
+        best = None
+        for i in range(len(x)):
+            if x[i] > 0 and (best is None or x[i] ** 2 < best):
+                best = x[i] ** 2
+        return best
+
+    def positive(x):
+        best = least(x)
+        return 0.0 if best is None else best
+
+    for x in (DOWN, -UP):
+        plain = jt.grad(positive)(x)
+        assert np.array_equal(jt.jit(jt.grad(positive))(x), plain)
+    assert np.array_equal(jt.jit(jt.grad(least))(DOWN), [0.0, 0.0, 4.0, 0.0])
+    with pytest.raises(TypeError, match="returned None"):
+        jt.jit(jt.grad(least))(-UP)
+    both = np.stack([DOWN, -UP])
+    assert np.array_equal(jt.vmap(positive)(both), [4.0, 0.0])
+    with pytest.raises(jt.errors.CarryError, match="under vmap a value is None"):
+        jt.vmap(least)(both)

@@ -1,0 +1,314 @@
+"""What a program does with a value that is of one form or another (`control.unions`).
+
+    y = x * 2           # x is None or a number: TypeError where it is None, as Python's, else a product
+
+A use of such a value is a branch on its tag, with the option in its place. Where only one option is
+left, because a condition around says so or None has no such operation, there is no branch.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import optree
+
+from ...ir.record import record
+from ..arrays.python_operators import BINARY, COMPARISONS, UNARY
+from ..arrays.table import LAZY, ArrayFunction
+from ..control.unions import (
+    NONE,
+    Union,
+    exclude,
+    imply,
+    is_one_of,
+    only,
+    possible,
+)
+from ..core.tracers import Tracer
+from ..data import pytree
+from ..messages import errors
+from ..messages.errors import complain
+from .answers import class_of
+from .branches import branch
+from .variables import reached
+
+_NO_SUCH = (TypeError, AttributeError)
+
+
+def use(function: Callable[..., Any], *operands: Any) -> Any:
+    """`function(*operands)`, with unions among the operands."""
+    at = next((i for i, x in enumerate(operands) if type(x) is Union), None)
+    if at is None:
+        return function(*operands)
+    union = operands[at]
+
+    def with_option(number: int) -> Any:
+        return use(function, *operands[:at], union.options[number], *operands[at + 1 :])
+
+    numbers = list(possible(union))
+    if NONE in numbers and len(numbers) > 1:
+        error = _error_of_none(partial(with_option, NONE))
+        if error is not None:
+            exclude(union, NONE, type(error).__name__, _named(error, operands))
+            numbers.remove(NONE)
+    return _one_by_one(union, numbers, with_option, operands)
+
+
+def _one_by_one(
+    union: Union, numbers: Sequence[int], with_option: Callable[[int], Any], operands: Sequence[Any]
+) -> Any:
+    first, *rest = numbers
+    if not rest:
+        return with_option(first)
+    return branch(
+        is_one_of(union, [first]),
+        [
+            lambda: _one_by_one(union, rest, with_option, operands),
+            lambda: with_option(first),
+        ],
+        reached(*operands),
+        "use of a value of several forms",
+    )
+
+
+def _error_of_none(operation: Callable[[], Any]) -> Exception | None:
+    """What Python raises for None in the place of the value. Operations of None have no effects."""
+    try:
+        operation()
+    except errors.JitneyError as error:
+        return TypeError(str(error).splitlines()[0])
+    except _NO_SUCH as error:
+        return error
+    return None
+
+
+def _named(error: Exception, operands: Sequence[Any]) -> str:
+    """Its message, with the classes that traced values stand for."""
+    text = str(error)
+    for x in operands:
+        if isinstance(x, Tracer):
+            text = text.replace("'Tracer'", f"{class_of(x).__name__!r}", 1)
+    return text
+
+
+def over_unions(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of a library, whose arguments may be unions."""
+
+    def call(*args: Any, **options: Any) -> Any:
+        if not any(type(x) is Union for x in args):
+            return function(*args, **options)
+        return use(lambda *known: function(*known, **options), *args)
+
+    return call
+
+
+# Operators
+
+
+def _install() -> None:
+    for name in UNARY:
+        _method(f"__{name}__", partial(use, getattr(operator, f"__{name}__")))
+    for name in (*BINARY, "matmul"):
+        function = getattr(operator, f"__{name}__")
+        in_place = getattr(operator, f"__i{name}__")
+        _method(f"__{name}__", partial(use, function))
+        _method(f"__r{name}__", lambda x, y, function=function: use(function, y, x))
+        _method(f"__i{name}__", partial(use, in_place))
+    for name in COMPARISONS:
+        _method(f"__{name}__", partial(_compared, getattr(operator, name)))
+    for name in ("getitem", "contains"):
+        _method(f"__{name}__", partial(use, getattr(operator, f"__{name}__")))
+
+
+def _method(name: str, function: Callable[..., Any]) -> None:
+    setattr(Union, name, lambda *operands: function(*operands))
+
+
+def _compared(function: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
+    """A comparison; `==` with None, or a text, tells the forms apart."""
+    if isinstance(x, Union) and function in (operator.eq, operator.ne):
+        return _told_apart(function, x, y) if not isinstance(y, Union) else use(function, x, y)
+    return use(function, x, y)
+
+
+def _told_apart(function: Callable[[Any, Any], Any], union: Union, y: Any) -> Any:
+    answers = {}
+    for n in possible(union):
+        answers[n] = function(union.options[n], y)
+        if not isinstance(answers[n], bool):
+            return use(function, union, y)
+    return is_one_of(union, [n for n, answer in answers.items() if answer])
+
+
+def truth_of(union: Union, truth: Callable[[Any], Any]) -> Any:
+    """`bool(union)`: a bool, or a traced one."""
+    numbers = possible(union)
+    answers = {n: truth(union.options[n]) for n in numbers}
+    known = {n for n, answer in answers.items() if isinstance(answer, (bool, np.bool_))}
+    true = [n for n in numbers if n in known and answers[n]]
+    false = [n for n in numbers if n in known and not answers[n]]
+    if len(known) == len(numbers):
+        return is_one_of(union, true)
+    result = use(truth, union)
+    tag = union.tag.value
+    imply(
+        result,
+        {tag: frozenset(n for n in numbers if n not in false)},
+        {tag: frozenset(n for n in numbers if n not in true)},
+    )
+    return result
+
+
+def is_same(union: Union, other: Any) -> Any:
+    """`union is other`"""
+    if other is None:
+        return is_one_of(union, [NONE])
+    if isinstance(other, Union):
+        return use(_is, union, other)
+    return is_one_of(union, [n for n in possible(union) if _is(union.options[n], other)])
+
+
+def _is(a: Any, b: Any) -> bool:
+    return a is b
+
+
+# Parts
+
+
+def _attribute(union: Union, name: str) -> Any:
+    if name.startswith("__") and name.endswith("__") and not hasattr(object, name):
+        raise AttributeError(name)
+    numbers = list(possible(union))
+    if NONE in numbers and len(numbers) > 1 and not hasattr(None, name):
+        message = f"'NoneType' object has no attribute {name!r}"
+        exclude(union, NONE, "AttributeError", message)
+        numbers.remove(NONE)
+    if len(numbers) == 1:
+        return getattr(union.options[numbers[0]], name)
+    found = [getattr(union.options[n], name) for n in numbers]
+    if all(callable(x) and not isinstance(x, Tracer) for x in found):
+        return Method(union, name)
+    return use(lambda x: getattr(x, name), union)
+
+
+@record
+class Method:
+    """A method of whichever option it is."""
+
+    union: Union
+    name: str
+
+    def call(self, convert: Callable[[Any], Any], *args: Any, **options: Any) -> Any:
+        """Call it; `convert` makes twins of functions."""
+        return use(lambda x: convert(getattr(x, self.name))(*args, **options), self.union)
+
+
+def _set_attribute(union: Union, name: str, value: Any) -> None:
+    message = f"'NoneType' object has no attribute {name!r}"
+    use(lambda x: setattr(x, name, value), only(union, "AttributeError", message))
+
+
+def _set_item(union: Union, index: Any, value: Any) -> None:
+    message = "'NoneType' object does not support item assignment"
+    use(lambda x: operator.setitem(x, index, value), only(union, message=message))
+
+
+def _iterated(union: Union) -> Any:
+    one = only(union, message="cannot unpack non-iterable NoneType object")
+    if type(one) is not Union:
+        return iter(one)
+    options = [one.options[n] for n in possible(one)]
+    if all(isinstance(x, (tuple, list)) for x in options):
+        lengths = {len(x) for x in options}
+        if len(lengths) == 1:
+            return iter([use(operator.itemgetter(i), one) for i in range(*lengths)])
+    _refuse(one, "run over or unpacked")
+
+
+def _length(union: Union) -> Any:
+    one = only(union, message="object of type 'NoneType' has no len()")
+    if type(one) is not Union:
+        return len(one)
+    lengths = {len(one.options[n]) for n in possible(one)}
+    if len(lengths) == 1:
+        return lengths.pop()
+    _refuse(one, "asked for its length")
+
+
+def _refuse(union: Union, what: str, *_: Any) -> Any:
+    complain(
+        errors.CarryError,
+        f"a value that is {_forms(union)} is {what}, and which one it is, is known only when the "
+        "compiled function runs",
+        "ask which one it is with `if x is None` or isinstance, and use it in that branch.",
+    )
+
+
+def _forms(union: Union) -> str:
+    names = [
+        repr(x) if isinstance(x, str) or x is None else f"a {class_of(x).__name__}"
+        for x in (union.options[n] for n in possible(union))
+    ]
+    return " or ".join(dict.fromkeys(names))
+
+
+def _call(union: Union, *args: Any, **options: Any) -> Any:
+    return use(
+        lambda f: f(*args, **options), only(union, message="'NoneType' object is not callable")
+    )
+
+
+def _converted(name: str) -> Callable[[Union], Any]:
+    return lambda union: _refuse(union, f"made a number or a text ({name})")
+
+
+def _of_table(
+    union: Union, entry: ArrayFunction, args: tuple[Any, ...], options: Mapping[str, Any]
+) -> Any:
+    """A function of the table of which this is an argument, or a part of one."""
+
+    def function(*leaves: Any) -> Any:
+        new = pytree.unflatten(tree, leaves)
+        return entry.trace(new, options)
+
+    given: Any = args
+    leaves, tree = optree.tree_flatten(
+        given, is_leaf=lambda x: type(x) is Union, none_is_leaf=True, namespace=pytree.NAMESPACE
+    )
+    return use(function, *leaves)
+
+
+def _ufunc(union: Union, ufunc: Any, how: str, *inputs: Any, **options: Any) -> Any:
+    return use(lambda *known: getattr(ufunc, how)(*known, **options), *inputs)
+
+
+def _function(union: Union, function: Any, types: Any, args: Any, options: Any) -> Any:
+    return use(lambda *known: function(*known, **options), *args)
+
+
+_install()
+LAZY.add(Union)
+_attached: dict[str, Any] = {
+    "__getattr__": _attribute,
+    "__setattr__": _set_attribute,
+    "__setitem__": _set_item,
+    "__iter__": _iterated,
+    "__len__": _length,
+    "__call__": _call,
+    "__hash__": object.__hash__,
+    "__bool__": _converted("bool"),
+    "__int__": _converted("int"),
+    "__float__": _converted("float"),
+    "__index__": _converted("an index"),
+    "__array__": _converted("np.asarray"),
+    "__array_ufunc__": _ufunc,
+    "__array_function__": _function,
+    "_jitney_lazy": True,
+    "_call": _of_table,
+}
+for _name, _what in _attached.items():
+    setattr(Union, _name, _what)
