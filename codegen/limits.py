@@ -12,8 +12,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any, TypeVar
 
 from ..ir.record import record
+
+T = TypeVar("T")
+
+_tiny: list[Any] = []  # one number for each field of `Limits`
+
+
+def _both(usual: T, tiny: T) -> T:
+    """A limit: what it is, and what it is in `TINY`."""
+    _tiny.append(tiny)
+    return usual
 
 
 @record
@@ -21,121 +32,72 @@ class Limits:
     """Sizes in bytes, elements or rows, work in scalar operations or nanoseconds."""
 
     # Kernels (`schedule`, `fusion`).
-    parallel_ns: float = 20_000.0  # estimated time from which a kernel is shared among threads
-    chunk_ns: float = 8_000.0  # the least that one chunk of a shared kernel should take
-    stream_bytes: int = 1 << 18  # what a nest reads when it is walked in the order of memory
-    squares: int = 128  # the side of a tile of squares, less where there would be few tiles
-    tile_bytes: int = 1 << 14  # accumulators that are sure to stay in the L1 cache
-    row_bytes: int = 1 << 17  # a row's values should stay in the nearer caches
+    parallel_ns: float = _both(20_000.0, 1.0)  # estimated time from which threads share a kernel
+    chunk_ns: float = _both(8_000.0, 1.0)  # the least that one chunk of a shared kernel should take
+    stream_bytes: int = _both(1 << 18, 256)  # read by a nest walked in the order of memory
+    squares: int = _both(128, 16)  # the side of a tile, less where there would be few
+    tile_bytes: int = _both(1 << 14, 512)  # accumulators that are sure to stay in the L1 cache
+    row_bytes: int = _both(1 << 17, 512)  # a row's values should stay in the nearer caches
     # Rows from which what is done with one scalar per row is better done in vectors.
-    many_rows: int = 4096
-    table_calls: int = 16  # calls in a row from which a table is shorter
+    many_rows: int = _both(4096, 16)
+    table_calls: int = _both(16, 3)  # calls in a row from which a table is shorter
 
     # Loops over elements (`llvm/scalar_code/nests`).
-    nest_work: int = 1 << 12  # scalar operations that are worth the time of LLVM's passes
-    polled_work: int = 1 << 20  # scalar operations between two looks at the clock
+    nest_work: int = _both(1 << 12, 1)  # scalar operations that are worth the time of LLVM's passes
+    polled_work: int = _both(1 << 20, 64)  # scalar operations between two looks at the clock
 
     # Reductions, scans and updates (`lower_reductions`, `lower_chunks`, `lower_updates`).
-    chunk: int = 1 << 14  # elements of one partial result of a reduction, at the least
-    scan_chunk: int = 1 << 13  # elements that a thread scans at a time, if there are 8 such
-    shared_updates: int = 1 << 16  # from which updates are shared among threads
-    update_part: int = 1 << 19  # updates of a part, where there are enough for two parts
+    chunk: int = _both(1 << 14, 64)  # elements of one partial result of a reduction, at the least
+    scan_chunk: int = _both(1 << 13, 32)  # that a thread scans at a time, if there are 8 such
+    shared_updates: int = _both(1 << 16, 64)  # from which updates are shared among threads
+    update_part: int = _both(1 << 19, 32)  # updates of a part, where there are enough for two parts
 
     # Products (`lower_contraction`, `blocking`).
-    small_product: int = 1 << 12  # multiply-adds up to which a contraction is a plain reduction
-    few_rows: int = 14  # rows of A for which packing B does not pay
-    near_bytes: int = 1 << 16  # what B may span to be read as it lies
-    far_bytes: int = 1 << 18  # what a row of A may be spread over to be read as it lies
-    many_columns: int = 64  # of B, for which a spread row of A is read over and over
+    small_product: int = _both(1 << 12, 8)  # multiply-adds up to which it is a plain reduction
+    few_rows: int = _both(14, 2)  # rows of A for which packing B does not pay
+    near_bytes: int = _both(1 << 16, 256)  # what B may span to be read as it lies
+    far_bytes: int = _both(1 << 18, 256)  # what a row of A may be spread over to be read as it lies
+    many_columns: int = _both(64, 4)  # of B, for which a spread row of A is read over and over
     # Elements of the larger operand, from which a long sum goes by chunks, and bytes of it in one.
-    many_elements: int = 1 << 16
-    chunk_bytes: int = 1 << 17
-    block_bytes: int = 360 << 10  # of A in one block and one run of k
-    soon_bytes: int = 1 << 20  # of B that is soon there again for the next block
-    result_bytes: int = 1 << 18  # of C in one block then
-    least_rows: int = 48  # but not fewer: each block has all of B pass by
-    copied_bytes: int = 1 << 15  # of a block of A, from which it is worth copying
-    copied_panels: int = 8  # that pass by, for the copy to pay
-    run_bytes: int = 1 << 12  # of the longest run along k
-    shallow: int = 32  # the same where B's rows lie far apart: few streams at a time
-    unit_flops: float = 2e6  # the least that is worth a unit of its own: some microseconds
-    unit_rows: int = 32  # the least that a unit should have of a product cut for threads alone
-    shared_ns: float = 10_000.0  # the least that a thread should get of a product
-    shared_flops: float = 1e6  # and of other steps with tiles
-    factor_flops: int = 1 << 18  # multiply-adds from which threads share a factorisation's product
+    many_elements: int = _both(1 << 16, 256)
+    chunk_bytes: int = _both(1 << 17, 512)
+    block_bytes: int = _both(360 << 10, 1024)  # of A in one block and one run of k
+    soon_bytes: int = _both(1 << 20, 1024)  # of B that is soon there again for the next block
+    result_bytes: int = _both(1 << 18, 512)  # of C in one block then
+    least_rows: int = _both(48, 4)  # but not fewer: each block has all of B pass by
+    copied_bytes: int = _both(1 << 15, 64)  # of a block of A, from which it is worth copying
+    copied_panels: int = _both(8, 1)  # that pass by, for the copy to pay
+    run_bytes: int = _both(1 << 12, 128)  # of the longest run along k
+    shallow: int = _both(32, 8)  # the same where B's rows lie far apart: few streams at a time
+    unit_flops: float = _both(2e6, 1e3)  # the least worth a unit of its own: some microseconds
+    unit_rows: int = _both(32, 2)  # that a unit should have at least, cut for threads alone
+    shared_ns: float = _both(10_000.0, 0.1)  # the least that a thread should get of a product
+    shared_flops: float = _both(1e6, 1e2)  # and of other steps with tiles
+    factor_flops: int = _both(1 << 18, 64)  # multiply-adds from which threads share its products
 
     # Convolutions and attention (`conv_plan`, `lower_convolution`, `lower_attention`).
-    small_convolution: int = 1 << 14  # multiply-adds up to which it is a sum for each element
-    window_bytes: int = 160 << 10  # of x in one block: what a second-level cache has beside a panel
-    channels: int = 256  # the longest run of channels in one block
-    window_flops: float = 4e6  # the least that is worth a unit of its own
-    window_run: int = 128  # products that a register should sum before it is added to memory
-    attention_keys: int = 96  # in one block: with its queries, the scores stay in the first cache
-    attention_vectors: int = 4  # of queries in one block
+    small_convolution: int = _both(1 << 14, 0)  # up to which it is a sum for each element
+    window_bytes: int = _both(160 << 10, 1 << 11)  # of x in a block: an L2 cache less a panel
+    channels: int = _both(256, 5)  # the longest run of channels in one block
+    window_flops: float = _both(4e6, 1e3)  # the least that is worth a unit of its own
+    window_run: int = _both(128, 7)  # products summed in a register before it is stored
+    attention_keys: int = _both(96, 8)  # in one block, whose scores stay in the L1 cache
+    attention_vectors: int = _both(4, 1)  # of queries in one block
 
     # Loops by tiles of time (`time_tiles`).
-    time_tile_bytes: int = 1 << 19  # of a block of rows: half of a common L2 cache
-    time_tile_units: int = 16  # blocks at least, for threads to share, if there are rows enough
+    time_tile_bytes: int = _both(1 << 19, 1 << 11)  # of a block of rows: half of a common L2 cache
+    time_tile_units: int = _both(16, 4)  # blocks at least, if there are rows enough
 
     # Sorting (`sort_blocks`, `llvm/sorting`).
-    short_row: int = 512  # elements up to which a row is not sorted by digits
-    sort_block: int = 1 << 15  # elements that a thread counts and moves at a time, at the least
-    sort_segment: int = 1 << 15  # keys in a segment, about
-    sorted_at_once: int = 1 << 12  # elements that a thread should sort at a time
-    truths_at_once: int = 1 << 14  # truths that a thread should look at, at the least
+    short_row: int = _both(512, 64)  # elements up to which a row is not sorted by digits
+    sort_block: int = _both(1 << 15, 64)  # that a thread counts and moves at a time, at the least
+    sort_segment: int = _both(1 << 15, 256)  # keys in a segment, about
+    sorted_at_once: int = _both(1 << 12, 16)  # elements that a thread should sort at a time
+    truths_at_once: int = _both(1 << 14, 64)  # truths that a thread should look at, at the least
 
 
 DEFAULT = Limits()
-TINY = Limits(
-    parallel_ns=1.0,
-    chunk_ns=1.0,
-    stream_bytes=256,
-    squares=16,
-    tile_bytes=512,
-    row_bytes=512,
-    many_rows=16,
-    table_calls=3,
-    nest_work=1,
-    polled_work=64,
-    chunk=64,
-    scan_chunk=32,
-    shared_updates=64,
-    update_part=32,
-    small_product=8,
-    few_rows=2,
-    near_bytes=256,
-    far_bytes=256,
-    many_columns=4,
-    many_elements=256,
-    chunk_bytes=512,
-    block_bytes=1024,
-    soon_bytes=1024,
-    result_bytes=512,
-    least_rows=4,
-    copied_bytes=64,
-    copied_panels=1,
-    run_bytes=128,
-    shallow=8,
-    unit_flops=1e3,
-    unit_rows=2,
-    shared_ns=0.1,
-    shared_flops=1e2,
-    factor_flops=64,
-    small_convolution=0,
-    window_bytes=1 << 11,
-    channels=5,
-    window_flops=1e3,
-    window_run=7,
-    attention_keys=8,
-    attention_vectors=1,
-    time_tile_bytes=1 << 11,
-    time_tile_units=4,
-    short_row=64,
-    sort_block=64,
-    sort_segment=256,
-    sorted_at_once=16,
-    truths_at_once=64,
-)
+TINY = Limits(*_tiny)
 
 # A dynamic scope: leaves of every pass ask, and only tests compile with others than the default.
 _current: ContextVar[Limits] = ContextVar("limits", default=DEFAULT)

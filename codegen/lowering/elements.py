@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...ir.ops.products.contraction import free_axes
 from ...ir.types import I64
 from ..loop_ir.index import Index
 from ..math import EXPANSIONS
@@ -129,8 +130,7 @@ def products(
 ) -> Elements:
     """The op `dot`: dims of the batch, then what is left of a, then of b."""
     (ac, bc), (ab, bb) = contract, batch
-    am = [d for d in range(a.ndim) if d not in ac and d not in ab]
-    bn = [d for d in range(b.ndim) if d not in bc and d not in bb]
+    am, bn = free_axes(a.ndim, ac, ab), free_axes(b.ndim, bc, bb)
     shape = (*(a.shape[d] for d in (*ab, *am)), *(b.shape[d] for d in bn))
     over = int(np.prod([a.shape[d] for d in ac], dtype=int))
     left = a.transpose([*ab, *am, *ac]).reshape(*(a.shape[d] for d in (*ab, *am)), over)

@@ -128,6 +128,17 @@ def log1p(x: Expr) -> Expr:
     return select(x > -1.0, y, select(eq(x, -1.0), const(-INF, x.dtype), x + NAN))
 
 
+def _log1p_or_twice(t: tuple[Expr, Expr], big: Expr, x: Expr) -> Expr:
+    """log1p of a sum and its rounding error; log(2 x) where x is big."""
+    high, low = t
+    u, lost = two_sum(const(1.0, x.dtype), high)
+    u = select(big, x, u)
+    parts = log_parts(u)
+    k = parts.k + select(big, const(1.0, x.dtype), 0.0)
+    correction = select(big, const(0.0, x.dtype), (lost + low) / u)
+    return natural(parts._replace(k=k), correction)
+
+
 def arcsinh(x: Expr) -> Expr:
     """log1p(a + a**2 / (1 + sqrt(1 + a**2))), a = |x|; log(a) + ln 2 where a is large."""
     a = abs(x)
@@ -135,13 +146,7 @@ def arcsinh(x: Expr) -> Expr:
     big = a > huge
     b = binary("min", a, huge)
     z = b * b
-    high, low = two_sum(b, z / (unary("sqrt", fma(b, b, 1.0)) + 1.0))
-    u, lost = two_sum(const(1.0, x.dtype), high)
-    u = select(big, a, u)
-    parts = log_parts(u)
-    k = parts.k + select(big, const(1.0, x.dtype), 0.0)
-    correction = select(big, const(0.0, x.dtype), (lost + low) / u)
-    y = natural(parts._replace(k=k), correction)
+    y = _log1p_or_twice(two_sum(b, z / (unary("sqrt", fma(b, b, 1.0)) + 1.0)), big, a)
     y = select(is_finite(x), y, a)
     return copysign(select(a < pick(a, 2.0**-14, 2.0**-30), a, y), x)
 
@@ -150,13 +155,7 @@ def arccosh(x: Expr) -> Expr:
     """log1p(t + sqrt(t**2 + 2 t)), t = x - 1; log(x) + ln 2 where x is large."""
     big = x > pick(x, 2.0**14, 2.0**30)
     t = x - 1.0
-    high, low = two_sum(t, unary("sqrt", fma(t, t, t * 2.0)))
-    u, lost = two_sum(const(1.0, x.dtype), high)
-    u = select(big, x, u)
-    parts = log_parts(u)
-    k = parts.k + select(big, const(1.0, x.dtype), 0.0)
-    correction = select(big, const(0.0, x.dtype), (lost + low) / u)
-    y = natural(parts._replace(k=k), correction)
+    y = _log1p_or_twice(two_sum(t, unary("sqrt", fma(t, t, t * 2.0))), big, x)
     y = select(x < INF, y, x)
     return select(x >= 1.0, y, x + NAN)
 

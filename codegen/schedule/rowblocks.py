@@ -155,25 +155,19 @@ def _rank(kernel: Kernel) -> int:
 
 def _gather(steps: list[Any], position: int, group: _Group) -> int:
     """Draw neighbours of the pivot at `position` into its group; returns the group's position."""
-    passed: list[Any] = []
     taken: set[int] = set()
-    for k in range(position - 1, max(position - WINDOW, -1), -1):
-        step = steps[k]
-        if not isinstance(step, Kernel | Matmul):
-            break
-        if not _conflicts(step, passed) and _join(group, step, before=True):
-            taken.add(k)
-        else:
-            passed.append(step)
-    passed = []
-    for k in range(position + 1, min(position + WINDOW, len(steps))):
-        step = steps[k]
-        if not isinstance(step, Kernel | Matmul):
-            break
-        if not _conflicts(step, passed) and _join(group, step, before=False):
-            taken.add(k)
-        else:
-            passed.append(step)
+    before = range(position - 1, max(position - WINDOW, -1), -1)
+    after = range(position + 1, min(position + WINDOW, len(steps)))
+    for positions in (before, after):
+        passed: list[Any] = []
+        for k in positions:
+            step = steps[k]
+            if not isinstance(step, Kernel | Matmul):
+                break
+            if not _conflicts(step, passed) and _join(group, step, before=k < position):
+                taken.add(k)
+            else:
+                passed.append(step)
     if not taken:
         return position
     spans = {a: n for a, n in group.writes.items() if n is not None and n == group.reads.get(a)}

@@ -232,6 +232,18 @@ def axis_index(axis: Any, ndim: int, x: Any = None) -> int:
     return axis % ndim
 
 
+def along_axis(x: Tracer, axis: Any, at_least_1d: bool = False) -> tuple[Tracer, int]:
+    """What a function works on that goes along one axis, and that axis: flat where it is None.
+
+    With `at_least_1d` a number is an array of one element.
+    """
+    if axis is None:
+        x, axis = x.ravel(), 0
+    if at_least_1d and x.ndim == 0:
+        x = x.reshape(1)
+    return x, axis_index(axis, x.ndim, x)
+
+
 def axis_tuple(axis: Any, ndim: int, x: Any = None, strict: bool = False) -> tuple[int, ...]:
     """`axis` of a reduction (None: all) as non-negative axes in the order given; ValueError on
     duplicates.

@@ -8,7 +8,8 @@ from typing import Any, NoReturn
 from ...ir.graph import Value
 from ...ir.record import record
 from ..containers.kinds import inherit, same_tree
-from ..control.regions import Out, TracedRegion, common_type, fits, show_tree
+from ..control.carries import settled
+from ..control.regions import Out, TracedRegion, common_type, show_tree
 from ..control.tensor_array import adopt_elements
 from ..core.trace import require_trace
 from ..core.tracers import as_value
@@ -112,7 +113,7 @@ class CarriedVariable:
             if self.missing:
                 common = common_type([before, after])
             else:
-                common = _settled(before, after)
+                common = settled(before, after)
             if common is None:
                 self._refuse_type(position, after, region.made_at(number))
             self.outs[position] = common
@@ -197,17 +198,3 @@ class CarriedVariable:
             f"  after it      {after}{made}",
             remedy,
         )
-
-
-def _settled(before: Out, after: Out) -> Out | None:
-    """The type of a variable that goes in as `before` and comes out as `after`; None if none.
-
-    An array keeps its type. A Python number takes the type that the body makes of it.
-    """
-    if before.weak is not None:
-        return common_type([before, after])
-    if before.type == after.type and after.weak is None:
-        return Out(before.type, None, before.scalar or after.scalar)
-    if before.type.shape == after.type.shape and after.weak and fits(after.weak, before.type.dtype):
-        return Out(before.type, None, True)
-    return None

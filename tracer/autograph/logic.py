@@ -280,26 +280,23 @@ def _same(value: Any) -> Any:
 
 
 def any_(items: Any) -> Any:
-    if _of_container(items):
-        return folds.some(items, truth, True)
-    if isinstance(items, (Bounded, Masked)):
-        return truth(np.any(items))
-    result: Any = False
-    for item in items:
-        result = or_(result, partial(truth, item)) if is_traced(result) else truth(item)
-        if result is True:
-            return True
-    return result
+    return _until(items, True)
 
 
 def all_(items: Any) -> Any:
+    return _until(items, False)
+
+
+def _until(items: Any, end: bool) -> Any:
+    """The truth of the items: `end` if any of them has it."""
     if _of_container(items):
-        return folds.some(items, truth, False)
+        return folds.some(items, truth, end)
     if isinstance(items, (Bounded, Masked)):
-        return truth(np.all(items))
-    result: Any = True
+        return truth((np.any if end else np.all)(items))
+    joined = or_ if end else and_
+    result: Any = not end
     for item in items:
-        result = and_(result, partial(truth, item)) if is_traced(result) else truth(item)
-        if result is False:
-            return False
+        result = joined(result, partial(truth, item)) if is_traced(result) else truth(item)
+        if result is end:
+            return end
     return result

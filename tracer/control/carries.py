@@ -82,7 +82,7 @@ class LoopCarry:
                 self._take(adopted)  # the body says what the elements of a TensorArray look like
                 continue
             new = [
-                _settled(before, after) or self._refuse_type(i, after, body)
+                settled(before, after) or self._refuse_type(i, after, body)
                 for i, (before, after) in enumerate(zip(self.outs, body.outs, strict=False))
             ]
             before, self.outs = self.outs, new
@@ -201,8 +201,8 @@ def _weak(leaf: Any) -> str | None:
     return None if weak == "b" else weak
 
 
-def _settled(before: Out, after: Out) -> Out | None:
-    """The type of a carry that goes in as `before` and comes out as `after`; None if it has none.
+def settled(before: Out, after: Out) -> Out | None:
+    """The type of what goes into a loop as `before` and comes out as `after`; None if none.
 
     An array keeps its type. A Python number takes the type that the body makes of it.
     """

@@ -12,6 +12,7 @@ from ...ir.build import Builder
 from ...ir.graph import Value
 from ...ir.types import BOOL
 from ..arrays.common import (
+    along_axis,
     array,
     as_elements,
     axis_index,
@@ -228,14 +229,10 @@ def ix_(*args: Any) -> tuple[Tracer, ...]:
 
 @function("delete")
 def delete(arr: Any, obj: Any, axis: Any = None) -> Tracer:
-    x = array(arr)
-    if axis is None:
-        x, axis = x.ravel(), 0
-    axis = axis_index(axis, x.ndim, x)
+    x, axis = along_axis(array(arr), axis)
     n = x.shape[axis]
     if isinstance(obj, Tracer) and obj.ndim == 0 and known_array(obj) is None:
         index = _traced_place(obj, n)
-
         positions = arange(n - 1)
         return take(x, positions + (positions >= index), axis, mode="clip")
     if isinstance(obj, Tracer) and known_array(obj) is None:
@@ -260,16 +257,12 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> Tracer:
 
 def _traced_place(index: Tracer, n: int) -> Tracer:
     """A traced index into n places, counted from the front; checked when the function runs."""
-
     return arange(n)[index]
 
 
 @function("insert")
 def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Tracer:
-    x = array(arr)
-    if axis is None:
-        x, axis = x.ravel(), 0
-    axis = axis_index(axis, x.ndim, x)
+    x, axis = along_axis(array(arr), axis)
     n = x.shape[axis]
     new = as_elements(values, x.dtype)
     if isinstance(obj, Tracer) and obj.ndim == 0 and known_array(obj) is None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -33,6 +35,9 @@ from ..indexing.bounded_index import store
 from ..indexing.masked import Masked
 from .bounded import apply, elementwise
 from .bounded_joins import finished, joined, one_of, parts_of
+
+F = TypeVar("F", bound=Callable[..., Any])
+Axes = tuple[int, ...]
 
 # Reductions
 
@@ -76,95 +81,88 @@ def _with_where(x: Bounded, axes: Sequence[int], where: Any) -> Any:
     return mask if there is True else there & mask
 
 
-@rule("sum", "prod", "any", "all", "count_nonzero")
+def reduction(*names: str) -> Callable[[F], F]:
+    """Make the decorated function what reductions of the table do with bounded arrays.
+
+    It is called with the table's entry, the array, the axes that are reduced, and by name what else is
+    given of the parameters of the entry, which are NumPy's. It gives the result, or what that is padded.
+    """
+
+    def enter(function: F) -> F:
+        def reduced(entry: ArrayFunction, *args: Any, **options: Any) -> Any:
+            parameters = _signature(entry.traced).parameters
+            bound = _signature(entry.traced).bind(*args, **options).arguments
+            x = one_of(bound.pop(next(iter(parameters))))
+            axes, out = _reduced_axes(x, bound.pop("axis", None)), bound.pop("out", None)
+            options = {
+                name: value
+                for name, value in bound.items()
+                if given(value) and value is not parameters[name].default
+            }
+            result = function(entry, x, axes, **options)
+            if not isinstance(result, Bounded):
+                result = bounded(result, _left(x, axes, options.get("keepdims", False)))
+            return finished(result, out)
+
+        RULES.update(dict.fromkeys(names, reduced))
+        return function
+
+    return enter
+
+
+_signature = functools.cache(inspect.signature)
+
+
+@reduction("sum", "prod", "any", "all", "count_nonzero")
 def _fold(
-    entry: ArrayFunction,
-    a: Any,
-    axis: Any = None,
-    *args: Any,
-    keepdims: Any = False,
-    where: Any = True,
-    **options: Any,
-) -> Any:
-    names: tuple[str, ...] = ("dtype", "out", "keepdims", "initial", "where")
-    if entry.name in ("any", "all"):
-        names = ("out", "keepdims")
-    options.update(zip(names, args, strict=False))
-    keepdims = options.pop("keepdims", keepdims)
-    x, out = one_of(a), options.pop("out", None)
+    entry: ArrayFunction, x: Bounded, axes: Axes, where: Any = True, **options: Any
+) -> Tracer:
     if entry.name == "count_nonzero":
         x, entry = x != 0, FUNCTIONS["sum"]
-    axes = _reduced_axes(x, axis)
-    where = _with_where(x, axes, where)
-    result = entry.traced(x.padded, axes, keepdims=keepdims, where=where, **options)
-    return finished(bounded(result, _left(x, axes, keepdims)), out)
+    return entry.traced(x.padded, axes, where=_with_where(x, axes, where), **options)
 
 
-@rule("max", "min", "amax", "amin")
+@reduction("max", "min", "amax", "amin")
 def _extremum(
-    entry: ArrayFunction,
-    a: Any,
-    axis: Any = None,
-    out: Any = None,
-    keepdims: Any = False,
-    initial: Any = None,
-    where: Any = True,
-) -> Any:
-    x = one_of(a)
-    axes = _reduced_axes(x, axis)
+    entry: ArrayFunction, x: Bounded, axes: Axes, where: Any = True, **options: Any
+) -> Tracer:
     name = "maximum" if entry.name.endswith("max") else "minimum"
-    options = {"initial": initial} if given(initial) and initial is not None else {}
-    if not options:
+    if options.get("initial") is None:
         _require_some(
             x, axes, f"zero-size array to reduction operation {name} which has no identity"
         )
-    fill = lowest(x.dtype) if name == "maximum" else highest(x.dtype)
-    padded = filled(x, fill, axes)
-    if where is not True and given(where):
+    if where is not True:
         where = where.materialised() if isinstance(where, Masked) else where
         options["where"] = Aligned([x, where]).padded[1]
-    result = entry.traced(padded, axes, keepdims=keepdims, **options)
-    return finished(bounded(result, _left(x, axes, keepdims)), out)
+    fill = lowest(x.dtype) if name == "maximum" else highest(x.dtype)
+    return entry.traced(filled(x, fill, axes), axes, **options)
 
 
-@rule("argmax", "argmin")
-def _place(
-    entry: ArrayFunction, a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False
-) -> Any:
-    x = one_of(a)
-    if axis is None and any(k > 0 for k in x.counts):
+@reduction("argmax", "argmin")
+def _place(entry: ArrayFunction, x: Bounded, axes: Axes, **options: Any) -> Tracer:
+    if len(axes) > 1 and any(k > 0 for k in x.counts):
         refuse(x, f"np.{entry.name} over several axes")
-    axes = _reduced_axes(x, axis)
     _require_some(x, axes, f"attempt to get {entry.name} of an empty sequence")
     fill = lowest(x.dtype) if entry.name == "argmax" else highest(x.dtype)
-    result = entry.traced(filled(x, fill, axes), axis, keepdims=keepdims)
-    return finished(bounded(result, _left(x, axes, keepdims)), out)
+    axis = axes[0] if len(axes) == 1 else None
+    return entry.traced(filled(x, fill, axes), axis, **options)
 
 
-@rule("mean")
+@reduction("mean")
 def _mean(
     entry: ArrayFunction,
-    a: Any,
-    axis: Any = None,
+    x: Bounded,
+    axes: Axes,
     dtype: Any = None,
-    out: Any = None,
-    keepdims: Any = False,
-    *,
     where: Any = True,
-) -> Any:
-    x = one_of(a)
-    axes = _reduced_axes(x, axis)
-    if where is not True and given(where):
-        result = entry.traced(
-            x.padded, axes, dtype, keepdims=keepdims, where=_with_where(x, axes, where)
-        )
-    else:
-        real = dtype if dtype is not None else _float(x.dtype)
-        total = FUNCTIONS["sum"].traced(
-            x.padded, axes, dtype=real, keepdims=keepdims, where=_with_where(x, axes, True)
-        )
-        result = total / as_count(_count(x, axes), total.dtype)
-    return finished(bounded(result, _left(x, axes, keepdims)), out)
+    **options: Any,
+) -> Tracer:
+    mask = _with_where(x, axes, where)
+    if where is not True:
+        return entry.traced(x.padded, axes, dtype, where=mask, **options)
+    dtype = _float(x.dtype) if dtype is None else dtype
+    total = FUNCTIONS["sum"].traced(x.padded, axes, dtype=dtype, where=mask, **options)
+    return total / as_count(_count(x, axes), total.dtype)
 
 
 def _float(dtype: np.dtype[Any]) -> Any:
@@ -176,88 +174,71 @@ def as_count(count: Any, dtype: np.dtype[Any]) -> Any:
     return wrap(as_value(count, dtype))
 
 
-@rule("var", "std")
+@reduction("var", "std")
 def _variance(
     entry: ArrayFunction,
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
+    x: Bounded,
+    axes: Axes,
     ddof: Any = 0,
-    keepdims: Any = False,
-    *,
-    where: Any = True,
-    mean: Any = None,
     correction: Any = None,
-) -> Any:
-    x = one_of(a)
-    axes = _reduced_axes(x, axis)
-    ddof = correction if correction is not None and given(correction) else ddof
-    if where is not True or dtype is not None or (mean is not None and given(mean)):
+    keepdims: Any = False,
+    **options: Any,
+) -> Tracer:
+    if options:
         refuse(x, f"np.{entry.name} with these options")
-    centre = _mean(FUNCTIONS["mean"], x, axes, keepdims=True)
-    deviation = x - centre
+    deviation = x - RULES["mean"](FUNCTIONS["mean"], x, axes, keepdims=True)
     squares = Bounded(reductions.absolute_square(deviation.padded), deviation.counts)
     total = _fold(FUNCTIONS["sum"], squares, axes, keepdims=keepdims)
-    padded = total.padded if isinstance(total, Bounded) else total
-    left = ufuncs.apply(np.maximum, as_count(_count(x, axes), padded.dtype) - ddof, 0)
-    result = padded / left
-    if entry.name == "std":
-        result = ufuncs.apply(np.sqrt, result)
-    return finished(bounded(result, _left(x, axes, keepdims)), out)
+    less = ddof if correction is None else correction
+    left = ufuncs.apply(np.maximum, as_count(_count(x, axes), total.dtype) - less, 0)
+    result = total / left
+    return ufuncs.apply(np.sqrt, result) if entry.name == "std" else result
+
+
+def _with_for_nan(x: Bounded, fill: Any) -> Bounded:
+    if not (is_float(x.dtype) or is_complex(x.dtype)):
+        return x
+    return one_of(RULES["where"](FUNCTIONS["where"], apply(np.isnan, x), fill, x))
 
 
 _PLAIN = {"nansum": ("sum", 0), "nanprod": ("prod", 1)}
 
 
-@rule("nansum", "nanprod")
-def _without_nan(entry: ArrayFunction, a: Any, axis: Any = None, **options: Any) -> Any:
-    x = one_of(a)
+@reduction("nansum", "nanprod")
+def _without_nan(entry: ArrayFunction, x: Bounded, axes: Axes, **options: Any) -> Tracer:
     name, identity = _PLAIN[entry.name]
-    if is_float(x.dtype) or is_complex(x.dtype):
-        x = RULES["where"](FUNCTIONS["where"], apply(np.isnan, x), identity, x)
-    return _fold(FUNCTIONS[name], x, axis, **options)
+    return _fold(FUNCTIONS[name], _with_for_nan(x, identity), axes, **options)
 
 
-@rule("nanmean")
-def _nanmean(entry: ArrayFunction, a: Any, axis: Any = None, **options: Any) -> Any:
-    x = one_of(a)
-    total = _without_nan(FUNCTIONS["nansum"], x, axis, **options)
-    return total / _fold(FUNCTIONS["sum"], ~apply(np.isnan, x), axis, **options)
+@reduction("nanmean")
+def _nanmean(entry: ArrayFunction, x: Bounded, axes: Axes, **options: Any) -> Any:
+    total = RULES["nansum"](FUNCTIONS["nansum"], x, axes, **options)
+    return total / RULES["sum"](FUNCTIONS["sum"], ~apply(np.isnan, x), axes, **options)
 
 
-@rule("nanmax", "nanmin")
-def _nan_extremum(entry: ArrayFunction, a: Any, axis: Any = None, **options: Any) -> Any:
-    x = one_of(a)
+@reduction("nanmax", "nanmin")
+def _nan_extremum(entry: ArrayFunction, x: Bounded, axes: Axes, **options: Any) -> Tracer:
     fill = lowest(x.dtype) if entry.name == "nanmax" else highest(x.dtype)
-    x = RULES["where"](FUNCTIONS["where"], apply(np.isnan, x), fill, x)
-    return _extremum(FUNCTIONS[entry.name[3:]], x, axis, **options)
+    return _extremum(FUNCTIONS[entry.name[3:]], _with_for_nan(x, fill), axes, **options)
 
 
-@rule("ptp")
-def _ptp(
-    entry: ArrayFunction, a: Any, axis: Any = None, out: Any = None, keepdims: Any = False
-) -> Any:
-    high, low = (_extremum(FUNCTIONS[name], a, axis, keepdims=keepdims) for name in ("max", "min"))
-    return finished(high - low, out)
+@reduction("ptp")
+def _ptp(entry: ArrayFunction, x: Bounded, axes: Axes, **options: Any) -> Tracer:
+    high, low = (_extremum(FUNCTIONS[name], x, axes, **options) for name in ("max", "min"))
+    return high - low
 
 
-@rule("linalg.norm")
-def _norm(
-    entry: ArrayFunction, x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False
-) -> Any:
-    x = one_of(x)
-    if ord not in (None, 2, 1, math.inf) or (ord is not None and axis is None and x.ndim > 1):
+@reduction("linalg.norm")
+def _norm(entry: ArrayFunction, x: Bounded, axes: Axes, ord: Any = None, **options: Any) -> Any:
+    if ord not in (None, 2, 1, math.inf) or (ord is not None and len(axes) > 1):
         refuse(x, f"np.linalg.norm with ord={ord}")
-    if isinstance(axis, (tuple, list)) and ord is not None:
-        refuse(x, f"np.linalg.norm with axis={axis}")
     if ord == 1:
-        return _fold(FUNCTIONS["sum"], abs(x), axis, keepdims=keepdims)
+        return RULES["sum"](FUNCTIONS["sum"], abs(x), axes, **options)
     if ord == math.inf:
-        return _extremum(FUNCTIONS["max"], abs(x), axis, keepdims=keepdims)
+        return RULES["max"](FUNCTIONS["max"], abs(x), axes, **options)
     x = x if x.dtype.kind in "fc" else x.astype(np.float64)
     squares = Bounded(reductions.absolute_square(x.padded), x.counts)
-    return _root(_fold(FUNCTIONS["sum"], squares, axis, keepdims=keepdims))
+    return _root(RULES["sum"](FUNCTIONS["sum"], squares, axes, **options))
 
 
 def _root(x: Any) -> Any:
@@ -413,7 +394,7 @@ def _quantile(entry: ArrayFunction, a: Any, q: Any, axis: Any = None, **options:
 @rule("allclose")
 def _allclose(entry: ArrayFunction, a: Any, b: Any, *args: Any, **options: Any) -> Any:
     close = elementwise(lambda x, y: FUNCTIONS["isclose"].traced(x, y, *args, **options), (a, b))
-    return _fold(FUNCTIONS["all"], close) if isinstance(close, Bounded) else reductions.all_(close)
+    return RULES["all"](FUNCTIONS["all"], close)
 
 
 @rule("cumsum", "cumprod", "cumulative_sum", "cumulative_prod")

@@ -12,6 +12,7 @@ from ...ir.types import BOOL, F64, is_inexact
 from ..arrays import ufuncs
 from ..arrays.common import (
     NO_VALUE,
+    along_axis,
     array,
     axis_index,
     axis_tuple,
@@ -38,11 +39,7 @@ def _lead(axis: int, item: Any) -> tuple[Any, ...]:
 
 def _scan(op: str, name: str) -> Callable[..., Any]:
     def traced(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-        x = array(a)
-        if axis is None:
-            x, axis = x.ravel(), 0
-        x = x.reshape(1) if x.ndim == 0 else x
-        axis = axis_index(axis, x.ndim, x)
+        x, axis = along_axis(array(a), axis, at_least_1d=True)
         dtype = sum_dtype(x.dtype) if dtype is None else canonical(dtype)
         if dtype == BOOL:
             op_name = "cummax" if op == "cumsum" else "cummin"

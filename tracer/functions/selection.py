@@ -11,6 +11,7 @@ import numpy as np
 from ...ir.types import I64, is_inexact
 from ..arrays import ufuncs
 from ..arrays.common import (
+    along_axis,
     array,
     as_elements,
     axis_index,
@@ -43,11 +44,7 @@ def _bounded(indices: Tracer, n: int, mode: str) -> Tracer:
 
 @function("take")
 def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Tracer:
-    x = array(a)
-    if axis is None:
-        x, axis = x.ravel(), 0
-    x = x.reshape(1) if x.ndim == 0 else x
-    axis = axis_index(axis, x.ndim, x)
+    x, axis = along_axis(array(a), axis, at_least_1d=True)
     if check_mode(mode) != "raise":
         indices = _bounded(index_array(indices, "same_kind"), x.shape[axis], mode)
     elif type(indices) is not int:
@@ -72,10 +69,8 @@ def _along(x: Tracer, indices: Tracer, axis: int) -> tuple[Any, ...]:
 
 @function("take_along_axis")
 def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Tracer:
-    x, chosen = array(arr), array(indices)
-    if axis is None:
-        x, axis = x.ravel(), 0
-    axis = axis_index(axis, x.ndim, x)
+    chosen = array(indices)
+    x, axis = along_axis(array(arr), axis)
     return wrap_like(as_value(x[_along(x, chosen, axis)]), (chosen,), scalar=False)
 
 

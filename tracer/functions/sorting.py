@@ -12,6 +12,7 @@ from ...ir.ops.folds.sorting import search
 from ...ir.types import BOOL, C64, C128, F64, is_complex
 from ..arrays import ufuncs
 from ..arrays.common import (
+    along_axis,
     array,
     axis_index,
     build,
@@ -31,10 +32,7 @@ from .selection import take, take_along_axis
 
 
 def _sort(op: str, a: Any, axis: Any) -> Tracer:
-    x = array(a)
-    if axis is None:
-        x, axis = x.ravel(), 0
-    axis = axis_index(axis, x.ndim, x)
+    x, axis = along_axis(array(a), axis)
     return wrap_like(
         build().op(op, as_value(x), axis=axis, stable=True), (x,), scalar=False, copy=True
     )
@@ -87,7 +85,7 @@ def sort(
     _no_order(order)
     np.sort(_NOTHING, kind=kind, stable=stable)  # says what is wrong with them
     ordered = _sort("sort", a, axis)
-    return _flipped(ordered, -1 if axis is None else axis) if descending else ordered
+    return flip(ordered, -1 if axis is None else axis) if descending else ordered
 
 
 @function("argsort", reference=_argsort_reference)
@@ -106,12 +104,8 @@ def argsort(
     x = array(a)
     if not descending or x.ndim == 0:
         return _argsort(x, axis)
-    x, along = (x.ravel(), 0) if axis is None else (x, axis_index(axis, x.ndim, x))
-    return x.shape[along] - 1 - _flipped(_argsort(_flipped(x, along), along), along)
-
-
-def _flipped(x: Tracer, axis: int) -> Tracer:
-    return flip(x, axis)
+    x, axis = along_axis(x, axis)
+    return x.shape[axis] - 1 - flip(_argsort(flip(x, axis), axis), axis)
 
 
 LONG = 1 << 12  # elements of a row from which its partitions are not sorted
@@ -119,12 +113,7 @@ LONG = 1 << 12  # elements of a row from which its partitions are not sorted
 
 def _partition(op: str, a: Any, kth: Any, axis: Any) -> Tracer:
     """Partitioned at one place; sorted for several, which is one of the orders that NumPy allows."""
-    x = array(a)
-    if x.ndim == 0 and op == "argpartition":
-        x = x.reshape(1)
-    if axis is None:
-        x, axis = x.ravel(), 0
-    axis = axis_index(axis, x.ndim, x)
+    x, axis = along_axis(array(a), axis, at_least_1d=op == "argpartition")
     n = x.shape[axis]
     wanted, constant = array(kth), known_array(kth)
     if wanted.dtype == BOOL or wanted.ndim > 1:

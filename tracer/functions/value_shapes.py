@@ -19,8 +19,8 @@ from ...ir.types import BOOL, I64, is_inexact
 from ..arrays import ufuncs
 from ..arrays.common import (
     NO_VALUE,
+    along_axis,
     array,
-    axis_index,
     axis_tuple,
     build,
     finish_written_back,
@@ -181,14 +181,10 @@ def compress(
     size: Any = None,
     fill_value: Any = None,
 ) -> Tracer:
-    x = array(a)
-    if axis is None:
-        x, axis = x.ravel(), 0
     mask = _truth(condition)
     if mask.ndim != 1:
         raise ValueError("condition must be a 1-d array")
-    x = x.reshape(1) if x.ndim == 0 else x
-    axis = axis_index(axis, x.ndim, x)
+    x, axis = along_axis(array(a), axis, at_least_1d=True)
     constant, n = known_array(condition), x.shape[axis]
     if constant is not None and constant[n:].any():
         raise IndexError(f"index {n + int(constant[n:].argmax())} is out of bounds for axis {axis}")

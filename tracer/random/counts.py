@@ -48,6 +48,15 @@ def log_factorial(k: Any) -> Any:
     return (z - 0.5) * np.log(z) - z + 0.5 * math.log(2 * math.pi) + rest
 
 
+def _transformed(stream: Stream, n: Any, a: Any, b: Any, c: Any) -> tuple[Any, Any, Any]:
+    """A count of the n-th pair of uniform numbers, as Hörmann transforms them, and what judges it."""
+    u, v = stream.uniforms(n)
+    u, v = u - 0.5, 1 - v
+    us = 0.5 - abs(u)
+    us = where(us > 0, us, 1e-300)
+    return np.floor((2 * a / us + b) * u + c), us, v
+
+
 def _poisson(lam: Any, e0: Any, e1: Any) -> Any:
     stream = Stream(e0, e1, F64)
     small = (lam >= 0) & (lam < _SMALL)
@@ -71,11 +80,7 @@ def _poisson(lam: Any, e0: Any, e1: Any) -> Any:
 
     def trial(state: Any) -> Any:
         n, _, _ = state
-        u, v = stream.uniforms(n)
-        u, v = u - 0.5, 1 - v
-        us = 0.5 - abs(u)
-        us = where(us > 0, us, 1e-300)
-        k = np.floor((2 * a / us + b) * u + mean + 0.43)
+        k, us, v = _transformed(stream, n, a, b, mean + 0.43)
         possible = (k >= 0) & ((us >= 0.013) | (v <= us))
         safe = where(possible, k, 0.0)
         left = np.log(v) + log_scale - np.log(a / (us * us) + b)
@@ -134,11 +139,7 @@ def _binomial(n: Any, p: Any, e0: Any, e1: Any) -> Any:
 
     def trial(state: Any) -> Any:
         i, _, _ = state
-        u, v = stream.uniforms(i)
-        u, v = u - 0.5, 1 - v
-        us = 0.5 - abs(u)
-        us = where(us > 0, us, 1e-300)
-        k = np.floor((2 * a / us + b) * u + c)
+        k, us, v = _transformed(stream, i, a, b, c)
         possible = (k >= 0) & (k <= n_)
         safe = where(possible, k, mode)
         left = np.log(v * alpha / (a / (us * us) + b))
@@ -163,6 +164,11 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = np.int64)
     return each(_binomial, trials, chance, *element_keys(key, size)).astype(dtype)
 
 
+def _drawn_shape(shape: Any, n: Any, batch: list[int]) -> tuple[int, ...]:
+    """The shape of what is drawn, but for the categories: as asked for, or of the parameters."""
+    return np.broadcast_shapes(shape_of(operand(n)), tuple(batch)) if shape is None else ints(shape)
+
+
 @sampler("10, [0.2, 0.8] -> array([2, 8])")
 def multinomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = np.int64) -> Any:
     """How many of `n` trials fall into each category, whose probabilities `p` has along its last axis.
@@ -172,10 +178,7 @@ def multinomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = np.int
     """
     chances = array(p).astype(F64)
     *batch, parts = chances.shape
-    if shape is None:
-        size = np.broadcast_shapes(shape_of(operand(n)), tuple(batch))
-    else:
-        size = ints(shape)
+    size = _drawn_shape(shape, n, batch)
     trials = spread(n, size, F64)
     chances = broadcast_to(chances, (*size, parts))
     # Given those before, a category's count is binomial.
@@ -275,10 +278,7 @@ def multivariate_hypergeometric(
             operands={"colors": colors},
         )
     *batch, parts = counts.shape
-    if shape is None:
-        size = np.broadcast_shapes(shape_of(operand(nsample)), tuple(batch))
-    else:
-        size = ints(shape)
+    size = _drawn_shape(shape, nsample, batch)
     left = spread(nsample, size, F64)
     if not parts:
         return counts.astype(dtype)

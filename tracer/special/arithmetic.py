@@ -24,6 +24,9 @@ BERNOULLI = (
     *(1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798),
     *(-174611 / 330, 854513 / 138, -236364091 / 2730),
 )  # B_2, B_4, ...
+# Of the series of log(gamma(x)) and of digamma(x) in 1 / x**2.
+STIRLING = tuple(b / ((2 * k + 2) * (2 * k + 1)) for k, b in enumerate(BERNOULLI[:10]))
+DIGAMMA_TAIL = tuple(b / (2 * k + 2) for k, b in enumerate(BERNOULLI[:10]))
 
 _THIRD = (1 / 3, 1.850371707708594e-17)
 

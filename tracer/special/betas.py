@@ -98,16 +98,6 @@ def _reflection(small: Any, large: Any) -> Any:
     return where(large < 0, both, value)
 
 
-def _positive(small: Any, large: Any) -> tuple[Any, Any, Any]:
-    """Positive operands whose beta gives that of (small, large), and whether it is 1 over it."""
-    total, low = two_sum(small, large)
-    left, both = small < 0, large < 0
-    turned = left & np.logical_not(both) & (total < 1)
-    x = where(left, where(turned, (1.0 - total) - low, 1.0 - small), small)
-    y = where(left & np.logical_not(turned), where(both, 1.0 - large, total), large)
-    return x, y, left & np.logical_not(turned)
-
-
 def _infinite(small: Any, large: Any) -> Any:
     """Whole small <= 0, unless large is whole, too, and small + large < 1."""
     whole = large == np.floor(large)
@@ -116,14 +106,26 @@ def _infinite(small: Any, large: Any) -> Any:
     return pole | (large <= 0) & whole
 
 
+def _positive(small: Any, large: Any) -> tuple[Any, Any, Any, Any]:
+    """Whether beta of (small, large) is infinite; else positive operands, in order, whose beta gives
+    it, and whether it is 1 over that."""
+    infinite = _infinite(small, large)
+    small, large = where(infinite, 1.0, small), where(infinite, 1.0, large)
+    total, low = two_sum(small, large)
+    left, both = small < 0, large < 0
+    turned = left & np.logical_not(both) & (total < 1)
+    x = where(left, where(turned, (1.0 - total) - low, 1.0 - small), small)
+    y = where(left & np.logical_not(turned), where(both, 1.0 - large, total), large)
+    return infinite, np.minimum(x, y), np.maximum(x, y), left & np.logical_not(turned)
+
+
 @special("beta", example="2.0, 3.0 -> 0.08333333333333331")
 @custom_jvp
 def beta_function(a: Any, b: Any) -> Any:
     """The beta function gamma(a) gamma(b) / gamma(a + b)."""
     small, large = np.minimum(a, b), np.maximum(a, b)
-    infinite = _infinite(small, large)
-    x, y, inverse = _positive(where(infinite, 1.0, small), where(infinite, 1.0, large))
-    value = _of_positive(np.minimum(x, y), np.maximum(x, y))
+    infinite, p, q, inverse = _positive(small, large)
+    value = _of_positive(p, q)
     left = (small < 0) & np.logical_not(infinite)
     factor = slow_path(left, _reflection, small, large)
     value = where(left, factor * where(inverse, 1.0 / value, value), value)
@@ -137,9 +139,7 @@ def beta_function(a: Any, b: Any) -> Any:
 def log_beta(a: Any, b: Any) -> Any:
     """The logarithm of the absolute value of the beta function."""
     small, large = np.minimum(a, b), np.maximum(a, b)
-    infinite = _infinite(small, large)
-    x, y, inverse = _positive(where(infinite, 1.0, small), where(infinite, 1.0, large))
-    p, q = np.minimum(x, y), np.maximum(x, y)
+    infinite, p, q, inverse = _positive(small, large)
     usual = ((q < 300) | (p > _LARGE) & (q < 1e9)) & (p > 1e-290)
     direct = usual_beta(where(usual, p, 1.0), where(usual, q, 1.0))
     normal = usual & (direct > 1e-290)

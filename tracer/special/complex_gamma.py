@@ -14,11 +14,9 @@ import numpy as np
 
 from ..arrays.elementwise import where
 from ..transforms.custom import custom_jvp
-from .arithmetic import BERNOULLI, sin_pi
+from .arithmetic import DIGAMMA_TAIL, STIRLING, sin_pi
 
 _STEPS = 10
-_STIRLING = tuple(b / ((2 * k + 2) * (2 * k + 1)) for k, b in enumerate(BERNOULLI[:10]))
-_DIGAMMA = tuple(b / (2 * k + 2) for k, b in enumerate(BERNOULLI[:10]))
 _LOG_ROOT_TAU = 0.9189385332046727
 
 
@@ -27,6 +25,12 @@ def _polynomial(z: Any, coefficients: tuple[float, ...]) -> Any:
     for c in coefficients[-2::-1]:
         total = total * z + c
     return total
+
+
+def _pole(z: Any) -> Any:
+    """Whether z is 0, -1, -2, ..."""
+    x = np.real(z)
+    return (np.imag(z) == 0) & (x <= 0) & (x == np.floor(x))
 
 
 def _right(z: Any) -> Any:
@@ -38,7 +42,7 @@ def _right(z: Any) -> Any:
         product = product + np.log((near + float(k)) * (near + float(k + 1)))
     w = where(far, z, z + float(_STEPS))
     r = 1.0 / w
-    series = (w - 0.5) * np.log(w) - w + _LOG_ROOT_TAU + r * _polynomial(r * r, _STIRLING)
+    series = (w - 0.5) * np.log(w) - w + _LOG_ROOT_TAU + r * _polynomial(r * r, STIRLING)
     return where(far, series, series - product)
 
 
@@ -66,21 +70,18 @@ def complex_loggamma(z: Any) -> Any:
     size, angle = _log_sine(where(left, z, 0.5 + 0j))
     reflected = (math.log(math.pi) - size) - 1j * angle - right
     value = where(left, reflected, right)
-    x = np.real(z)
-    pole = (np.imag(z) == 0) & (x <= 0) & (x == np.floor(x))
+    pole = _pole(z)
     return where(pole, math.inf, value)
 
 
 def complex_gamma(z: Any) -> Any:
-    x = np.real(z)
-    pole = (np.imag(z) == 0) & (x <= 0) & (x == np.floor(x))
+    pole = _pole(z)
     value = np.exp(complex_loggamma(where(pole, 1.0 + 0j, z)))
     return where(pole, complex(math.nan, math.nan), value)
 
 
 def complex_rgamma(z: Any) -> Any:
-    x = np.real(z)
-    pole = (np.imag(z) == 0) & (x <= 0) & (x == np.floor(x))
+    pole = _pole(z)
     value = np.exp(-complex_loggamma(where(pole, 1.0 + 0j, z)))
     return where(pole, 0.0, value)
 
@@ -94,7 +95,7 @@ def complex_digamma(z: Any) -> Any:
     far = w + float(_STEPS)
     r = 1.0 / far
     square = r * r
-    value = np.log(far) - 0.5 * r - square * _polynomial(square, _DIGAMMA) - total
+    value = np.log(far) - 0.5 * r - square * _polynomial(square, DIGAMMA_TAIL) - total
     x, y = np.real(z), np.imag(z)
     off = x - np.rint(x)
     # pi cot(pi z), bounded: (sin 2a - i sinh 2b) / (cosh 2b - cos 2a)
@@ -104,8 +105,7 @@ def complex_digamma(z: Any) -> Any:
     re, im = np.sin(2.0 * math.pi * off) / safe, -np.copysign(np.sinh(size), y) / safe
     reflected = value - math.pi * (re + 1j * im)
     value = where(left, reflected, value)
-    pole = (y == 0) & (x <= 0) & (x == np.floor(x))
-    return where(pole, complex(math.nan, math.nan), value)
+    return where(_pole(z), complex(math.nan, math.nan), value)
 
 
 complex_loggamma.defjvps(lambda t, w, z: t * complex_digamma(z))

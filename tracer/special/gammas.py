@@ -16,7 +16,7 @@ import numpy as np
 
 from ..arrays.elementwise import where
 from ..transforms.custom import custom_jvp
-from .arithmetic import BERNOULLI, fma, polynomial, sin_pi, slow_path
+from .arithmetic import DIGAMMA_TAIL, STIRLING, fma, polynomial, sin_pi, slow_path
 from .complex_gamma import complex_digamma, complex_gamma, complex_loggamma, complex_rgamma
 from .operands import special
 
@@ -43,8 +43,6 @@ _DIGAMMA = (
     2.832706668021759e-11,
 )
 _ROOT = (1.4616321449683622, 9.549995429965697e-17)  # of digamma, as a sum
-_STIRLING = tuple(b / ((2 * k + 2) * (2 * k + 1)) for k, b in enumerate(BERNOULLI[:10]))
-_DIGAMMA_TAIL = tuple(b / (2 * k + 2) for k, b in enumerate(BERNOULLI[:10]))
 _FAR = 8.0
 _EXP_SMALL = tuple(1 / math.factorial(k) for k in range(9))
 
@@ -52,7 +50,7 @@ _EXP_SMALL = tuple(1 / math.factorial(k) for k in range(9))
 def stirling_rest(x: Any) -> Any:
     """lgamma(x) - ((x - 1/2) log x - x + log(2 pi) / 2), for x >= 8."""
     r = 1.0 / x
-    return r * polynomial(r * r, _STIRLING)
+    return r * polynomial(r * r, STIRLING)
 
 
 def exp_small(x: Any) -> Any:
@@ -172,7 +170,7 @@ def psi(x: Any) -> Any:
     value = base + above / below - where(low, 1.0 / near, 0.0)
     w = where(far, size, _FAR)
     r = 1.0 / (w * w)
-    large = np.log(w) - 0.5 / w - r * polynomial(r, _DIGAMMA_TAIL)
+    large = np.log(w) - 0.5 / w - r * polynomial(r, DIGAMMA_TAIL)
     value = where(far, large, value)
 
     def reflected(x: Any, right: Any) -> Any:

@@ -41,6 +41,11 @@ class _Custom:
     __name__: str
     _rules: str  # how rules are given, for messages
 
+    def __new__(cls, fun: Function | None = None, **options: Any) -> Any:
+        if fun is None:
+            return functools.partial(cls, **options)
+        return super().__new__(cls)
+
     def __init__(self, fun: Function, nondiff_argnums: int | Sequence[int] = ()) -> None:
         check_callable(fun, type(self).__name__)
         positions = (
@@ -128,11 +133,6 @@ class custom_vjp(_Custom):
     """
 
     _rules = "f.defvjp(fwd, bwd)"
-
-    def __new__(cls, fun: Function | None = None, **options: Any) -> Any:
-        if fun is None:
-            return functools.partial(cls, **options)
-        return super().__new__(cls)
 
     def __init__(self, fun: Function, nondiff_argnums: int | Sequence[int] = ()) -> None:
         super().__init__(fun, nondiff_argnums)
@@ -224,11 +224,6 @@ class custom_jvp(_Custom):
     """
 
     _rules = "f.defjvp(rule) or f.defjvps(rule_of_x, rule_of_y, ...)"
-
-    def __new__(cls, fun: Function | None = None, **options: Any) -> Any:
-        if fun is None:
-            return functools.partial(cls, **options)
-        return super().__new__(cls)
 
     def __init__(self, fun: Function, nondiff_argnums: int | Sequence[int] = ()) -> None:
         super().__init__(fun, nondiff_argnums)

@@ -46,6 +46,7 @@ from .differentiable import (
     check_inexact_leaves,
     check_leaves,
     normal_positions,
+    require_tuples,
     scalar_loss,
     show,
     tangent_leaves,
@@ -243,14 +244,7 @@ def jvp(
     (8.0, 12.0)
     """
     check_callable(fun, "jvp")
-    for name, seeds in (("primals", primals), ("tangents", tangents)):
-        if not isinstance(seeds, (tuple, list)):
-            complain(
-                errors.TransformError,
-                f"jvp takes its {name} as a tuple, one entry per argument",
-                "write jt.jvp(f, (x,), (t,)) for a function of one argument.",
-                operands={name: seeds},
-            )
+    require_tuples("jvp", "t", primals=primals, tangents=tangents)
     if len(primals) != len(tangents):
         complain(
             errors.TransformError,

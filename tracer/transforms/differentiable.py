@@ -221,6 +221,18 @@ def check_leaves(leaves: Sequence[Any], what: str) -> None:
             refuse(leaf, f"a {type(leaf).__name__} as an argument of {what}")
 
 
+def require_tuples(name: str, tangent: str, **entries: Any) -> None:
+    """An error of the transformation `name` for arguments that are not given as tuples."""
+    for argument, value in entries.items():
+        if not isinstance(value, (tuple, list)):
+            complain(
+                errors.TransformError,
+                f"{name} takes its {argument} as a tuple, one entry per argument",
+                f"write jt.{name}(f, (x,), ({tangent},)) for a function of one argument.",
+                operands={argument: value},
+            )
+
+
 def normal_positions(argnums: int | Sequence[int]) -> tuple[int, ...]:
     """`argnums` as a tuple."""
     positions = (argnums,) if isinstance(argnums, int) else argnums

@@ -36,7 +36,7 @@ from .derivatives import (
     tape_makers,
 )
 from .device_transforms import run_apart
-from .differentiable import check_leaves, tangent_leaves
+from .differentiable import check_leaves, require_tuples, tangent_leaves
 
 R = TypeVar("R")
 
@@ -190,14 +190,7 @@ def hvp(fun: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
     array([ 6., 12.])
     """
     check_callable(fun, "hvp")
-    for name, entries in (("primals", primals), ("tangents", tangents)):
-        if not isinstance(entries, (tuple, list)):
-            complain(
-                errors.TransformError,
-                f"hvp takes its {name} as a tuple, one entry per argument",
-                "write jt.hvp(f, (x,), (v,)) for a function of one argument.",
-                operands={name: entries},
-            )
+    require_tuples("hvp", "v", primals=primals, tangents=tangents)
     moving = [
         i
         for i, primal in enumerate(primals)

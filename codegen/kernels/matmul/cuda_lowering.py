@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 from ....ir.build import Builder
 from ....ir.graph import Graph, Op, Value
+from ....ir.ops.products.contraction import free_axes
 from ....ir.record import replace
 from ....ir.types import BOOL, dtype_name
 from ...cuda.program import DeviceProgram, without_outputs
@@ -44,8 +45,7 @@ def product_of_matrices(low: Lowering, op: Op) -> None:
     """A product, or the reduction that it is if it is small or has a vector."""
     a, b = op.operands
     (ac, bc), (ab, bb) = op.attrs["contract"], op.attrs["batch"]
-    am = tuple(d for d in range(len(a.shape)) if d not in ac and d not in ab)
-    bn = tuple(d for d in range(len(b.shape)) if d not in bc and d not in bb)
+    am, bn = free_axes(len(a.shape), ac, ab), free_axes(len(b.shape), bc, bb)
     a, b, element = small_floats(low, op)
     left, right = Side(a, ab, am, ac), Side(b, bb, bn, bc)
     batch, m, n, k = left.size(ab), left.size(am), right.size(bn), left.size(ac)

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from ....ir.graph import Op, Value
+from ....ir.ops.products.contraction import free_axes
 from ....ir.record import record
 from ...limits import limits
 from ...loop_ir.index import Index, Var, contiguous_strides, delinearise, of_var
@@ -59,8 +60,7 @@ class MatrixView:
 def _dot(low: Lowering, op: Op) -> None:
     a, b = op.operands
     (ac, bc), (ab, bb) = op.attrs["contract"], op.attrs["batch"]
-    am = tuple(d for d in range(len(a.shape)) if d not in ac and d not in ab)
-    bn = tuple(d for d in range(len(b.shape)) if d not in bc and d not in bb)
+    am, bn = free_axes(len(a.shape), ac, ab), free_axes(len(b.shape), bc, bb)
     left, right = Side(a, ab, am, ac), Side(b, bb, bn, bc)
     batch, m, n, k = left.size(ab), left.size(am), right.size(bn), left.size(ac)
     if min(m, n) == 1 or k < 2 or batch * m * n * k <= limits().small_product:
@@ -222,8 +222,7 @@ def dot_as_reduction(low: Lowering, op: Op) -> None:
 def _reduce_products(low: Lowering, op: Op, array: Array) -> None:
     a, b = op.operands
     (ac, bc), (ab, bb) = op.attrs["contract"], op.attrs["batch"]
-    am = [d for d in range(len(a.shape)) if d not in ac and d not in ab]
-    bn = [d for d in range(len(b.shape)) if d not in bc and d not in bb]
+    am, bn = free_axes(len(a.shape), ac, ab), free_axes(len(b.shape), bc, bb)
     if any(a.shape[d] == 0 for d in ac):
         dims = variables(array.shape)
         low.emit(low.point(), Stage(array, dims, const(0, array.dtype), ops=["dot"], loc=op.loc))

@@ -24,7 +24,7 @@ Ints = tuple[int, ...]
 Pairs = tuple[Ints, Ints]
 
 
-def free_axes(rank: int, contract: Ints, batch: Ints) -> Ints:
+def free_axes(rank: int, contract: Sequence[int], batch: Sequence[int]) -> Ints:
     """The axes of one operand that are neither contracted nor batch axes."""
     return tuple(d for d in range(rank) if d not in contract and d not in batch)
 
