@@ -111,9 +111,8 @@ class NativeModule:
     kernels: list[KernelReport] = field(default_factory=list)
     callbacks: list[CallbackSite] = field(default_factory=list)
     copies: list[CopySite] = field(default_factory=list)
-    arrays: list[str] = field(
-        default_factory=list
-    )  # what each one is, if the code is to be checked
+    # What each one is, if the code is to be checked.
+    arrays: list[str] = field(default_factory=list)
     # Outputs of the graph that have no array of their own: (output, input that it replaces). They are
     # not among `outputs`.
     in_place: list[tuple[int, int]] = field(default_factory=list)

@@ -83,8 +83,8 @@ def _of_branch(
 ) -> Interval:
     """What a branch gives for one of the results."""
     pairs = zip(region.params, op.operands[1:], strict=True)
-    given = {p: _of(v, intervals, depth) for p, v in pairs if _is_counted(p) and _is_counted(v)}
-    return _of(region.outputs[value.index], given, depth)
+    of_params = {p: _of(v, intervals, depth) for p, v in pairs if _is_counted(p) and _is_counted(v)}
+    return _of(region.outputs[value.index], of_params, depth)
 
 
 def _is_counted(value: Value) -> bool:

@@ -100,8 +100,8 @@ def choice(variable: str, default: str, *others: str) -> Setting[str]:
 
     def check(name: str, value: Any) -> str:
         if value not in (default, *others):
-            known = ", ".join(map(repr, (default, *others[:-1])))
-            raise ValueError(f"{name} is {known} or {others[-1]!r}, not {value!r}")
+            choices = ", ".join(map(repr, (default, *others[:-1])))
+            raise ValueError(f"{name} is {choices} or {others[-1]!r}, not {value!r}")
         return str(value)
 
     return Setting(variable, lambda name, asked: check(name, asked or default), check)

@@ -84,7 +84,7 @@ class Layers(ctypes.Structure):
 @functools.cache
 def layers(name: str) -> Layers:
     """The layers of a ziggurat; none that can be used where NumPy's functions answer otherwise."""
-    ziggurat, found = _ZIGGURATS[name], Layers()
+    ziggurat, table = _ZIGGURATS[name], Layers()
     draw = _asked_with(ziggurat)
     units = [draw(layer, 1)[0] for layer in range(LAYERS)]
     edges = [unit * 2.0**ziggurat.bits for unit in units]
@@ -92,8 +92,8 @@ def layers(name: str) -> Layers:
     for layer, (unit, edge, within) in enumerate(zip(units, edges, inner, strict=True)):
         below = max(int(within / edge * 2.0**ziggurat.bits) - (1 << 16), 0)
         if below and _holds(draw, layer, unit, (1, 12345, below // 3, below - 1)):
-            found.unit[layer], found.below[layer] = unit, below
-    return found
+            table.unit[layer], table.below[layer] = unit, below
+    return table
 
 
 def _holds(

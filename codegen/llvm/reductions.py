@@ -124,9 +124,8 @@ class Fold(Reduction):
         self.dtypes = [stage.array.dtype]
         self.starts = [identity(stage.op, stage.array.dtype)]
         if stage.action == "scan" and stage.op == "sum" and stage.array.dtype.kind == "f":
-            self.starts = [
-                -0.0
-            ]  # NumPy's running sum starts from the first element, its sum from 0
+            # NumPy's running sum starts from the first element, its sum from 0.
+            self.starts = [-0.0]
         self.function = EXPANSIONS[FOLDS[stage.op]]
 
     def merge(self, *carries: Expr) -> list[Expr]:

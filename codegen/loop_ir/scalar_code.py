@@ -219,10 +219,10 @@ def accesses(block: Body) -> Iterator[tuple[Array, Sequence[Index], bool]]:
 
 def calls(block: Body) -> list[Elementwise]:
     """The elementwise functions that it has as units, once per call, inner blocks included."""
-    found = [node.attr for node in nodes(block) if node.op == "call"]
+    called = [node.attr for node in nodes(block) if node.op == "call"]
     for inner in block.inner():
-        found += calls(inner)
-    return found
+        called += calls(inner)
+    return called
 
 
 def specials(block: Body) -> Iterator[Special]:

@@ -49,7 +49,7 @@ class Counter(NamedTuple):
 
 def counters(body: Graph, first: int, init: Sequence[Any]) -> dict[int, Counter]:
     """The carries of a loop that count its trips. They are the body's parameters from `first` on."""
-    found = {}
+    by_position = {}
     for k, held in enumerate(init):
         if not isinstance(held, np.ndarray) or held.shape or held.item().dtype != I64:
             continue
@@ -65,8 +65,8 @@ def counters(body: Graph, first: int, init: Sequence[Any]) -> dict[int, Counter]
                 continue
             step = -step
         if 0 < abs(step) < 1 << 31:
-            found[k] = Counter(as_index(held.item(), _INT64.min, _INT64.max), step)
-    return found
+            by_position[k] = Counter(as_index(held.item(), _INT64.min, _INT64.max), step)
+    return by_position
 
 
 def trips_of(
@@ -90,12 +90,12 @@ def trips_of(
 
 
 def most_trips(
-    test: Graph, own: Mapping[int, Counter], first: int, given: Sequence[Any]
+    test: Graph, own: Mapping[int, Counter], first: int, inputs: Sequence[Any]
 ) -> tuple[Var, Expr] | None:
     """The trips that a `while` makes at most, since its test first asks whether its counter is short of
     a limit, and nothing that can fail before; the variable that counts them.
 
-    `test` has parameters that are `given`: constants, and from `first` on what is carried.
+    `test` has parameters that are `inputs`: constants, and from `first` on what is carried.
     """
     if any(op.name not in EXPANSIONS and op.name not in ("constant", "cond") for op in test.ops):
         return None
@@ -107,10 +107,10 @@ def most_trips(
         return None
     step, beyond = _SHORT_OF[op.name]
     for (counter, limit), sign in ((op.operands, step), (reversed(op.operands), -step)):
-        place = test.params.index(counter) - first if counter in test.params else -1
-        stop = _position(test, limit, given)
-        if place in own and own[place].step == sign and stop is not None:
-            way = (stop - own[place].start) * sign + beyond
+        position = test.params.index(counter) - first if counter in test.params else -1
+        stop = _position(test, limit, inputs)
+        if position in own and own[position].step == sign and stop is not None:
+            way = (stop - own[position].start) * sign + beyond
             least, most = way.reach()
             if least > -UNKNOWN and most < UNKNOWN and all(map(_is_loop, way.terms)):
                 trips = index_value(way)
@@ -137,13 +137,13 @@ def _asked_first(op: Op) -> Value | None:
     return first if is_false else None
 
 
-def _position(graph: Graph, value: Value, given: Sequence[Any]) -> Index | None:
+def _position(graph: Graph, value: Value, inputs: Sequence[Any]) -> Index | None:
     """A limit that is the same in each trip, as a position."""
     if value.op is not None:
         if value.op.name != "constant" or value.shape or value.dtype != I64:
             return None
         return Index(int(value.op.attrs["value"]))
-    held = given[graph.params.index(value)]
+    held = inputs[graph.params.index(value)]
     if not isinstance(held, np.ndarray) or held.shape or held.item().dtype != I64:
         return None
     limit = held.item()

@@ -80,19 +80,19 @@ def counts(test: Value, axis: int) -> list[Value]:
     if op.name == "broadcast" and axis in op.attrs["dims"]:
         source = op.attrs["dims"].index(axis)
         return counts(op.operands[0], source) if len(op.operands[0].shape) > source else []
-    found = below(op)
-    return [found[1]] if found is not None and found[0] == axis else []
+    bound = below(op)
+    return [bound[1]] if bound is not None and bound[0] == axis else []
 
 
 def below(op: Op) -> tuple[int, Value] | None:
     """The axis and n of `iota < n`."""
     if op.name != "lt":
         return None
-    place, limit = op.operands
-    if place.op is None or place.op.name != "iota" or place.dtype != I64:
+    index, limit = op.operands
+    if index.op is None or index.op.name != "iota" or index.dtype != I64:
         return None
     number = scalar_of(limit)
-    return None if number is None else (place.op.attrs["axis"], number)
+    return None if number is None else (index.op.attrs["axis"], number)
 
 
 def scalar_of(value: Value) -> Value | None:

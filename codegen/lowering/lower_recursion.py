@@ -47,8 +47,8 @@ def interpreted(low: Lowering, op: Op) -> None:
     shown = [v for v in op.operands if isinstance(v.type, TensorType)]
 
     def run(*arrays: Any) -> Any:
-        given = iter(arrays)
-        full = [next(given) if isinstance(v.type, TensorType) else None for v in op.operands]
+        present = iter(arrays)
+        full = [next(present) if isinstance(v.type, TensorType) else None for v in op.operands]
         results = definition.reference(*full, **attrs, regions=regions)
         return tuple(r for r, v in zip(results, op.results, strict=True) if memory_type(v))
 
@@ -57,8 +57,8 @@ def interpreted(low: Lowering, op: Op) -> None:
     operands = [contiguous(low, operand_array(low, v)) for v in shown]
     results = [result_array(low, v) for v in op.results]
     number = low.context.python(function, tuple(v.tensor for v in shown), op)
-    given = [a for a in operands if a is not None]
-    low.items.append(Callback(number, given, [a for a in results if a is not None]))
+    present = [a for a in operands if a is not None]
+    low.items.append(Callback(number, present, [a for a in results if a is not None]))
     bind(low, op, results)
 
 
@@ -73,8 +73,8 @@ def _called(c: ScalarBuilder, op: Op) -> list[Held]:
     if "recursion" in c.low.context.rules:
         raise Unfit  # the target's functions do not call themselves
     label, depth = op.attrs["label"], op.attrs["depth"]
-    given = [c.get(v) for v in op.operands]
-    params = [_parameter(held) for held in given]
+    arguments = [c.get(v) for v in op.operands]
+    params = [_parameter(held) for held in arguments]
     site = c.low.context.site("RecursionError", TOO_DEEP.format(depth), op)
     name = f"{label}_{site}"
     routine = Routine(name, _flat(params), [], Body(), depth, site)
@@ -88,7 +88,7 @@ def _called(c: ScalarBuilder, op: Op) -> list[Held]:
         del c.routines[label]
     else:
         c.routines[label] = before
-    return _results(c, op, routine, _flat(given), True)
+    return _results(c, op, routine, _flat(arguments), True)
 
 
 @rule("recurse")
@@ -109,16 +109,16 @@ def _parameter(held: Held) -> Held:
 def _results(
     c: ScalarBuilder, op: Op, routine: Routine, operands: list[Expr], defines: bool
 ) -> list[Held]:
-    found: list[Held] = []
+    results: list[Held] = []
     for value in op.results:
         if memory_type(value) is None:
-            found.append(None)
+            results.append(None)
             continue
         element: Elements = np.empty((), object)
         element[()] = var(Unique("result"), value.dtype)
-        found.append(element)
-    c.block.statements.append(Invoke(routine, operands, _flat(found), defines))
-    return found
+        results.append(element)
+    c.block.statements.append(Invoke(routine, operands, _flat(results), defines))
+    return results
 
 
 def _flat(values: Sequence[Held]) -> list[Expr]:

@@ -214,9 +214,9 @@ def _loop(c: ScalarBuilder, op: Op, top: bool = False) -> list[Held]:
             counter, trips = counted
         if counted is not None or (condition.op == "const" and condition.attr):
             test = condition = None
-    kept = list(range(carries))
+    positions = list(range(carries))
     if counter is not None:
-        kept = [k for k in kept if k not in own]
+        positions = [k for k in positions if k not in own]
         _follow(own, of_var(counter), carried)
     with c.inside() as inner:
         for x in xs:
@@ -229,7 +229,7 @@ def _loop(c: ScalarBuilder, op: Op, top: bool = False) -> list[Held]:
             c.write(whole, (trip,), y)
     if any(not _same_place(a, b) for a, b in zip(carried, out, strict=False)):
         raise Unfit
-    rest = ([held[k] for k in kept] for held in (carried, init, out))
+    rest = ([held[k] for k in positions] for held in (carried, init, out))
     now, start, new = map(_flat, rest)
     made = trips
     if counter is not None and condition is not None:  # only the loop knows
@@ -251,9 +251,9 @@ def _follow(own: Mapping[int, Counter], trip: Index, carried: list[Held]) -> Non
 
 
 def _one(expr: Expr) -> Elements:
-    found = np.empty((), object)
-    found[()] = expr
-    return found
+    result = np.empty((), object)
+    result[()] = expr
+    return result
 
 
 def _renewed(c: ScalarBuilder, carries: Sequence[Held]) -> list[Held]:
@@ -282,14 +282,14 @@ def _slice(c: ScalarBuilder, x: Value, whole: Stored | None, trip: Index) -> Hel
     shape = x.shape[1:]
     if whole is not None and math.prod(shape) > SMALL:
         return replace(whole, prefix=whole.pinned((0,), (trip,)), owned=False)
-    found = np.empty(shape, object)
+    result = np.empty(shape, object)
     for place in np.ndindex(*shape):
         index = (trip, *at(place))
         if whole is None:
-            found[place] = c.p.at(x, index)
+            result[place] = c.p.at(x, index)
         else:
-            found[place] = c.p.load(whole.array, whole.at(index), None)
-    return found
+            result[place] = c.p.load(whole.array, whole.at(index), None)
+    return result
 
 
 def _stacked(c: ScalarBuilder, x: Value, size: int) -> Stored | None:

@@ -39,11 +39,11 @@ def merged(index: Expr, blocks: Sequence[Body]) -> list[Let | Write] | None:
                 own.add(s.array)
             else:
                 return None
-    places = [*written]
-    if not places or len(places) > MOST_WRITES or len({a for a, _ in places}) < len(places):
+    targets = [*written]
+    if not targets or len(targets) > MOST_WRITES or len({a for a, _ in targets}) < len(targets):
         return None
     computed += (value for values in written.values() for value in values.values())
-    at_places = (node for _, place in places for node in data_at(place))
+    at_places = (node for _, place in targets for node in data_at(place))
     nodes = {*within([*computed, *at_places])}
     if not all(map(_is_harmless, nodes)) or sum(n.op not in FREE for n in nodes) > MOST:
         return None

@@ -58,19 +58,19 @@ def folded(expr: Expr) -> Expr:
         return expr
     a, b = (as_index(x, 0, 0) for x in expr.args)
     if compares:
-        known = _HOLDS[expr.op](a, b) if all(map(_is_int64, (a, b))) else None
-        return expr if known is None else const(known, BOOL)
+        truth = _HOLDS[expr.op](a, b) if all(map(_is_int64, (a, b))) else None
+        return expr if truth is None else const(truth, BOOL)
     if expr.op == "add":
-        found = a + b
+        total = a + b
     elif expr.op == "sub":
-        found = a - b
+        total = a - b
     elif a.terms and b.terms:
         return expr
     else:
-        found = b * a.const if b.terms else a * b.const
-    if any(abs(k) >= 1 << 62 for k in (found.const, *found.terms.values())):
+        total = b * a.const if b.terms else a * b.const
+    if any(abs(k) >= 1 << 62 for k in (total.const, *total.terms.values())):
         return expr
-    return index_value(found)
+    return index_value(total)
 
 
 def _extreme(expr: Expr) -> Expr:
@@ -97,8 +97,8 @@ def _less(a: Index, b: Index) -> bool | None:
     return True if least > 0 else False if most <= 0 else None
 
 
-def _not(known: bool | None) -> bool | None:
-    return None if known is None else not known
+def _not(truth: bool | None) -> bool | None:
+    return None if truth is None else not truth
 
 
 _HOLDS: dict[str, Callable[[Index, Index], bool | None]] = {

@@ -46,8 +46,8 @@ class Axis:
 def axis_of(c: ScalarBuilder, values: Sequence[Value], axes: Sequence[int], fill: object) -> Axis:
     """The loop over an axis that values share, as far as one of them is not yet `fill`."""
     extent = values[0].shape[axes[0]]
-    found = [cuts(v, a, fill) for v, a in zip(values, axes, strict=True)]
-    shared = [n for n in found[0] if all(n in others for others in found[1:])]
+    windows = [cuts(v, a, fill) for v, a in zip(values, axes, strict=True)]
+    shared = [n for n in windows[0] if all(n in others for others in windows[1:])]
     if not shared:
         return Axis(extent)
     return cut_axis(c, extent, shared[0], shared[:1])
@@ -122,7 +122,7 @@ def is_large(c: ScalarBuilder, value: Value) -> bool:
 def fold_large(c: ScalarBuilder, op: Op) -> None:
     """A reduction of a large value."""
     (source,), axes = op.operands, op.attrs["axes"]
-    kept = [d for d in range(len(source.shape)) if d not in axes]
+    remaining = [d for d in range(len(source.shape)) if d not in axes]
     neutral = identity(op.name, op.result.dtype)
     combine = EXPANSIONS[FOLDS[op.name]]
 
@@ -130,13 +130,13 @@ def fold_large(c: ScalarBuilder, op: Op) -> None:
         loops = [axis_of(c, [source], [d], neutral) for d in axes]
 
         def step(inner: IndexTuple, now: list[Expr]) -> list[Expr]:
-            at = dict(zip([*kept, *axes], [*outer, *inner], strict=True))
+            at = dict(zip([*remaining, *axes], [*outer, *inner], strict=True))
             value = c.p.at(source, tuple(at[d] for d in range(len(source.shape))))
             return [added(now[0], value) if op.name == "sum" else combine(now[0], value)]
 
         return accumulate(c, loops, [const(neutral, op.result.dtype)], step)[0]
 
-    _results(c, op, result, [cuts_of(c, source, d, neutral) for d in kept])
+    _results(c, op, result, [cuts_of(c, source, d, neutral) for d in remaining])
 
 
 def cuts_of(c: ScalarBuilder, source: Value, axis: int, fill: object) -> Value | None:
@@ -147,7 +147,7 @@ def cuts_of(c: ScalarBuilder, source: Value, axis: int, fill: object) -> Value |
 def place_of_best(c: ScalarBuilder, op: Op) -> None:
     """argmax or argmin of a large value: the first NaN, or the first of the best."""
     (source,), axis = op.operands, op.attrs["axis"]
-    kept = [d for d in range(len(source.shape)) if d != axis]
+    remaining = [d for d in range(len(source.shape)) if d != axis]
     dtype = source.dtype
     worst = const(identity("max" if op.name == "argmax" else "min", dtype), dtype)
 
@@ -155,7 +155,7 @@ def place_of_best(c: ScalarBuilder, op: Op) -> None:
         loops = [axis_of(c, [source], [axis], worst.attr)]
 
         def step(inner: IndexTuple, now: list[Expr]) -> list[Expr]:
-            at = dict(zip([*kept, axis], [*outer, *inner], strict=True))
+            at = dict(zip([*remaining, axis], [*outer, *inner], strict=True))
             value = c.p.at(source, tuple(at[d] for d in range(len(source.shape))))
             best, place = now
             better = compare("gt" if op.name == "argmax" else "lt", value, best)
@@ -166,7 +166,7 @@ def place_of_best(c: ScalarBuilder, op: Op) -> None:
 
         return accumulate(c, loops, [worst, const(0, I64)], step)[1]
 
-    _results(c, op, result, [None] * len(kept))
+    _results(c, op, result, [None] * len(remaining))
 
 
 def dot(c: ScalarBuilder, op: Op) -> None:
@@ -237,10 +237,10 @@ def _results(
     """The elements of a result, each of which is a loop: a few as variables, many in memory."""
     shape, dtype = op.result.shape, op.result.dtype
     if op.result.tensor.size <= FEW:
-        found = np.empty(shape, object)
-        for place in np.ndindex(*shape):
-            found[place] = result(tuple(Index(k) for k in place))
-        c.result(op, found)
+        results = np.empty(shape, object)
+        for index in np.ndindex(*shape):
+            results[index] = result(tuple(Index(k) for k in index))
+        c.result(op, results)
         return
     held = scratch(c, shape, dtype)
     axes = [Axis(n) for n in shape]

@@ -60,15 +60,15 @@ class Stored:
 
     def pinned(self, axes: Sequence[int], index: IndexTuple) -> tuple[Index | None, ...]:
         """The prefix of the part that is at positions along some of the value's axes."""
-        found = [*self.prefix]
-        free = [d for d, i in enumerate(found) if i is None]
-        found += [None] * (max(axes, default=-1) + 1 - len(free))
-        free = [d for d, i in enumerate(found) if i is None]
+        indices = [*self.prefix]
+        free = [d for d, i in enumerate(indices) if i is None]
+        indices += [None] * (max(axes, default=-1) + 1 - len(free))
+        free = [d for d, i in enumerate(indices) if i is None]
         for axis, i in zip(axes, index, strict=True):
-            found[free[axis]] = i
-        while found and found[-1] is None:
-            found.pop()
-        return tuple(found)
+            indices[free[axis]] = i
+        while indices and indices[-1] is None:
+            indices.pop()
+        return tuple(indices)
 
 
 class _Elements(Pointwise):
@@ -99,9 +99,9 @@ class _Elements(Pointwise):
             return pick(elements, index)
         view = self.views.get(value)
         if view is None:
-            found = self._position(value, index, mask)
-            found = self._there(value, index, mask) if found is None else found
-            return folded(super()._build(value, index, mask)) if found is None else found
+            expr = self._position(value, index, mask)
+            expr = self._there(value, index, mask) if expr is None else expr
+            return folded(super()._build(value, index, mask)) if expr is None else expr
         self.check(view)
         return self.load(view.array, view.at(index), mask)
 
@@ -110,8 +110,8 @@ class _Elements(Pointwise):
         op = value.op
         if op is None or value in self.arrays or not self.live:
             return None
-        if op.name == "lt" and (found := below(op)) is not None:
-            return const(True, BOOL) if self.is_below(index[found[0]], found[1]) else None
+        if op.name == "lt" and (bound := below(op)) is not None:
+            return const(True, BOOL) if self.is_below(index[bound[0]], bound[1]) else None
         if op.name == "bitwise_and" and value.dtype == BOOL:
             a, b = (self.at(v, index, mask) for v in op.operands)
             return b if _holds(a) else a if _holds(b) else None
@@ -122,8 +122,8 @@ class _Elements(Pointwise):
 
     def is_below(self, index: Index, count: Value) -> bool:
         """Whether a position is that of a loop that runs over the first `count` elements."""
-        known = self.live.get(lone_variable(index))  # type: ignore[arg-type]
-        return known is not None and count in known
+        bound = self.live.get(lone_variable(index))  # type: ignore[arg-type]
+        return bound is not None and count in bound
 
     def _position(self, value: Value, index: IndexTuple, mask: Expr | None) -> Expr | None:
         """A quotient or remainder of a position by a number is a position."""
@@ -227,16 +227,16 @@ class ScalarBuilder:
 
     def elements(self, value: Value) -> Elements:
         """The elements of a value, computed where we stand."""
-        found = self.p.known.get(value)
-        if found is None:
+        elements = self.p.known.get(value)
+        if elements is None:
             if value.tensor.size > MOST_ELEMENTS:
                 raise Unfit
-            found = np.empty(value.shape, object)
-            for place in np.ndindex(*value.shape):
-                found[place] = self.p.at(value, at(place))
-            self.let(found)
-            self.p.known[value] = found
-        return found
+            elements = np.empty(value.shape, object)
+            for index in np.ndindex(*value.shape):
+                elements[index] = self.p.at(value, at(index))
+            self.let(elements)
+            self.p.known[value] = elements
+        return elements
 
     def scalar(self, value: Value) -> Expr:
         return pick(self.elements(value), ())
@@ -247,16 +247,16 @@ class ScalarBuilder:
             self.block.statements.append(Let(values))
 
     def write(self, array: Array, prefix: IndexTuple, values: Elements) -> None:
-        for place in np.ndindex(*values.shape):
-            self.put(array, (*prefix, *at(place)), values.item(place))
+        for index in np.ndindex(*values.shape):
+            self.put(array, (*prefix, *at(index)), values.item(index))
 
     def put(self, array: Array, index: IndexTuple, value: Expr) -> None:
         self.block.statements.append(Write(array, index, value))
         self.writes[array] = None
 
-    def result(self, op: Op, found: Elements) -> None:
-        self.let(found)
-        self.bind(op.result, found)
+    def result(self, op: Op, elements: Elements) -> None:
+        self.let(elements)
+        self.bind(op.result, elements)
 
     # Regions.
 

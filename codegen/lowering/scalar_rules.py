@@ -34,21 +34,21 @@ def _constant(c: ScalarBuilder, op: Op) -> None:
     if value.size > SMALL:
         c.bind(op.result, Stored(c.low.context.constant(value)))
         return
-    found = np.empty(value.shape, object)
-    for place in np.ndindex(*value.shape):
-        found[place] = const(value[place].item(), value.dtype)
-    c.bind(op.result, found)
+    consts = np.empty(value.shape, object)
+    for index in np.ndindex(*value.shape):
+        consts[index] = const(value[index].item(), value.dtype)
+    c.bind(op.result, consts)
 
 
 @rule("assert")
 def _check(c: ScalarBuilder, op: Op) -> None:
     flag, *values, _ = op.operands
     site = c.low.context.assertion(op, values)
-    found = [c.scalar(v) for v in values]
+    scalars = [c.scalar(v) for v in values]
     fine = c.scalar(flag)
     if c.taken is not None:
         fine = fine | unary("not", c.taken)
-    c.block.statements.append(Require(fine, site, found))
+    c.block.statements.append(Require(fine, site, scalars))
 
 
 @rule("create_token")
@@ -62,9 +62,11 @@ def _fold(c: ScalarBuilder, op: Op) -> None:
         fold_large(c, op)
         return
     source, axes = c.elements(op.operands[0]), op.attrs["axes"]
-    kept = [d for d in range(source.ndim) if d not in axes]
+    remaining = [d for d in range(source.ndim) if d not in axes]
     length = math.prod(source.shape[d] for d in axes)
-    rows = source.transpose([*kept, *axes]).reshape(*(source.shape[d] for d in kept), length)
+    rows = source.transpose([*remaining, *axes]).reshape(
+        *(source.shape[d] for d in remaining), length
+    )
     c.result(op, along_last(lambda row: fold(op.name, row, op.result.dtype), rows))
 
 
@@ -83,8 +85,8 @@ def _running(c: ScalarBuilder, op: Op) -> None:
         running(c, op, RUNNING[op.name])
         return
     source = c.elements(op.operands[0])
-    found = elements.running(op.name, source, op.attrs["axis"], op.attrs["reverse"])
-    c.result(op, found)
+    result = elements.running(op.name, source, op.attrs["axis"], op.attrs["reverse"])
+    c.result(op, result)
 
 
 @rule("dot")
@@ -93,8 +95,8 @@ def _dot(c: ScalarBuilder, op: Op) -> None:
         dot(c, op)
         return
     a, b = (c.elements(v) for v in op.operands)
-    found = elements.products(a, b, op.attrs["contract"], op.attrs["batch"], op.result.dtype)
-    c.result(op, found)
+    result = elements.products(a, b, op.attrs["contract"], op.attrs["batch"], op.result.dtype)
+    c.result(op, result)
 
 
 @rule("concat")
@@ -130,12 +132,12 @@ def is_part(op: Op) -> bool:
 def _first(c: ScalarBuilder, op: Op, base: Value, where: list[Value]) -> IndexTuple:
     """The positions of the part, computed now."""
     inside = (Index(),) * (len(base.shape) - len(where))
-    found = gathered(c.p, op, base, where, inside, None)
-    found = tuple(found[axis] for axis in op.attrs["axes"])
-    known = [atom.expr for index in found for atom in index.terms if isinstance(atom, Data)]
+    positions = gathered(c.p, op, base, where, inside, None)
+    positions = tuple(positions[axis] for axis in op.attrs["axes"])
+    known = [atom.expr for index in positions for atom in index.terms if isinstance(atom, Data)]
     if known:
         c.block.statements.append(Let(known))
-    return found
+    return positions
 
 
 def _put_back(c: ScalarBuilder, op: Op, base: Value, update: Value) -> bool:
@@ -187,29 +189,29 @@ def _write(c: ScalarBuilder, op: Op) -> None:
     c.bind(op.result, held)
 
 
-def _target(c: ScalarBuilder, op: Op, place: IndexTuple) -> IndexTuple:
-    """Where in the base an op writes the element `place` of its update."""
+def _target(c: ScalarBuilder, op: Op, index: IndexTuple) -> IndexTuple:
+    """Where in the base an op writes the element `index` of its update."""
     base, update, *where = op.operands
     if op.name == "update_slice":
         start, step = op.attrs["start"], op.attrs["step"]
-        return tuple(i * s + a for i, s, a in zip(place, step, start, strict=True))
+        return tuple(i * s + a for i, s, a in zip(index, step, start, strict=True))
     if op.name == "scatter":
-        return gathered(c.p, op, base, where, place, None)
+        return gathered(c.p, op, base, where, index, None)
     corner = window_starts(c.p, tuple(where), base.shape, update.shape)
-    return tuple(c + i for c, i in zip(corner, place, strict=True))
+    return tuple(c + i for c, i in zip(corner, index, strict=True))
 
 
 def _replaced(c: ScalarBuilder, op: Op, old: Elements, new: Elements) -> Elements:
     """The elements of a small array after an update of some."""
     if op.name != "update_slice" and old.size * new.size > 8 * SMALL:
         raise Unfit
-    found = old.copy()
+    result = old.copy()
     combine = COMBINE.get(op.attrs.get("combine", "set"))
     for place in np.ndindex(*new.shape):
         index = _target(c, op, at(place))
-        for spot, here in reached(index, found.shape):
+        for spot, here in reached(index, result.shape):
             value = new.item(place)
             if combine is not None:
-                value = EXPANSIONS[combine](found[spot], value)
-            found[spot] = value if here is None else select(here, value, found[spot])
-    return found
+                value = EXPANSIONS[combine](result[spot], value)
+            result[spot] = value if here is None else select(here, value, result[spot])
+    return result

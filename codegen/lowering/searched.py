@@ -22,27 +22,27 @@ _PLACED = frozenset(
 
 def searched(op: Op) -> set[Value]:
     """Of the operands of a loop, and of the values inside, those whose memory is searched."""
-    found: set[Value] = set()
-    while _spread(op, found):
+    values: set[Value] = set()
+    while _spread(op, values):
         pass
-    return found
+    return values
 
 
-def _spread(op: Op, found: set[Value]) -> bool:
+def _spread(op: Op, values: set[Value]) -> bool:
     """Go once through an op with regions; whether something was found."""
-    before = len(found)
+    before = len(values)
     for graph in op.regions:
         for inner in graph.ops:
             if inner.regions:
-                _spread(inner, found)
+                _spread(inner, values)
             elif inner.name in _PLACED and not _is_fixed(inner):
-                found.add(inner.operands[0])
-            if _updates(inner) and {inner.operands[0], inner.result} & found:
-                found.update((inner.operands[0], inner.result))
+                values.add(inner.operands[0])
+            if _updates(inner) and {inner.operands[0], inner.result} & values:
+                values.update((inner.operands[0], inner.result))
         for a, b in _same(op, graph):
-            if a in found or b in found:
-                found.update((a, b))
-    return len(found) > before
+            if a in values or b in values:
+                values.update((a, b))
+    return len(values) > before
 
 
 def _updates(op: Op) -> bool:

@@ -134,9 +134,8 @@ def _reduced(x: Expr, y: Expr) -> Expr:
     """
     form = FORMATS[x.dtype]
     a, b = abs(x), abs(y)
-    far = pick(
-        x, 2.0**100, 2.0**1000
-    )  # quotients beyond that are approached through multiples of y
+    # Quotients beyond that are approached through multiples of y.
+    far = pick(x, 2.0**100, 2.0**1000)
 
     def step(r: Expr) -> list[Expr]:
         divisor = b

@@ -145,20 +145,20 @@ def _loop(
         _word(f, f.offset(row, constant("i64", n), "i64")) for n in range(_HEAD)
     )
     _pointers(e, row, pointers, bases)
-    known = f.load("ptr", f.offset(functions, function, "ptr"))
+    loaded = f.load("ptr", f.offset(functions, function, "ptr"))
     watch = None
     if any(
         call.shared and call.polls for call in calls
     ):  # only such a call may be ended, whose status is read
         watch = f.select(checks.ne(0), STOPPED, NULL)
     if all(call.shared for call in calls) or not any(call.shared for call in calls):
-        _run(e, known, count, grain, calls[0].shared, watch)
+        _run(e, loaded, count, grain, calls[0].shared, watch)
     else:
         alone, together, done = (f.later(hint) for hint in ("alone", "together", "done"))
         f.branch(grain < count, together, alone)
         for block, shared in ((alone, False), (together, True)):
             f.at(block)
-            _run(e, known, count, grain, shared, watch)
+            _run(e, loaded, count, grain, shared, watch)
             f.jump(done)
         f.at(done)
     if any(call.checks for call in calls):
@@ -177,11 +177,11 @@ def _pointers(e: EntryEmitter, row: Value, pointers: Value, bases: Value) -> Non
     (k,) = f.at(each)
     entry = f.offset(row, (k << 1) + _HEAD, "i64")
     base = _word(f, entry)
-    given = base < 0
-    block = f.select(given, f.args[0], bases)
-    place = f.offset(block, f.select(given, ~base, base), "ptr")
+    is_argument = base < 0
+    block = f.select(is_argument, f.args[0], bases)
+    slot = f.offset(block, f.select(is_argument, ~base, base), "ptr")
     offset = _word(f, f.offset(entry, 1, "i64"))
-    pointer = f.load("ptr", place, align=8)
+    pointer = f.load("ptr", slot, align=8)
     f.store(f.offset(pointer, offset), f.offset(e.ctx, k, "ptr"), align=8)
     following = k + 1
     f.fork(following < pointers, each, (following,), run)

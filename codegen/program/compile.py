@@ -160,23 +160,23 @@ def _arrays(
     kind: str, types: Sequence[Type], strides: Sequence[tuple[int, ...]]
 ) -> list[Array | None]:
     """An array for each input or output; two for a complex one, which lie interleaved in its memory."""
-    found: list[Array | None] = []
+    arrays: list[Array | None] = []
     layouts = enumerate(strides)
     for t in types:
         if not isinstance(t, TensorType):
-            found.append(None)
+            arrays.append(None)
             continue
         position, steps = next(layouts)
         if not is_complex(t.dtype):
             dtype = bits_dtype(t.dtype) if is_small(t.dtype) else t.dtype
-            found.append(Array(t.shape, dtype, kind, strides=steps, position=position))
+            arrays.append(Array(t.shape, dtype, kind, strides=steps, position=position))
             continue
         steps = tuple(2 * s for s in steps)
-        found += [
+        arrays += [
             Array(t.shape, real_dtype(t.dtype), kind, strides=steps, position=position, start=k)
             for k in (0, 1)
         ]
-    return found
+    return arrays
 
 
 def _report(kernel: Kernel, plan: Schedule, name: str) -> KernelReport:

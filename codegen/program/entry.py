@@ -165,9 +165,9 @@ class EntryEmitter:
         if array is not None and self.is_watched(array):
             assert self.provenance is not None
             return self.provenance.pointer(array)
-        place = self.argument(array)
-        if place is not None:
-            name, offset = place
+        pointer = self.argument(array)
+        if pointer is not None:
+            name, offset = pointer
             return self.f.offset(self.given(name), offset)
         assert array is not None
         if array.kind == "const":
@@ -242,14 +242,14 @@ class EntryEmitter:
         key = own.key
         if plan is not None:
             key = own.key, plan.width, plan.split_last, plan.grain % plan.width == 0
-        known = self.kernels.get(key)
-        if known is None:
-            known = self.kernels[key] = self._emit(step, own, plan)
-        step.name = known.name
-        self.schedules.append((step, known.plan, step.name))
+        function = self.kernels.get(key)
+        if function is None:
+            function = self.kernels[key] = self._emit(step, own, plan)
+        step.name = function.name
+        self.schedules.append((step, function.plan, step.name))
         pointers = [(a, own.origins[a] * a.dtype.itemsize) for a in own.arrays]
-        status = [(None, 0)] if known.checks else []
-        return known, (*pointers, *status)
+        status = [(None, 0)] if function.checks else []
+        return function, (*pointers, *status)
 
     def scalar_code(self, step: ScalarCode) -> None:
         kind = NestEmitter if is_nest(step) else ScalarCodeEmitter

@@ -43,8 +43,8 @@ class _Call:
         name = f"{loop.module}:{loop.name}:{loop.types}"
         function, data = f"{Target.LOOP}:{name}", f"{Target.LOOP_DATA}:{name}"
         self.imports = {function, data}
-        given = len(step.operands) + len(step.results)
-        arguments = f.alloca(f"[{given + len(loop.constants)} x i64]")
+        count = len(step.operands) + len(step.results)
+        arguments = f.alloca(f"[{count + len(loop.constants)} x i64]")
         sizes = f.alloca(f"[{1 + len(loop.sizes)} x i64]")
         steps = f.alloca(f"[{len(step.steps)} x i64]")
         _store(f, sizes, [f.hi - f.lo, *(constant("i64", n) for n in loop.sizes)])
@@ -59,7 +59,7 @@ class _Call:
         if step.alone:
             self._counted(-1, self._as_before)
         if step.site:
-            self._report(given)
+            self._report(count)
         f.ret()
         self.declarations = {*f.callees.values(), f"{symbol(data).text} = external global i8"}
         if step.alone:
@@ -69,18 +69,18 @@ class _Call:
         """Where the first item of each argument is; that of a constant is on the stack."""
         f, step = self.f, self.step
         operands, end = len(step.operands), len(step.operands) + len(step.loop.constants)
-        places = []
+        addresses = []
         for k, value in enumerate(step.loop.constants, operands):
             dtype = np.dtype(step.loop.types[k])
-            place = f.alloca(SCALAR_TYPES[dtype], align=8)
-            f.store(number(value, dtype, 1), place, align=8)
-            places.append(place)
+            address = f.alloca(SCALAR_TYPES[dtype], align=8)
+            f.store(number(value, dtype, 1), address, align=8)
+            addresses.append(address)
         count = end + len(step.results)
         moving = [k for k in range(count) if not operands <= k < end]
         for word, k in enumerate(moving):
             base = f.load("ptr", f.ctx, word, "ptr", align=8)
-            places.insert(k, f.offset(base, f.lo * step.steps[k]))
-        return places
+            addresses.insert(k, f.offset(base, f.lo * step.steps[k]))
+        return addresses
 
     def _counted(self, change: int, act: Callable[[Value], None]) -> None:
         """Under the lock: count who is inside, and act if that was or becomes nobody."""

@@ -41,11 +41,11 @@ class Provenance:
 
     def pointer(self, array: Array) -> Value:
         """Where an array is that is no constant and no slot."""
-        place = self.places.get(array)
-        if place is None:
-            place = self._temporary(array) if array.kind == "temp" else self._argument(array)
-            self.places[array] = place
-        return place
+        address = self.places.get(array)
+        if address is None:
+            address = self._temporary(array) if array.kind == "temp" else self._argument(array)
+            self.places[array] = address
+        return address
 
     def _temporary(self, array: Array) -> Value:
         number = len(self.texts)
@@ -57,9 +57,9 @@ class Provenance:
             return f.call("ptr", _PART, at, array.nbytes, number, flags)
 
     def _argument(self, array: Array) -> Value:
-        place = self.e.argument(array)
-        assert place is not None
-        raw, offset = place
+        address = self.e.argument(array)
+        assert address is not None
+        raw, offset = address
         whole = self.places.get(raw)
         if whole is None:
             whole = self.places[raw] = self._buffer(raw)

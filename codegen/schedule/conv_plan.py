@@ -150,9 +150,8 @@ def cut(
     taps = math.prod(a.taps for a in axes)
     flops = 2.0 * wide * features * channels * taps
     others = images * depth.positions * -(-width.positions // wide)
-    most = max(
-        -(-height.positions * others // UNITS), 1
-    )  # rows of a unit, for there to be enough units
+    # Rows of a unit, for there to be enough units.
+    most = max(-(-height.positions * others // UNITS), 1)
     worth = max(math.ceil(limits().window_flops / flops), 1)
     high = min(high, max(most, worth))
     high = max(high // rows, 1) * rows

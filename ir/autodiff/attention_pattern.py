@@ -37,9 +37,8 @@ class AttentionPattern:
     causal: bool = False
     masks: list[tuple[Value, float]] = field(default_factory=list)
     biases: list[Value] = field(default_factory=list)
-    inner: set[Op] = field(
-        default_factory=set
-    )  # what makes y of q, k and v, y's own op not counted
+    # What makes y of q, k and v, y's own op not counted.
+    inner: set[Op] = field(default_factory=set)
 
     def operands(self, b: Builder, env: dict[Value, Value]) -> list[Value]:
         """The operands of the op, appended to b's graph."""

@@ -183,8 +183,8 @@ def _start_from(b: Builder, part: Value, total: Value) -> bool:
         return False  # what has been appended has been computed
     if loop not in ops or any(part in op.operands for op in ops):
         return False
-    known = total.op is None or total.op in ops[: ops.index(loop)]
-    if not known or total.type != part.type:
+    is_outside = total.op is None or total.op in ops[: ops.index(loop)]
+    if not is_outside or total.type != part.type:
         return False
     if loop.name == "cond":
         loop.regions = tuple([_adding(region, part.index, total) for region in loop.regions])

@@ -316,10 +316,10 @@ class CallProgram:
     def attribute(self, dst: Owned, src: Word, name: str) -> None:
         self.emit(Opcode.ATTRIBUTE, dst, src, self.ref(name))
 
-    def ask(self, dst: Owned, function: Callable[..., Any], *given: Word) -> None:
+    def ask(self, dst: Owned, function: Callable[..., Any], *arguments: Word) -> None:
         """`function(*given)`; if it raises, the program does not take the call."""
-        assert len(given) < 2
-        self.emit(Opcode.ASK, dst, self.ref(function), len(given), *(given or (0,)))
+        assert len(arguments) < 2
+        self.emit(Opcode.ASK, dst, self.ref(function), len(arguments), *(arguments or (0,)))
 
     def apart(self, reaches: Sequence[tuple[Word, int, int, bool]]) -> None:
         """No pointer reaches a byte that is written through another one.

@@ -66,14 +66,18 @@ def checked(
     if name == "cast" and result.dtype == BOOL:
         return
     if not any(is_inexact(x.dtype) for x in (result, *operands)):
-        found = {"divide": _equals(b, operands[1], 0)} if name in _QUOTIENTS else {}
+        conditions = {"divide": _equals(b, operands[1], 0)} if name in _QUOTIENTS else {}
     elif not is_inexact(result.dtype):
-        found = {"invalid": b.invert(_fits(b, operands[0], result.dtype))}
+        conditions = {"invalid": b.invert(_fits(b, operands[0], result.dtype))}
     else:
-        found = _of_floats(b, name, operands, result)
+        conditions = _of_floats(b, name, operands, result)
     for kind, text in _TEXTS.items():
-        if kind in kinds and kind in found:
-            bad = found[kind] if where is None else _both(b, [found[kind], where], result.shape)
+        if kind in kinds and kind in conditions:
+            bad = (
+                conditions[kind]
+                if where is None
+                else _both(b, [conditions[kind], where], result.shape)
+            )
             fine = ~wrap(bad).any()
             check(fine, f"{text} encountered in {name}", error="FloatingPointError")
 
@@ -87,12 +91,12 @@ def _of_floats(b: Builder, name: str, operands: Sequence[Value], result: Value) 
 
     invalid = both(_test(b, "isnan", result), *(b.invert(_test(b, "isnan", x)) for x in floats))
     infinite = both(_test(b, "isinf", result), *(_test(b, "isfinite", x) for x in floats))
-    found = {"invalid": invalid, "over": infinite}
+    conditions = {"invalid": invalid, "over": infinite}
     if name in _POLES:
-        found = {"invalid": invalid, "divide": infinite}
+        conditions = {"invalid": invalid, "divide": infinite}
     elif name in _QUOTIENTS or name in _POWERS:
         zero = _equals(b, operands[1 if name in _QUOTIENTS else 0], 0)
-        found = {
+        conditions = {
             "invalid": invalid,
             "divide": both(infinite, zero),
             "over": both(infinite, b.invert(zero)),
@@ -100,12 +104,12 @@ def _of_floats(b: Builder, name: str, operands: Sequence[Value], result: Value) 
     if is_float(result.dtype) and (name in _PRODUCTS or name in ("exp", "exp2")):
         tiny = b.full_like(result, finfo(result.dtype).tiny)
         nonzero = operands[:1] if name in _QUOTIENTS | _POWERS else operands
-        found["under"] = both(
+        conditions["under"] = both(
             b.lt(b.abs(result), tiny),
             *(_test(b, "isfinite", x) for x in floats),
             *(b.invert(_equals(b, x, 0)) for x in nonzero if name in _PRODUCTS),
         )
-    return found
+    return conditions
 
 
 def _fits(b: Builder, x: Value, dtype: np.dtype[Any]) -> Value:

@@ -82,22 +82,22 @@ def as_of_math(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
             return result
         if any(weak_kind(x) is None for x in args):
             return result  # NumPy's numbers are looked at by nobody
-        given = [_python(x) for x in args]
-        if domain is not None and not _always(name, given):
-            check_in_the_end(domain(*given), "math domain error", "ValueError")
+        numbers = [_python(x) for x in args]
+        if domain is not None and not _always(name, numbers):
+            check_in_the_end(domain(*numbers), "math domain error", "ValueError")
         if range_ is not None:
             large = np.isinf(_python(result))
-            check_in_the_end(large & range_(*given), "math range error", "OverflowError")
+            check_in_the_end(large & range_(*numbers), "math range error", "OverflowError")
         return result
 
     return call
 
 
-def _always(name: str, given: Sequence[Any]) -> bool:
+def _always(name: str, args: Sequence[Any]) -> bool:
     """Whether the arguments are known to be such that the function is defined."""
     if name == "sqrt":
-        return is_nonnegative(as_value(given[0]))
-    return name.startswith("log") and is_positive(as_value(given[0]))
+        return is_nonnegative(as_value(args[0]))
+    return name.startswith("log") and is_positive(as_value(args[0]))
 
 
 def _finite(*args: Any) -> Any:

@@ -27,9 +27,8 @@ LEAST, MOST = -(1 << 63), (1 << 63) - 1
 STEP = 1 << 31  # what no loop adds so often that it matters
 TRIPS = 1 << 47  # more than any loop makes
 DEPTH = 8  # operations that are looked through
-_NEARLY = 2.0**63 * (
-    1 + 2.0**-40
-)  # the largest float that a product of 64 bits is rounded to, and more
+# The largest float that a product of 64 bits is rounded to, and more.
+_NEARLY = 2.0**63 * (1 + 2.0**-40)
 _SYMBOLS = {
     "add": "+",
     "subtract": "-",

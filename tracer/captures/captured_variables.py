@@ -273,8 +273,8 @@ class CapturedVariables:
 
         def check_all() -> tuple[Any, ...] | None:
             others = check()
-            found = None if others is None else heap.read()
-            return None if others is None or found is None else (*found[0], *others, found[1])
+            slots = None if others is None else heap.read()
+            return None if others is None or slots is None else (*slots[0], *others, slots[1])
 
         return check_all
 

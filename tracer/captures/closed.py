@@ -101,7 +101,7 @@ class Closed:
     raises: bool = False
 
     def stands(self) -> bool:
-        return all(_found(place, name) is value for place, name, value in self.names)
+        return all(_value_at(namespace, name) is value for namespace, name, value in self.names)
 
 
 _uses: dict[int, Uses] = {}  # by the id of the code, which they keep
@@ -128,7 +128,7 @@ class ClosedCode:
             return known
         self.asked.add(key)
         try:
-            data = [found for place in known.data if (found := _found(*place)) is not _MISSING]
+            data = [found for place in known.data if (found := _value_at(*place)) is not _MISSING]
             return known if self.consists_of_data(data, room) else None
         finally:
             self.asked.discard(key)
@@ -198,7 +198,7 @@ class _Judge:
         result.raises |= uses.raises
         result.names.append((function, "__code__", code))
         defaults = [(function, name) for name in ("__defaults__", "__kwdefaults__")]
-        result.data += [place for place in defaults if _found(*place) is not None]
+        result.data += [place for place in defaults if _value_at(*place) is not None]
         cells = [
             (cell, "")
             for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True)
@@ -220,26 +220,26 @@ class _Judge:
             namespace, name = vars(value), attr
         return self._note(namespace, name)
 
-    def _note(self, place: Any, name: str) -> bool:
+    def _note(self, namespace: Any, name: str) -> bool:
         """Whether what is found there is closed; the user's functions and classes are entered later."""
-        x = _found(place, name)
-        if x is _MISSING and isinstance(place, CellType):
-            self.result.data.append((place, name))
+        x = _value_at(namespace, name)
+        if x is _MISSING and isinstance(namespace, CellType):
+            self.result.data.append((namespace, name))
             return True
         if x is _MISSING:
             return False
         if type(x) is _CACHED:
-            self.result.names.append((place, name, x))
-            place, name, x = x, "__wrapped__", x.__wrapped__
+            self.result.names.append((namespace, name, x))
+            namespace, name, x = x, "__wrapped__", x.__wrapped__
         if isinstance(x, (staticmethod, classmethod)):
-            place, name, x = x, "__func__", x.__func__
+            namespace, name, x = x, "__func__", x.__func__
         if isinstance(x, property):
             accessors = [n for n in ("fget", "fset", "fdel") if getattr(x, n) is not None]
             return all(self._note(x, n) for n in accessors)
         if not _is_code(x):
-            self.result.data.append((place, name))
+            self.result.data.append((namespace, name))
             return True
-        self.result.names.append((place, name, x))
+        self.result.names.append((namespace, name, x))
         if _is_users(x):
             self.waiting.append(x)
             return True
@@ -264,16 +264,16 @@ class _Judge:
         return True
 
 
-def _found(place: Any, name: str) -> Any:
+def _value_at(namespace: Any, name: str) -> Any:
     """What is in a cell, under a name in a namespace, or an attribute of a function."""
-    if isinstance(place, CellType):
+    if isinstance(namespace, CellType):
         try:
-            return place.cell_contents
+            return namespace.cell_contents
         except ValueError:  # empty
             return _MISSING
-    if isinstance(place, (dict, MappingProxyType)):
-        return place.get(name, _MISSING)
-    return getattr(place, name, _MISSING)
+    if isinstance(namespace, (dict, MappingProxyType)):
+        return namespace.get(name, _MISSING)
+    return getattr(namespace, name, _MISSING)
 
 
 def _is_code(x: Any) -> bool:

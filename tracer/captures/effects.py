@@ -316,47 +316,47 @@ class _Finder:
     # Changes
 
     def writes(self, before: Snapshot) -> list[Write]:
-        found: list[Write] = []
+        writes: list[Write] = []
         for number, (path, _) in enumerate(self.heap.roots):
             now = path.find()
             if path.kind in ("cell", "global") and now is not before.roots[number]:
-                found.append(Write("root", number, None, self._or_absent(now, str(path))))
+                writes.append(Write("root", number, None, self._or_absent(now, str(path))))
         for number, held in enumerate(before.nodes):
             if held is not None:
-                found += self._of_node(number, held)
-        return found
+                writes += self._of_node(number, held)
+        return writes
 
     def _or_absent(self, value: Any, name: str) -> Recipe:
         return Constant(ABSENT) if value is ABSENT else self.recipe(value, name)
 
     def _of_node(self, number: int, before: Any) -> list[Write]:
         node = self.heap.nodes[number]
-        value, name, found = node.value, node.name, []
+        value, name, writes = node.value, node.name, []
         if node.log:
             if node.standing:
-                found.append(Write("extend", number, None, self._content(node.standing, name)))
-            return found
+                writes.append(Write("extend", number, None, self._content(node.standing, name)))
+            return writes
         if node.is_object or isinstance(value, dict):
             now = value if isinstance(value, dict) else attributes_of(value) or {}
             kind, shown = ("attribute", "{}.{}") if node.is_object else ("item", "{}[{!r}]")
-            kept = [key for key in before if key in now]
-            if kind == "item" and list(now)[: len(kept)] != kept:
+            common = [key for key in before if key in now]
+            if kind == "item" and list(now)[: len(common)] != common:
                 return [Write("content", number, None, self._content(value, name))]
             for key in before.keys() - now.keys():
-                found.append(Write(f"delete {kind}", number, key, Constant(None)))
+                writes.append(Write(f"delete {kind}", number, key, Constant(None)))
             for key, held in now.items():
                 if key not in before or before[key] is not held:
                     recipe = self.recipe(held, shown.format(name, key))
-                    found.append(Write(kind, number, key, recipe))
+                    writes.append(Write(kind, number, key, recipe))
         elif len(value) != len(before) or isinstance(value, deque):
             same = len(value) == len(before) and all(map(_is, value, before))
             if not same:
-                found.append(Write("content", number, None, self._content(value, name)))
+                writes.append(Write("content", number, None, self._content(value, name)))
         else:
             for i, (now, held) in enumerate(zip(value, before, strict=True)):
                 if now is not held:
-                    found.append(Write("item", number, i, self.recipe(now, f"{name}[{i}]")))
-        return found
+                    writes.append(Write("item", number, i, self.recipe(now, f"{name}[{i}]")))
+        return writes
 
     def _content(self, holder: Any, name: str) -> Recipe:
         """A container of the same content as one of the heap."""

@@ -171,10 +171,9 @@ class Heap:
             value = path.find()
             name = path.name
             log = path.kind in ("cell", "global") and name in mentions.logs
-            given = path.kind == "object" and not is_object(
-                value
-            )  # a container among the arguments
-            self.roots.append((path, self._content(value, name, written or given, log)))
+            # A container among the arguments.
+            is_input = path.kind == "object" and not is_object(value)
+            self.roots.append((path, self._content(value, name, written or is_input, log)))
         for number, node in enumerate(self.nodes):  # it grows meanwhile
             self._enter(number, node)
 
@@ -301,10 +300,10 @@ class Heap:
 
     def changed(self, before: Snapshot, what: str) -> list[HeapSlot]:
         """The slots that hold something else than before, in what is traced as `what`."""
-        found: list[HeapSlot] = []
+        slots: list[HeapSlot] = []
         for path, value in zip((p for p, _ in self.roots), before.roots, strict=True):
             if path.kind in ("cell", "global") and path.find() is not value:
-                found.append(HeapSlot(path, None, str(path)))
+                slots.append(HeapSlot(path, None, str(path)))
         for node, content in zip(self.nodes, before.nodes, strict=True):
             if content is None:
                 continue
@@ -318,8 +317,8 @@ class Heap:
                 _refuse_growth(node, what)
             for key, value in now.items():
                 if key not in old or old[key] is not value:
-                    found.append(HeapSlot(node, key, f"{node.name}.{key}"))
-        return found
+                    slots.append(HeapSlot(node, key, f"{node.name}.{key}"))
+        return slots
 
     def snapshot(self) -> Snapshot:
         """What there is now."""

@@ -42,8 +42,8 @@ class Hidden:
 
 def hidden_at(path: Path, value: Any, substituted: bool = True) -> Hidden | None:
     """The arrays in what is found at `path`, if they can be inputs; else None."""
-    known = isinstance(value, (np.ndarray, DeviceArray)) or type(value) in _CONTAINERS
-    if not known and kind_of(value) is None:
+    is_data = isinstance(value, (np.ndarray, DeviceArray)) or type(value) in _CONTAINERS
+    if not is_data and kind_of(value) is None:
         return None
     if substituted and not all(
         _is_copyable(Path(path.kind, path.root, path.name, path.attrs[:i]).read())

@@ -11,20 +11,20 @@ from .running import without_watching
 _ROOM = 4096  # elements of containers looked at before a call
 
 
-def as_python(function: Any, given: tuple[Any, ...]) -> Any:
+def as_python(function: Any, args: tuple[Any, ...]) -> Any:
     """What is to be called in place of a twin: its original, if nothing traced can be reached from there
     and from what it is given. Else None."""
     if current_trace() is None:
         return function
     code, conditional = closed_code()
-    if not code.consists_of_data(given, _ROOM):
+    if not code.consists_of_data(args, _ROOM):
         return None
-    known = code.closed(function, _ROOM)
-    if known is None or (
-        known.raises and conditional
+    closed = code.closed(function, _ROOM)
+    if closed is None or (
+        closed.raises and conditional
     ):  # there it is the compiled function that raises
         return None
-    return without_watching(known.codes, function)
+    return without_watching(closed.codes, function)
 
 
 def closed_code() -> tuple[ClosedCode, bool]:

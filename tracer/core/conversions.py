@@ -119,8 +119,8 @@ def _call(x: Tracer) -> ast.Call | None:
 
 
 def _instead(call: ast.Call) -> str:
-    known = [name for name in called(call) if name in _BY_COMPARISON]
-    return _BY_COMPARISON[known[0]] if known else _OTHERWISE
+    functions = [name for name in called(call) if name in _BY_COMPARISON]
+    return _BY_COMPARISON[functions[0]] if functions else _OTHERWISE
 
 
 def _at_each_run(call: ast.Call) -> str:

@@ -75,7 +75,7 @@ def _origin(value: Value) -> Value:
 
 def reach(x: Tracer) -> tuple[int, int]:
     """Between which numbers a traced integer lies, as far as its computation tells."""
-    known: dict[Value, tuple[int, int]] = {}
+    bounds: dict[Value, tuple[int, int]] = {}
     chain, trace = [], require_trace()
     while trace is not None:
         chain.append(trace)
@@ -83,9 +83,9 @@ def reach(x: Tracer) -> tuple[int, int]:
     for trace in reversed(chain):
         for capture in trace.captures:
             if isinstance(capture.outer, Value) and capture.outer.dtype.kind in "biu":
-                known[capture.param] = interval(capture.outer, known)
-        known.update(trace.reaches)
-    return interval(as_value(x), known)
+                bounds[capture.param] = interval(capture.outer, bounds)
+        bounds.update(trace.reaches)
+    return interval(as_value(x), bounds)
 
 
 def same_value(a: Value, b: Value, depth: int = _DEPTH) -> bool:

@@ -186,8 +186,8 @@ def _bitgen(words: list[int], owner: Any) -> int | None:
     functions = (interface.next_uint64, interface.next_uint32, interface.next_double)
     addresses = [ctypes.cast(function, ctypes.c_void_p).value for function in functions]
     wanted = [interface.state_address, *addresses]
-    places = [k for k in range(len(words) - 4) if words[k : k + 4] == wanted]
-    return places[0] if places else None
+    offsets = [k for k in range(len(words) - 4) if words[k : k + 4] == wanted]
+    return offsets[0] if offsets else None
 
 
 def _offset_in_state(generator: Any, words: list[int], bitgen: int) -> int | None:

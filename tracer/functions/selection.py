@@ -225,9 +225,8 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0, *, length: Any 
         size = max(int(constant.max()) + 1 if constant.size else 0, operator.index(minlength))
     else:
         size = operator.index(length)
-        unsigned = (
-            array(x).astype(np.int64).astype(np.uint64)
-        )  # negative ones are beyond all others
+        # Negative ones are beyond all others.
+        unsigned = array(x).astype(np.int64).astype(np.uint64)
         x = ufuncs.apply(np.minimum, unsigned, np.uint64(size)).astype(np.int64)
     added = np.ones((), dtype) if weights is None else array(weights).astype(dtype)
     return totals(array(x), added, size, spare=length is not None)

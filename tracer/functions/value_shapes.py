@@ -405,9 +405,8 @@ def setxor1d(
     in_one = in_x != in_y
     if is_inexact(both.dtype):
         nan = ufuncs.apply(np.isnan, values)
-        again = (
-            (nan & in_x & in_y & groups.exists).any().reshape(1)
-        )  # a second one, behind the first
+        # A second one, behind the first.
+        again = (nan & in_x & in_y & groups.exists).any().reshape(1)
         values = concatenate([values, np.full(1, np.nan, both.dtype)])
         return _chosen(
             values, concatenate([(in_one | nan) & groups.exists, again]), 0, size, fill_value

@@ -125,18 +125,18 @@ def result(x: Tracer, size: Any, kind: str | None) -> Any:
     return number(x, kind) if size is None and not x.shape else x
 
 
-def picked(items: Any, places: Sequence[Any]) -> list[Any]:
+def picked(items: Any, indices: Sequence[Any]) -> list[Any]:
     """The items of a sequence at traced places: Python's numbers stay such."""
     if isinstance(items, range):
-        return [items.start + place * items.step for place in places]
+        return [items.start + index * items.step for index in indices]
     if isinstance(items, (Tracer, np.ndarray)):
         together = array(items)
-        return [together[place] for place in places]
+        return [together[index] for index in indices]
     items = list(items)
     kinds = {weak_kind(item) for item in items}
     kind = kinds.pop() if len(kinds) == 1 else None
     together = array(items)
-    return [number(together[place], kind) if kind else together[place] for place in places]
+    return [number(together[index], kind) if kind else together[index] for index in indices]
 
 
 def shape_of(size: Any, *params: Any) -> tuple[int, ...]:
@@ -177,12 +177,12 @@ def whole(x: Any) -> Any:
     return operator.index(x) if not isinstance(x, float) or x != int(x) else int(x)
 
 
-def dtype_of(dtype: Any, known: Sequence[np.dtype[Any]] = (F64, F32)) -> np.dtype[Any]:
+def dtype_of(dtype: Any, allowed: Sequence[np.dtype[Any]] = (F64, F32)) -> np.dtype[Any]:
     """A dtype that there are draws of."""
-    found = np.dtype(dtype)
-    if found not in known or not is_supported(found):
-        raise TypeError(f"Unsupported dtype {found!r}")
-    return found
+    result = np.dtype(dtype)
+    if result not in allowed or not is_supported(result):
+        raise TypeError(f"Unsupported dtype {result!r}")
+    return result
 
 
 _TESTS: dict[str, Any] = {

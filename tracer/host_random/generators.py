@@ -90,30 +90,30 @@ class TracedGenerator(Distributions):
         population, count = self._population(moved)
         if replace and p is None:
             first, last, _ = bounds(0, count, I64, False)
-            places = self._draw("integers", shape_of(size), I64, first, last)
+            indices = self._draw("integers", shape_of(size), I64, first, last)
         elif replace:
-            places = self._places(size, count, p)
+            indices = self._places(size, count, p)
         else:
             options = () if shuffle else (("shuffle", False),)
-            given = [as_value(count, I64)] + ([] if p is None else [as_value(array(p, F64))])
-            places = self._draw("choice", shape_of(size), I64, *given, options=options)
+            operands = [as_value(count, I64)] + ([] if p is None else [as_value(array(p, F64))])
+            indices = self._draw("choice", shape_of(size), I64, *operands, options=options)
         if population is None:
-            return number(places, "i") if size is None else places
-        chosen: Any = np.take(a, places, axis=axis)
+            return number(indices, "i") if size is None else indices
+        chosen: Any = np.take(a, indices, axis=axis)
         return number(chosen, None) if size is None and not chosen.shape else chosen
 
     def permuted(self, x: Any, *, axis: int | None = None, out: Any = None) -> Any:
         x = array(x)
         if axis is None:
-            found = np.ravel(x)[self._draw("permuted", (x.size,), I64)].reshape(x.shape)
+            result = np.ravel(x)[self._draw("permuted", (x.size,), I64)].reshape(x.shape)
         else:
             axis = axis_index(axis, x.ndim, x)
             rows = np.moveaxis(x, axis, -1)
             order: Any = self._draw("permuted", rows.shape, I64)
-            found = np.moveaxis(np.take_along_axis(rows, order, -1), -1, axis)
+            result = np.moveaxis(np.take_along_axis(rows, order, -1), -1, axis)
         if out is None:
-            return found
-        out[...] = found
+            return result
+        out[...] = result
         return out
 
     def multivariate_hypergeometric(

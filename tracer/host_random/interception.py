@@ -48,13 +48,13 @@ def replaced(function: Any) -> Callable[..., Any] | None:
     generator = behind(function)
     if generator is None:
         return None
-    found = traced(generator) or guarded(generator)
-    if found is None:
+    stand_in = traced(generator) or guarded(generator)
+    if stand_in is None:
         _refuse(generator, function)
     name = function.__name__
     if type(generator) is np.random.RandomState and name in ("sample", "ranf"):
         name = "random_sample"
-    method: Callable[..., Any] = getattr(found, name)
+    method: Callable[..., Any] = getattr(stand_in, name)
     return method
 
 

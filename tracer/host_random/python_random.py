@@ -84,8 +84,8 @@ class TracedRandom(StandIn):
         if not 0 <= k <= n:
             require_that(False, "Sample larger than population or is negative")
             return []
-        places = self._draw("sample", (k,), I64, as_value(n, I64))
-        return picked(population, [number(places[i], "i") for i in range(k)])
+        indices = self._draw("sample", (k,), I64, as_value(n, I64))
+        return picked(population, [number(indices[i], "i") for i in range(k)])
 
     def choices(
         self, population: Any, weights: Any = None, *, cum_weights: Any = None, k: int = 1
@@ -97,8 +97,8 @@ class TracedRandom(StandIn):
                 "draw with np.random.choice(a, size, p=weights).",
             )
         n = float(len(population))
-        places = [np.floor(self.random() * n).astype(I64) for _ in range(k)]
-        return picked(population, [number(place, "i") for place in places])
+        indices = [np.floor(self.random() * n).astype(I64) for _ in range(k)]
+        return picked(population, [number(index, "i") for index in indices])
 
     def expovariate(self, lambd: Any = 1.0) -> Any:
         return self._asked("expovariate", 1.0) / lambd

@@ -68,23 +68,23 @@ class TracedRandomState(Distributions):
         population, count = self._population(a)
         if replace and p is None:
             first, last, _ = bounds(0, count, I64, False)
-            places = self._draw("integers", shape_of(size), I64, first, last)
+            indices = self._draw("integers", shape_of(size), I64, first, last)
         elif replace:
-            places = self._places(size, count, p)
+            indices = self._places(size, count, p)
         elif p is None:
             shape = shape_of(size)
             total = int(np.prod(shape))
             if total > count:
                 raise ValueError("Cannot take a larger sample than population when 'replace=False'")
-            places = self._draw("permutation", (count,), I64)[:total].reshape(shape)
+            indices = self._draw("permutation", (count,), I64)[:total].reshape(shape)
         else:
-            given = as_value(count, I64), as_value(array(p, F64))
-            places = self._draw("choice", shape_of(size), I64, *given)
+            operands = as_value(count, I64), as_value(array(p, F64))
+            indices = self._draw("choice", shape_of(size), I64, *operands)
         if population is None:
-            return number(places, "i") if size is None else places
+            return number(indices, "i") if size is None else indices
         if population.ndim != 1:
             raise ValueError("a must be 1-dimensional")
-        chosen = population[places]
+        chosen = population[indices]
         return number(chosen, None) if size is None else chosen
 
     def seed(self, seed: Any = None) -> None:

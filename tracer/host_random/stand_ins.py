@@ -33,8 +33,8 @@ def traced(generator: Any) -> Any:
     """What stands in for a generator in the compiled function that is traced; None without one."""
     trace = current_trace()
     while trace is not None:
-        found = (trace.stand_ins or {}).get(id(generator))
-        if found is not None:
-            return found
+        stand_in = (trace.stand_ins or {}).get(id(generator))
+        if stand_in is not None:
+            return stand_in
         trace = trace.parent
     return None

@@ -199,11 +199,11 @@ def bounded(padded: Tracer, counts: Mapping[int, Any]) -> Any:
     left: dict[int, Any] = {}
     index: list[Any] = [slice(None)] * padded.ndim
     for axis, count in counts.items():
-        known = known_array(count)
-        if known is None:
+        constant = known_array(count)
+        if constant is None:
             left[axis] = count
-        elif int(known) != padded.shape[axis]:
-            index[axis] = slice(int(known))
+        elif int(constant) != padded.shape[axis]:
+            index[axis] = slice(int(constant))
     if any(i != slice(None) for i in index):
         padded = padded[tuple(index)]
     return Bounded(padded, left) if left else padded
@@ -330,18 +330,18 @@ class Aligned:
         that no derivative comes back from there."""
         if not self.counts:
             return self.padded
-        b, mask, found = build(), None, []
+        b, mask, guarded = build(), None, []
         for x, padded in zip(operands, self.padded, strict=True):
             inexact = isinstance(padded, Tracer) and padded.dtype.kind in "fcV"
             if isinstance(x, Bounded) or not inexact:
-                found.append(padded)
+                guarded.append(padded)
                 continue
             dtype = padded.dtype if padded.weak is None else common_dtype(*self.padded)
             mask = live_in(self.shape, self.counts) if mask is None else mask
             value = b.broadcast_to(as_value(padded, dtype), self.shape)
             filler = b.full(self.shape, fill, dtype)
-            found.append(wrap(b.select(mask, value, filler), scalar=False))
-        return found
+            guarded.append(wrap(b.select(mask, value, filler), scalar=False))
+        return guarded
 
     def result(self, x: Any) -> Any:
         """A result of the operands' shape, or a tuple of them."""

@@ -59,9 +59,9 @@ def _version(x: Any) -> int:
 
 def _expanded(x: Any, index: Any) -> list[Any]:
     """The items of an index, the ellipsis and what is left out written out. Lists are arrays."""
-    given = list(index if isinstance(index, tuple) else (index,))
-    given = [np.asarray(i) if isinstance(i, (list, range)) else i for i in given]
-    used = sum(_axes(i) for i in given)
+    entries = list(index if isinstance(index, tuple) else (index,))
+    entries = [np.asarray(i) if isinstance(i, (list, range)) else i for i in entries]
+    used = sum(_axes(i) for i in entries)
     if used > x.ndim:
         complain(
             errors.BoundsError,
@@ -70,10 +70,10 @@ def _expanded(x: Any, index: Any) -> list[Any]:
             operands={"x": x.padded if isinstance(x, Bounded) else x},
         )
     rest = [slice(None)] * (x.ndim - used)
-    if not any(i is Ellipsis for i in given):
-        return given + rest
-    at = next(k for k, i in enumerate(given) if i is Ellipsis)
-    return [*given[:at], *rest, *given[at + 1 :]]
+    if not any(i is Ellipsis for i in entries):
+        return entries + rest
+    at = next(k for k, i in enumerate(entries) if i is Ellipsis)
+    return [*entries[:at], *rest, *entries[at + 1 :]]
 
 
 def _axes(item: Any) -> int:
@@ -138,18 +138,18 @@ def _together(x: Tracer, items: Sequence[Any]) -> list[Any]:
     arrays = [k for k, i in enumerate(items) if _is_array(i)]
     if not arrays or (not any(_is_number(i) for i in items) and len(arrays) == 1):
         return list(items)
-    places = [k for k, i in enumerate(items) if k in arrays or _is_number(i)]
-    if places != list(range(places[0], places[-1] + 1)):
+    positions = [k for k, i in enumerate(items) if k in arrays or _is_number(i)]
+    if positions != list(range(positions[0], positions[-1] + 1)):
         _refuse_mixed(x)
-    parts = [items[k] for k in places]
+    parts = [items[k] for k in positions]
     parts = [i.materialised() if isinstance(i, Masked) else i for i in parts]
     parts = [i if isinstance(i, Bounded) else array(i) for i in parts]
     if any(i.dtype == BOOL for i in parts):
         _refuse_mixed(x)
-    found = Aligned(parts, _INDEX_MISMATCH, "IndexError")
+    aligned = Aligned(parts, _INDEX_MISMATCH, "IndexError")
     spread = FUNCTIONS["broadcast_to"].traced
-    whole = [bounded(spread(i, found.shape), found.counts) for i in found.padded]
-    return [*items[: places[0]], *whole, *items[places[-1] + 1 :]]
+    whole = [bounded(spread(i, aligned.shape), aligned.counts) for i in aligned.padded]
+    return [*items[: positions[0]], *whole, *items[positions[-1] + 1 :]]
 
 
 _INDEX_MISMATCH = (
@@ -185,12 +185,12 @@ def _position(item: Any, count: Any, axis: int) -> Any:
         )
     value, n = as_value(item, I64), as_value(count, I64)
     zero = b.const(0, I64)
-    place = b.select(b.lt(value, zero), b.add(value, n), value)
+    position = b.select(b.lt(value, zero), b.add(value, n), value)
     if bounds_checked():
-        inside = b.bitwise_and(b.ge(place, zero), b.lt(place, n))
+        inside = b.bitwise_and(b.ge(position, zero), b.lt(position, n))
         text = f"index {{0}} is out of bounds for axis {axis} with size {{1}}"
         check(wrap(inside), text, wrap(value), wrap(n), error="IndexError")
-    return wrap(place)
+    return wrap(position)
 
 
 def _positions(item: Any, x: Tracer, axis: int, count: Any) -> tuple[Tracer, dict[int, Any]]:
@@ -201,14 +201,16 @@ def _positions(item: Any, x: Tracer, axis: int, count: Any) -> tuple[Tracer, dic
         raise IndexError("arrays used as indices must be of integer (or boolean) type")
     if count is None:
         return index, own
-    place = FUNCTIONS["where"].trace((index < 0, index + count, index), {})
+    position = FUNCTIONS["where"].trace((index < 0, index + count, index), {})
     if bounds_checked():
-        inside = (place >= 0) & (place < count)
+        inside = (position >= 0) & (position < count)
         if own:
             inside = inside | ~wrap(live_in(inside.shape, own), scalar=False)
         text = f"an index is out of bounds for axis {axis} with size {{0}}"
         check(all_(inside), text, wrap(as_value(count, I64)), error="IndexError")
-    return FUNCTIONS["where"].trace((inside, place, 0), {}) if bounds_checked() else place, own
+    return FUNCTIONS["where"].trace(
+        (inside, position, 0), {}
+    ) if bounds_checked() else position, own
 
 
 def _masked(x: Any, padded: Tracer, counts: Any, items: Sequence[Any]) -> Any:
@@ -362,15 +364,15 @@ def _write_masked(x: Any, mask: Any, value: Any) -> None:
             require_equal(value.counts[0], total, _MASK_MISMATCH)
         elif shape_of(value)[0] != 1:
             require_equal(shape_of(value)[0], total, _MASK_MISMATCH)
-        place = FUNCTIONS["cumsum"].trace((flags.astype(np.int64).ravel(),), {}) - 1
-        place = place.reshape(flags.shape)
+        position = FUNCTIONS["cumsum"].trace((flags.astype(np.int64).ravel(),), {}) - 1
+        position = position.reshape(flags.shape)
         source = array(_padded(value))
         if source.shape[0] == 0:
             return
         if source.shape[0] == 1 and not isinstance(value, Bounded):
             value = source[0]
         else:
-            value = FUNCTIONS["take"].trace((source, place), {"mode": "clip"})
+            value = FUNCTIONS["take"].trace((source, position), {"mode": "clip"})
     new = FUNCTIONS["where"].trace((flags, value, padded), {}).astype(padded.dtype)
     setitem(padded, ..., new)
 

@@ -50,15 +50,15 @@ def window(item: slice, size: Any) -> Window:
     """What a slice means for an axis of a size, which may be a traced int, too."""
     step = 1 if item.step is None else item.step
     if isinstance(step, Tracer):
-        known = known_array(step)
-        if known is None:
+        constant = known_array(step)
+        if constant is None:
             complain(
                 errors.TracerIndexError,
                 "the step of a slice is a traced value, known only when the compiled function runs",
                 "make it static, or index with jt.arange(n) * step + start.",
                 operands={"step": step},
             )
-        step = int(known)
+        step = int(constant)
     step = operator.index(step)
     if step == 0:
         raise ValueError("slice step cannot be zero")
@@ -78,9 +78,9 @@ def window(item: slice, size: Any) -> Window:
 def _bound(b: Builder, bound: Any, size: Any, least: Any, most: Any, default: Any) -> Any:
     if bound is None:
         return default
-    known = known_array(bound) if isinstance(bound, Tracer) else None
-    if known is not None:
-        bound = int(known)
+    constant = known_array(bound) if isinstance(bound, Tracer) else None
+    if constant is not None:
+        bound = int(constant)
     if not isinstance(bound, Tracer):
         bound = operator.index(bound)
         if isinstance(size, int):

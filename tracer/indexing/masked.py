@@ -76,17 +76,17 @@ class Masked:
         flags = as_value(mask)
         flags = flags if flags.shape == (n,) else b.reshape(flags, shape=(n,))
         if n:
-            places = b.true_indices(flags, size=n, classes=1)
-            values = b.gather(values, places, axes=(at,), mode="clip")
+            indices = b.true_indices(flags, size=n, classes=1)
+            values = b.gather(values, indices, axes=(at,), mode="clip")
             order = [*range(1, len(flat))]
             order.insert(at, 0)
             if order != [*range(len(flat))]:
                 values = b.transpose(values, perm=tuple(order))
         count = wrap(as_value(reductions.count_nonzero(mask), I64), "i")
-        found = bounded(wrap(values, scalar=False), {at: count})
-        if isinstance(found, Bounded):
-            found._line = self._line
-        return found
+        result = bounded(wrap(values, scalar=False), {at: count})
+        if isinstance(result, Bounded):
+            result._line = self._line
+        return result
 
     def materialise(self, *_: Any, **__: Any) -> NoReturn:
         """Called where an array of static shape is needed."""
@@ -95,11 +95,11 @@ class Masked:
     def _call(self, entry: ArrayFunction, args: tuple[Any, ...], options: Mapping[str, Any]) -> Any:
         """A function of the table of which this is an argument."""
         name = {"amax": "max", "amin": "min"}.get(entry.name, entry.name)
-        kept = {k: v for k, v in options.items() if given(v)}
-        if isinstance(kept.get("out"), Masked):
-            kept["out"]._refuse_write()
-        if name in _REDUCTIONS and args[0] is self and len(args) <= 2 and "where" not in kept:
-            return self.size if name == "size" else getattr(self, name)(*args[1:], **kept)
+        present = {k: v for k, v in options.items() if given(v)}
+        if isinstance(present.get("out"), Masked):
+            present["out"]._refuse_write()
+        if name in _REDUCTIONS and args[0] is self and len(args) <= 2 and "where" not in present:
+            return self.size if name == "size" else getattr(self, name)(*args[1:], **present)
         if isinstance(entry.numpy, np.ufunc) and not options and entry.numpy.__name__ in LOWERINGS:
             return apply(entry.numpy, *args)
         if entry.name == "x[index] = value":

@@ -304,13 +304,13 @@ class Call:
     ) -> None:
         """A dict or list of the caller that the function changed would stay as it was: ChangedArgument,
         so that it is not taken apart the next time."""
-        places = [*range(len(self.args)), *sorted(self.kwargs)]
-        for place, (name, old, structure), (_, new, changed) in zip(
-            places, before, after, strict=True
+        parameters = [*range(len(self.args)), *sorted(self.kwargs)]
+        for parameter, (name, old, structure), (_, new, changed) in zip(
+            parameters, before, after, strict=True
         ):
             if structure != changed or any(map(operator.is_not, old, new)):
-                if place not in self.whole:
-                    raise ChangedArgument(place)
+                if parameter not in self.whole:
+                    raise ChangedArgument(parameter)
                 complain(
                     errors.ImpureFunctionError,
                     f"the function replaces, adds or removes elements of {name}, a container that "

@@ -102,9 +102,8 @@ class JitFunction(Generic[P, R]):
         )
         self._donate = static_names(function, options.donate_argnums)
         self._function = function
-        self._changed: frozenset[int | str] = (
-            frozenset()
-        )  # arguments that are containers it changes
+        # Arguments that are containers it changes.
+        self._changed: frozenset[int | str] = frozenset()
         self._subjects: dict[int, Subject] = {}  # of the leaves that are objects
         self._lock = renewed(threading.RLock())
         # By exact types: the entries, and the order in which they take the leaves.
@@ -232,10 +231,10 @@ class JitFunction(Generic[P, R]):
         except Overlap:
             return self._plain(*borrowed((args, kwargs)))
 
-    def _note_changed(self, place: int | str) -> None:
+    def _note_changed(self, parameter: int | str) -> None:
         """From now on the container that is given there is not taken apart."""
         with self._lock:
-            self._changed |= {place}
+            self._changed |= {parameter}
             self._fast.clear()
 
     def _run(self, call: Call, bucket: Bucket, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:

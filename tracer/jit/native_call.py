@@ -338,9 +338,8 @@ class _Writer(GuardWriter):
             module.input_strides[number],
             writeable,
         )
-        is_held = (
-            isinstance(word, Owned) or word < self.n_arguments
-        )  # by the program, by the caller
+        # By the program, by the caller.
+        is_held = isinstance(word, Owned) or word < self.n_arguments
         if self.executable.runs_python and not is_held:
             program.hold(word)
 
@@ -384,7 +383,7 @@ class _Writer(GuardWriter):
         for number, output in zip(self.entry.mutated, written, strict=True):
             assert output is not None
             program.copy(self.objects[number], output)
-        places = Counter(r.output for r in traced.results)
+        uses = Counter(r.output for r in traced.results)
 
         def leaf(result: Result) -> Owned:
             number = result.output
@@ -398,12 +397,12 @@ class _Writer(GuardWriter):
             array = outputs[number]
             assert array is not None
             # Containers take their items over; one that is in several places stays until the end.
-            return program.alias(array) if places[number] > 1 else array
+            return program.alias(array) if uses[number] > 1 else array
 
         def in_python() -> Owned:
             lent = [program.alias(self.objects[k]) for k in sorted(self.objects)]
-            given = [output for output in outputs if output is not None]
-            lists = [program.make(list, given), program.make(list, lent)]
+            present = [output for output in outputs if output is not None]
+            lists = [program.make(list, present), program.make(list, lent)]
             return program.call(self.entry.finish, lists)
 
         results = traced.results

@@ -47,10 +47,10 @@ class NativeHeap:
 
     def find(self) -> None:
         """Compare the heap with the one that was traced, and take the inputs."""
-        found = self.heap.read()
-        if found is None:
+        slots = self.heap.read()
+        if slots is None:
             raise NotNative
-        now = found[1]
+        now = slots[1]
         for path, content in self.heap.roots:
             self._content(self.writer.read(path), content, path.read())
         for number, node in enumerate(self.heap.nodes):
@@ -126,12 +126,13 @@ class NativeHeap:
         program, effects = self.program, self.effects
         self._value = value
         holders = {w.target: w for w in effects.writes if w.kind != "root"}
-        kept = {n: program.alias(self.words[n]) for n in holders}  # writes may drop what held them
+        # Writes may drop what held them.
+        aliases = {n: program.alias(self.words[n]) for n in holders}
         made: dict[int, Owned] = {}
         result = self._build(effects.result, leaf, made)
         values = [self._build(write.value, leaf, made) for write in effects.writes]
         for write, new in zip(effects.writes, values, strict=True):
-            self._change(write, kept.get(write.target, 0), new)
+            self._change(write, aliases.get(write.target, 0), new)
         program.give(result)
 
     def _change(self, write: Write, holder: int, value: Owned) -> None:
@@ -202,8 +203,8 @@ def is_buildable(effects: Effects) -> bool:
     kinds = {"attribute", "item", "root", "content", "extend"}
     values = (w.value for w in effects.writes)
     gone = any(isinstance(value, Constant) and value.value is ABSENT for value in values)
-    known = not gone and all(w.kind in kinds for w in effects.writes)
-    return known and all([visit(effects.result), *(visit(w.value) for w in effects.writes)])
+    supported = not gone and all(w.kind in kinds for w in effects.writes)
+    return supported and all([visit(effects.result), *(visit(w.value) for w in effects.writes)])
 
 
 def _refuse_code(cls: type, name: str) -> None:

@@ -64,8 +64,8 @@ class CompiledNumbers:
             self._add(call, new)
 
     def _add(self, call: Call, leaves: frozenset[int]) -> frozenset[int]:
-        known = self._leaves[call.structure] = self.of(call.structure) | leaves
-        return known
+        numbers = self._leaves[call.structure] = self.of(call.structure) | leaves
+        return numbers
 
 
 def _numbers(call: Call, kinds: tuple[type, ...]) -> frozenset[int]:

@@ -93,12 +93,12 @@ def _with_fixed(
     policy = replace(captured.policy, fixed=True, arrays=True)
     again = function._captured_variables(call, policy=policy)
     seen = [] if again.heap is None else again.heap.fixed_arrays()
-    found = _trace_without_changes(function, call, again, views, seen)
-    if found is None or (found[1].effects is not None and found[1].effects.writes):
+    traced = _trace_without_changes(function, call, again, views, seen)
+    if traced is None or (traced[1].effects is not None and traced[1].effects.writes):
         if answered is not None:
             raise answered
         return None
-    return found
+    return traced
 
 
 def _trace_without_changes(
@@ -113,15 +113,15 @@ def _trace_without_changes(
     before = [array.copy() for array in arrays]
     changed = []
     try:
-        found = _trace_settled(function, call, captured, views)
+        traced = _trace_settled(function, call, captured, views)
     except errors.JitneyError:
-        found = None
+        traced = None
     finally:
         pairs = zip(arrays, before, strict=True)
         changed = [(array, old) for array, old in pairs if array.tobytes() != old.tobytes()]
         for array, old in changed:
             np.copyto(array, old)
-    return None if changed else found
+    return None if changed else traced
 
 
 def _trace_either(
@@ -140,9 +140,9 @@ def _trace_either(
         if not captured.hidden or captured.heap is not None:  # which has been tried as it is
             raise
         plain = function._captured_variables(call, substitute=False)
-        found = _trace_without_changes(function, call, plain, views, plain.guarded_arrays())
-        if found is not None:
-            return found
+        traced = _trace_without_changes(function, call, plain, views, plain.guarded_arrays())
+        if traced is not None:
+            return traced
         raise
 
 

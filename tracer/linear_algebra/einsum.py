@@ -24,9 +24,8 @@ from ..messages.errors import complain
 from .contraction_order import contraction_order, pairs_of_path
 from .products import accumulating, accumulator, contract
 
-Term = tuple[
-    Tracer, str
-]  # an operand and the letter of each axis; size-1 axes that stretch are gone
+# An operand and the letter of each axis; size-1 axes that stretch are gone.
+Term = tuple[Tracer, str]
 
 
 @accumulating("einsum")

@@ -242,6 +242,6 @@ def raised_by(function: Any) -> list[str]:
         inner = (names_in(c) for c in code.co_consts if isinstance(c, CodeType))
         return set(code.co_names).union(*inner)
 
-    found = names_in(function.__code__) if isinstance(function, FunctionType) else set()
+    names = names_in(function.__code__) if isinstance(function, FunctionType) else set()
     own = {n for n, c in globals().items() if isinstance(c, type) and issubclass(c, JitneyError)}
-    return [f"jt.errors.{name}" for name in sorted(found & own)]
+    return [f"jt.errors.{name}" for name in sorted(names & own)]

@@ -56,18 +56,18 @@ def called(node: ast.Call) -> list[str]:
 
 def tell_of_traced(error: BaseException) -> None:
     """Add to Python's own error that the call which raised it was given traced values, if it was."""
-    found = None
+    user_entry = None
     entry = error.__traceback__
     while entry is not None:
         if is_user_frame(entry.tb_frame):
-            found = entry
+            user_entry = entry
         last, entry = entry, entry.tb_next
-    if found is None or is_own_frame(last.tb_frame) or getattr(error, "__notes__", None):
+    if user_entry is None or is_own_frame(last.tb_frame) or getattr(error, "__notes__", None):
         return
-    node = expression(found.tb_frame, found.tb_lasti)
+    node = expression(user_entry.tb_frame, user_entry.tb_lasti)
     if not isinstance(node, ast.Call):
         return
-    values = found.tb_frame.f_locals
+    values = user_entry.tb_frame.f_locals
     names = [child.id for child in ast.walk(node) if isinstance(child, ast.Name)]
     if any(isinstance(values.get(name), TracerBase) for name in names):
         function = written(node.func)

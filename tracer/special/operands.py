@@ -43,9 +43,8 @@ def special(
     """
 
     def enter(compute: F) -> F:
-        plain = getattr(
-            compute, "__wrapped__", compute
-        )  # a function with a derivative rule has one
+        # A function with a derivative rule has one.
+        plain = getattr(compute, "__wrapped__", compute)
         count = plain.__code__.co_argcount
 
         def common(args: tuple[Any, ...]) -> tuple[list[Any], np.dtype[Any]]:

@@ -81,16 +81,16 @@ def _loop(
     traced: Traced,
     sources: Sequence[_Source],
     shape: Shape,
-    places: Sequence[Value],
+    positions: Sequence[Value],
     outs: Sequence[Value],
 ) -> list[Value]:
-    """A loop over the next axis of `shape`, which carries `outs`; `places` are those before it."""
-    if len(places) == len(shape):
-        return _example(b, traced, sources, places, outs)
+    """A loop over the next axis of `shape`, which carries `outs`; `positions` are those before it."""
+    if len(positions) == len(shape):
+        return _example(b, traced, sources, positions, outs)
     body = Graph("examples")
     inner = Builder(body, b.loc)
     fixed = [s.value for s in sources]
-    own = [body.add_param(v.type) for v in (*fixed, *places)]
+    own = [body.add_param(v.type) for v in (*fixed, *positions)]
     count = body.add_param(TensorType((), I64))
     carried = [body.add_param(v.type) for v in outs]
     within = [_Source(v, s.follows) for v, s in zip(own, sources, strict=False)]
@@ -99,11 +99,11 @@ def _loop(
     attrs = {
         "consts": len(own),
         "carries": 1 + len(outs),
-        "length": shape[len(places)],
+        "length": shape[len(positions)],
         "reverse": False,
         "independent": True,
     }
-    operands = [*fixed, *places, b.const(0, I64), *outs]
+    operands = [*fixed, *positions, b.const(0, I64), *outs]
     return list(b.append(OPS["scan"], operands, attrs, [body]).results[1:])
 
 
@@ -111,21 +111,21 @@ def _example(
     b: Builder,
     traced: Traced,
     sources: Sequence[_Source],
-    places: Sequence[Value],
+    positions: Sequence[Value],
     outs: Sequence[Value],
 ) -> list[Value]:
-    parts = [_part(b, s.value, [places[d] for d in s.follows]) for s in sources]
+    parts = [_part(b, s.value, [positions[d] for d in s.follows]) for s in sources]
     made = b.inline(traced.graph, parts)
-    every = tuple(range(len(places)))
+    every = tuple(range(len(positions)))
     results = []
     for out, result in zip(outs, traced.results, strict=True):
         value = made[result.output]  # type: ignore[index]
-        results.append(b.scatter(out, value, *places, axes=every, mode="clip", combine="set"))
+        results.append(b.scatter(out, value, *positions, axes=every, mode="clip", combine="set"))
     return results
 
 
-def _part(b: Builder, x: Value, places: Sequence[Value]) -> Value:
-    if not places:
+def _part(b: Builder, x: Value, positions: Sequence[Value]) -> Value:
+    if not positions:
         return x
-    part: Value = b.gather(x, *places, axes=tuple(range(len(places))), mode="clip")
+    part: Value = b.gather(x, *positions, axes=tuple(range(len(positions))), mode="clip")
     return part

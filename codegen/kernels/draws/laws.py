@@ -40,10 +40,10 @@ def symbol(name: str) -> str:
 def _called(source: Source, result: str, name: str, *args: Value) -> Value:
     """A function of NumPy's, whose first argument is the bit generator."""
     b = source.b
-    given = (source.bitgen, *args)
-    types = ", ".join(a.type for a in given)
+    arguments = (source.bitgen, *args)
+    types = ", ".join(a.type for a in arguments)
     b.declare(name, f'declare {result} @"{symbol(name)}"({types})')
-    text = f'call {result} @"{symbol(name)}"({", ".join(repr(a) for a in given)})'
+    text = f'call {result} @"{symbol(name)}"({", ".join(repr(a) for a in arguments)})'
     if result == "void":
         b.line(text)
         return Value("void", "")
@@ -126,7 +126,7 @@ def _integer(source: Source, params: Sequence[Value], dtype: DType) -> Value:
         return _integer_called(source, params, dtype)
     low, span = _span(params)
     short, long, on = b.later("short"), b.later("long"), b.later("integer")
-    (found,) = b.parameters(on, type)
+    (result,) = b.parameters(on, type)
     b.fork((span - 1).ult(0xFFFFFFFE), short, (), long, hint=_mostly(b))
     b.at(long)
     with b.scope():
@@ -137,7 +137,7 @@ def _integer(source: Source, params: Sequence[Value], dtype: DType) -> Value:
         start = low if type == "i64" else low.trunc(type)
         b.jump(on, (number if type == "i64" else number.trunc(type)) + start)
     b.at(on)
-    return found
+    return result
 
 
 def _mostly(b: TextEmitter) -> str:
@@ -169,9 +169,9 @@ def _lemire(source: Source, span: Value) -> Value:
 
 def _integer_called(source: Source, params: Sequence[Value], dtype: DType) -> Value:
     type = "i8" if dtype == np.dtype(bool) else f"i{8 * dtype.itemsize}"
-    place = _slot(source.b, type)
-    _fill_integers(source, params, dtype, place, 1)
-    value = source.b.load(type, place, align=dtype.itemsize)
+    slot = _slot(source.b, type)
+    _fill_integers(source, params, dtype, slot, 1)
+    value = source.b.load(type, slot, align=dtype.itemsize)
     return value.ne(0) if dtype == np.dtype(bool) else value
 
 
@@ -239,7 +239,7 @@ def _ziggurat(name: str, layer_at: int, number_at: int, sign_at: int | None) -> 
             turned = x.to("bitcast", "i64") ^ ((bits >> sign_at) << 63)
             x = turned.to("bitcast", "double")
         taken, refused, on = b.later("taken"), b.later("refused"), b.later("drawn")
-        found, state = b.parameters(on, "double", after.type)
+        result, state = b.parameters(on, "double", after.type)
         b.fork(number.ult(below), taken, (), refused, hint=_mostly(b))
         b.at(taken)
         if not between:
@@ -253,7 +253,7 @@ def _ziggurat(name: str, layer_at: int, number_at: int, sign_at: int | None) -> 
             b.jump(on, other, source.again() if between else after)
         b.at(on)
         source.resume((state,) if between else ())
-        return found
+        return result
 
     return write
 
@@ -279,33 +279,33 @@ def _binomial(source: Source, params: Sequence[Value], dtype: DType) -> Value:
     """NumPy's function keeps a table of the last n and p; ours begins empty, with the same numbers."""
     b = source.b
     n, p = params
-    kept = _slot(b, "i64", _BINOMIAL_WORDS)
-    b.fill(kept, 0, 8 * _BINOMIAL_WORDS)
+    scratch = _slot(b, "i64", _BINOMIAL_WORDS)
+    b.fill(scratch, 0, 8 * _BINOMIAL_WORDS)
     name = "random_binomial"
     b.declare(name, f'declare i64 @"{symbol(name)}"(ptr, double, i64, ptr)')
-    given = ", ".join(map(repr, (source.bitgen, p, n, kept)))
-    return b.fresh("i64", f'call i64 @"{symbol(name)}"({given})')
+    arguments = ", ".join(map(repr, (source.bitgen, p, n, scratch)))
+    return b.fresh("i64", f'call i64 @"{symbol(name)}"({arguments})')
 
 
 def _legacy_binomial(source: Source, params: Sequence[Value], dtype: DType) -> Value:
     """RandomState's choice between the two methods, which draws for n = 0 and p = 0, too."""
     b = source.b
     n, p = params
-    kept = _slot(b, "i64", _BINOMIAL_WORDS)
-    b.fill(kept, 0, 8 * _BINOMIAL_WORDS)
+    scratch = _slot(b, "i64", _BINOMIAL_WORDS)
+    b.fill(scratch, 0, 8 * _BINOMIAL_WORDS)
     half, one = (float_constant(x) for x in (0.5, 1.0))
     low = b.compare_floats("ole", p, half)
     q = b.select(low, p, Value("double", one.text, b) - p)
     few = b.compare_floats("ole", q * n.to("sitofp", "double"), float_constant(30.0))
     inverted, rejected, on = b.later("inversion"), b.later("btpe"), b.later("binomial")
-    (found,) = b.parameters(on, "i64")
+    (result,) = b.parameters(on, "i64")
     b.branch(few, inverted, rejected)
     for block, name in ((inverted, "inversion"), (rejected, "btpe")):
         b.at(block)
         with b.scope():
-            b.jump(on, _called(source, "i64", f"random_binomial_{name}", n, q, kept))
+            b.jump(on, _called(source, "i64", f"random_binomial_{name}", n, q, scratch))
     b.at(on)
-    return b.select(low, found, n - found)
+    return b.select(low, result, n - result)
 
 
 def _permutation(
@@ -404,7 +404,7 @@ def _below(source: Source, params: Sequence[Value], dtype: DType) -> Value:
     size = 64 - b.intrinsic("ctlz", "i64", n, False)
     again, long, short, on, done = (b.later(h) for h in ("again", "long", "short", "bits", "below"))
     (drawn,) = b.parameters(on, "i64")
-    (found,) = b.parameters(done, "i64")
+    (result,) = b.parameters(done, "i64")
     b.jump(again)
     b.at(again)
     with b.scope():
@@ -420,7 +420,7 @@ def _below(source: Source, params: Sequence[Value], dtype: DType) -> Value:
         b.at(on)
         b.fork(drawn.ult(n), done, (drawn,), again)
     b.at(done)
-    return found
+    return result
 
 
 _KINDERMAN_MONAHAN = 4 * math.exp(-0.5) / math.sqrt(2.0)
@@ -430,7 +430,7 @@ def _ratio(source: Source, params: Sequence[Value], dtype: DType) -> Value:
     """`normalvariate`: a normal number as a ratio of uniform ones, after Kinderman and Monahan."""
     b = source.b
     again, done = b.later("again"), b.later("normal")
-    (found,) = b.parameters(done, "double")
+    (result,) = b.parameters(done, "double")
     b.jump(again)
     b.at(again)
     with b.scope():
@@ -442,7 +442,7 @@ def _ratio(source: Source, params: Sequence[Value], dtype: DType) -> Value:
         accepted = b.compare_floats("ole", square, b.negated(_logarithm(b, v)))
         b.fork(accepted, done, (z,), again)
     b.at(done)
-    return found
+    return result
 
 
 # Which there are
@@ -510,12 +510,12 @@ OF_CLASS: Mapping[str, Mapping[str, Law]] = {
 
 def law_of(law: str, source: str, dtype: DType, options: tuple[object, ...]) -> Law | None:
     """How native code draws; None if it asks NumPy or Python to."""
-    found = OF_CLASS[source.partition(":")[0]].get(law) if source in SOURCES else None
-    if found is None or options:
+    law_function = OF_CLASS[source.partition(":")[0]].get(law) if source in SOURCES else None
+    if law_function is None or options:
         return None
     if law not in ("integers", "permutation") and dtype not in (F64, F32, I64):
         return None
-    return found
+    return law_function
 
 
 def helpers_of(source: str) -> tuple[object, ...]:

@@ -72,8 +72,8 @@ def ask(low: Lowering, op: Op) -> None:
     results = [result_array(low, v) for v in op.results]
     types = tuple(v.type for v in op.operands if isinstance(v.type, TensorType))
     number = low.context.python(function, types, op)
-    given = [a for a in operands if a is not None]
-    low.items.append(Callback(number, given, [a for a in results if a is not None]))
+    present = [a for a in operands if a is not None]
+    low.items.append(Callback(number, present, [a for a in results if a is not None]))
     bind(low, op, results)
 
 
@@ -125,24 +125,24 @@ def _in_loop(c: ScalarBuilder, op: Op) -> None:
         raise Unfit  # generators are out of the target's reach
     if law is None or result.tensor.size > SMALL or law.one is None:
         raise Unfit
-    place = c.elements(op.operands[0]).item(1)
+    address = c.elements(op.operands[0]).item(1)
     params = [c.elements(v) for v in op.operands[1:-1]]
-    found = np.empty(result.shape, object)
+    results = np.empty(result.shape, object)
     many = law.many is not None and result.shape and result.dtype.itemsize < 4
     if many:
         raise Unfit  # draws of narrow integers share words
     for spot in np.ndindex(*result.shape):
         own = [_at(x, spot) for x in params]
-        drawn = found[spot] = var(Unique("drawn"), result.dtype)
-        c.block.statements.append(_special(op, law, [drawn], [place, *own], [], _one(op, law)))
-    c.bind(result, found)
+        drawn = results[spot] = var(Unique("drawn"), result.dtype)
+        c.block.statements.append(_special(op, law, [drawn], [address, *own], [], _one(op, law)))
+    c.bind(result, results)
 
 
 def _at(elements: Any, spot: tuple[int, ...]) -> Expr:
-    found: Expr = (
+    element: Expr = (
         elements.item(spot[len(spot) - elements.ndim :]) if elements.ndim else elements.item()
     )
-    return found
+    return element
 
 
 def _one(op: Op, law: Law) -> Any:
@@ -173,8 +173,8 @@ def _functions(op: Op, law: Law) -> list[str]:
     return [name + single for name in law.imports if layered or not name.endswith("_layers")]
 
 
-def _source(op: Op, b: Any, place: Native) -> Source:
-    return source_of(op.attrs["source"], b, place.to("inttoptr", "ptr"))
+def _source(op: Op, b: Any, address: Native) -> Source:
+    return source_of(op.attrs["source"], b, address.to("inttoptr", "ptr"))
 
 
 def _place(p: Pointwise, handle: Array) -> Expr:

@@ -41,9 +41,9 @@ def single_constant(value: float) -> Value:
 class Source(ABC):
     """Writes what draws bits. `is_legacy`: the place is that of a RandomState."""
 
-    def __init__(self, b: TextEmitter, place: Value, is_legacy: bool) -> None:
+    def __init__(self, b: TextEmitter, address: Value, is_legacy: bool) -> None:
         self.b = b
-        self.place = place
+        self.place = address
         self.is_legacy = is_legacy
 
     @property
@@ -260,6 +260,6 @@ SOURCES: dict[str, type[Source]] = {
 }
 
 
-def source_of(name: str, b: TextEmitter, place: Value) -> Source:
-    """The source of that name whose state is at `place`."""
-    return SOURCES[name](b, place, name.startswith("RandomState"))
+def source_of(name: str, b: TextEmitter, address: Value) -> Source:
+    """The source of that name whose state is at `address`."""
+    return SOURCES[name](b, address, name.startswith("RandomState"))

@@ -136,9 +136,8 @@ class _Gemm:
 
         far = step.panel > 0 and step.k * step.n * self.size >= FAR_BYTES
         tiles = -(-min(cut.block, step.m) // cut.rows)
-        share = -(
-            -cut.panel * self.size // tiles
-        )  # of the next panel's rows, brought in by each tile
+        # Of the next panel's rows, brought in by each tile.
+        share = -(-cut.panel * self.size // tiles)
         following = element(e, self.dtype, b_at, step.k * cut.panel) if far else NULL
 
         def tile(rows: int, i: Word) -> None:

@@ -25,9 +25,8 @@ if TYPE_CHECKING:
 CHUNK = 16  # bytes that are copied together at the most
 DOWN, ACROSS = 4, 8  # how the threads of a warp share its tile on ordinary arithmetic
 ACCUMULATOR_BYTES = 512  # of a thread
-SHARED = (
-    96 << 10
-)  # bytes that the stages of a block may take together where copies are asynchronous
+# Bytes that the stages of a block may take together where copies are asynchronous.
+SHARED = 96 << 10
 
 
 @record

@@ -83,14 +83,14 @@ class Records:
 
     def load(self, b: Builder, at: Value, start: int = 0, stop: int | None = None) -> list[Value]:
         """The values, or some of them, of the record at an address."""
-        found = []
+        values = []
         for k, dtype in list(enumerate(self.dtypes))[start:stop]:
             offset = self.lead + WORD * k
             if dtype == BOOL:
-                found.append(b.load("i8", at, offset, align=1).ne(0))
+                values.append(b.load("i8", at, offset, align=1).ne(0))
             else:
-                found.append(b.load(SCALAR_TYPES[dtype], at, offset, align=dtype.itemsize))
-        return found
+                values.append(b.load(SCALAR_TYPES[dtype], at, offset, align=dtype.itemsize))
+        return values
 
     def store(self, b: Builder, at: Value, values: Sequence[Value], start: int = 0) -> None:
         for k, (value, dtype) in enumerate(zip(values, self.dtypes[start:], strict=False), start):
@@ -113,16 +113,16 @@ class Records:
 
     def less(self, b: Builder, left: Sequence[Value], right: Sequence[Value]) -> Value:
         """Whether one tuple is less than another: the first values that differ decide."""
-        found: Value | None = None
+        verdict: Value | None = None
         for x, y, dtype in reversed(list(zip(left, right, self.dtypes, strict=False))):
             if dtype.kind == "f":
                 less, differ = b.compare_floats("olt", x, y), b.compare_floats("une", x, y)
             else:
                 less = b.compare("slt" if dtype.kind == "i" else "ult", x, y)
                 differ = b.compare("ne", x, y)
-            found = less if found is None else b.select(differ, less, found)
-        assert found is not None
-        return found
+            verdict = less if verdict is None else b.select(differ, less, verdict)
+        assert verdict is not None
+        return verdict
 
 
 def first_of(b: Builder, s: Value) -> Value:

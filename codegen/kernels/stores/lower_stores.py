@@ -67,9 +67,9 @@ def _in_loop(c: ScalarBuilder, op: Op) -> None:
     for value, held in zip(
         op.results, _statements(c.block, op, operands, _no_memory(c.low, op)), strict=False
     ):
-        found = np.empty((), object)
-        found[()] = held
-        c.bind(value, found)
+        results = np.empty((), object)
+        results[()] = held
+        c.bind(value, results)
 
 
 def _no_memory(low: Lowering, op: Op) -> int | None:
@@ -85,14 +85,14 @@ def _statements(block: Body, op: Op, operands: Sequence[Expr], no_memory: int | 
     helpers = closure(functions)
     types = [v.type for v in op.results if isinstance(v.type, TensorType)]
     results = [var(Unique("stored"), t.dtype) for t in types]
-    given = list(operands)
+    arguments = list(operands)
 
     def statement(results: list[Expr], code: Code) -> None:
         def write(b: Any, values: Sequence[Value], pointers: Sequence[Value]) -> Sequence[Value]:
             return code(b, [address(values[0]), *values[1:]])
 
         block.statements.append(
-            Special(results, given, [], write, frozenset(), helpers, keeps_gil=False)
+            Special(results, arguments, [], write, frozenset(), helpers, keeps_gil=False)
         )
 
     if make is not None:
@@ -233,9 +233,9 @@ def _pop(r: Records, keys: int) -> Any:
         length = length_of(b, s)
         ok = length.ne(0)
         last = length - ok.zext("i64")
-        found = r.load(b, _there(b, ok, record_at(b, s, last, r.nbytes), r.nbytes))
+        record = r.load(b, _there(b, ok, record_at(b, s, last, r.nbytes), r.nbytes))
         b.store(last, s, LENGTH, align=8)
-        return [ok, *found]
+        return [ok, *record]
 
     return None, code, ()
 
@@ -245,10 +245,10 @@ def _pop_first(r: Records, keys: int) -> Any:
         s = x[0]
         length, first = length_of(b, s), first_of(b, s)
         ok = length.ne(0)
-        found = r.load(b, _there(b, ok, first, r.nbytes))
+        record = r.load(b, _there(b, ok, first, r.nbytes))
         b.store(length - ok.zext("i64"), s, LENGTH, align=8)
         b.store(b.offset(first, b.select(ok, r.nbytes, b.literal("i64", 0))), s, FIRST, align=8)
-        return [ok, *found]
+        return [ok, *record]
 
     return None, code, ()
 
@@ -256,10 +256,10 @@ def _pop_first(r: Records, keys: int) -> Any:
 def _take(r: Records, keys: int) -> Any:
     def code(b: Any, x: Sequence[Value]) -> list[Value]:
         i, ok = sequences.place_of(b, x[0], x[1])
-        found = r.load(b, _there(b, ok, record_at(b, x[0], i, r.nbytes), r.nbytes))
+        record = r.load(b, _there(b, ok, record_at(b, x[0], i, r.nbytes), r.nbytes))
         with b.when(ok):
             b.run(sequences.delete(), x[0], r.nbytes, i)
-        return [ok, *found]
+        return [ok, *record]
 
     return None, code, (sequences.delete(),)
 
@@ -276,8 +276,8 @@ def _called(function: StoreFunction, *fixed: Any, gives: bool = True) -> Any:
     """A method that is one call."""
 
     def code(b: Any, x: Sequence[Value]) -> Sequence[Value]:
-        found = b.run(function, *x, *fixed)
-        return (found,) if gives else ()
+        result = b.run(function, *x, *fixed)
+        return (result,) if gives else ()
 
     return None, code, (function,)
 
@@ -328,10 +328,10 @@ def _heap_push(r: Records, keys: int) -> Any:
 def _heap_pop(r: Records, keys: int) -> Any:
     def code(b: Any, x: Sequence[Value]) -> list[Value]:
         ok = length_of(b, x[0]).ne(0)
-        found = r.load(b, _there(b, ok, first_of(b, x[0]), r.nbytes))
+        record = r.load(b, _there(b, ok, first_of(b, x[0]), r.nbytes))
         with b.when(ok):
             b.run(order.take_least(r), x[0])
-        return [ok, *found]
+        return [ok, *record]
 
     return None, code, (order.take_least(r),)
 
@@ -340,11 +340,11 @@ def _heap_replace(r: Records, keys: int) -> Any:
     def code(b: Any, x: Sequence[Value]) -> list[Value]:
         s, *values = x
         ok = length_of(b, s).ne(0)
-        found = r.load(b, _there(b, ok, first_of(b, s), r.nbytes))
+        record = r.load(b, _there(b, ok, first_of(b, s), r.nbytes))
         with b.when(ok):
             r.store(b, first_of(b, s), values)
             b.run(order.sift_up(r), s, 0)
-        return [ok, *found]
+        return [ok, *record]
 
     return None, code, (order.sift_up(r),)
 

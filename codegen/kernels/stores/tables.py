@@ -63,17 +63,17 @@ def hashed(key: DTypes) -> StoreFunction:
     """A hash of at least 0. Keys that are equal have the same: -0.0 that of 0.0."""
     records = Records(key)
     f = StoreFunction("i64", f"hash_{records.name}", **records.params("k"))
-    found: Value | None = None
+    total: Value | None = None
     for value, dtype in zip(f.args, key, strict=True):
         if dtype.kind == "f":
             value = value if dtype.itemsize == 8 else f.convert("fpext", value, "double")
             value = (value + _ZERO).to("bitcast", "i64")
         elif value.type != "i64":
             value = f.convert("sext" if dtype.kind == "i" else "zext", value, "i64")
-        found = value if found is None else (found ^ (found >> 29)) * _signed(_MIX) + value
-    assert found is not None
-    found = found * _signed(_GOLDEN)
-    f.ret(((found ^ (found >> 32)) << 1) >> 1)
+        total = value if total is None else (total ^ (total >> 29)) * _signed(_MIX) + value
+    assert total is not None
+    total = total * _signed(_GOLDEN)
+    f.ret(((total ^ (total >> 32)) << 1) >> 1)
     return f
 
 
@@ -118,20 +118,20 @@ def _of_key(name: str, entries: Entries, missing: Value) -> tuple[StoreFunction,
     f = StoreFunction(missing.type, f"{name}_{entries.name}", t="ptr", **entries.keys.params("k"))
     key = f.args[1:]
     h = f.run(hashed(entries.key), *key)
-    place = f.run(_place(entries.key, entries.nbytes), f.t, h, *key)
+    position = f.run(_place(entries.key, entries.nbytes), f.t, h, *key)
     there, none = f.later("there"), f.later("none")
-    f.branch(place < 0, none, there)
+    f.branch(position < 0, none, there)
     f.at(none)
     f.ret(missing)
     f.at(there)
-    return f, place
+    return f, position
 
 
 @cache
 def find(entries: Entries) -> StoreFunction:
     """The number of the entry of a key, or -1."""
-    f, place = _of_key("find_in", entries, constant("i64", -1))
-    f.ret(f.load("i32", f.load("ptr", f.t, INDEX), place, "i32", align=4).sext("i64"))
+    f, position = _of_key("find_in", entries, constant("i64", -1))
+    f.ret(f.load("i32", f.load("ptr", f.t, INDEX), position, "i32", align=4).sext("i64"))
     return f
 
 
@@ -143,12 +143,12 @@ def put(entries: Entries) -> StoreFunction:
     values = f.args[1:]
     key = values[: len(entries.key)]
     h = f.run(hashed(entries.key), *key)
-    place = f.run(_place(entries.key, entries.nbytes), f.t, h, *key)
+    position = f.run(_place(entries.key, entries.nbytes), f.t, h, *key)
     index, mask, first = f.load("ptr", f.t, INDEX), f.load("i64", f.t, MASK), first_of(f, f.t)
     old, fresh = f.later("old"), f.later("fresh")
-    f.branch(place < 0, fresh, old)
+    f.branch(position < 0, fresh, old)
     f.at(old)
-    number = f.load("i32", index, place, "i32", align=4).sext("i64")
+    number = f.load("i32", index, position, "i32", align=4).sext("i64")
     here = f.offset(first, number * entries.nbytes)
     whole.store(f, here, values[len(entries.key) :], len(entries.key))
     f.ret()
@@ -235,8 +235,8 @@ def rebuild(nbytes: int) -> StoreFunction:
 @cache
 def remove(entries: Entries) -> StoreFunction:
     """Take a key out: where its entry was, or null. The entry can still be read."""
-    f, place = _of_key("remove", entries, NULL)
-    at = f.offset(f.load("ptr", f.t, INDEX), place, "i32")
+    f, position = _of_key("remove", entries, NULL)
+    at = f.offset(f.load("ptr", f.t, INDEX), position, "i32")
     number = f.load("i32", at, align=4).sext("i64")
     entry = f.offset(first_of(f, f.t), number * entries.nbytes)
     f.store(constant("i32", _REMOVED), at, align=4)

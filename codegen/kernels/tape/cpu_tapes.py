@@ -125,8 +125,8 @@ def _pop() -> Function:
     below, old_top, old_end = (
         f.load("ptr", block, field) for field in (_BELOW, _SAVED_TOP, _SAVED_END)
     )
-    for value, place in ((below, block_at), (old_top, top_at), (old_end, end_at)):
-        f.store(value, place)
+    for value, slot in ((below, block_at), (old_top, top_at), (old_end, end_at)):
+        f.store(value, slot)
     f.call("void", "free", block)
     f.jump(look)
     f.at(take)

@@ -145,8 +145,8 @@ class _Counted:
         number, *carries = now
         self.e.indices.positions[self.s.counter] = self.e.indices.as_index(number)
         new = self.e.trip(self.s, carries)
-        known, b = number.number, self.e.b
-        return [b.stepped(number, 1) if known is None else b.word(known + 1), *new]
+        constant, b = number.number, self.e.b
+        return [b.stepped(number, 1) if constant is None else b.word(constant + 1), *new]
 
     def turns(self, now: Sequence[Value], number: Value | int, copies: int) -> list[Value]:
         """`number` trips, a multiple of `copies` and not none."""

@@ -16,13 +16,13 @@ def are_apart(s: Repeat) -> bool:
     is read, too, may be sums over several trips.
     """
     inner = {loop.counter for block in blocks(s.body) for loop in _loops(block)}
-    found: dict[Array, list[Sequence[Index]]] = {}
+    indices: dict[Array, list[Sequence[Index]]] = {}
     written, read = set[Array](), set[Array]()
     for block in blocks(s.body):
         for array, position, writes in accesses(block):
-            found.setdefault(array, []).append(position)
+            indices.setdefault(array, []).append(position)
             (written if writes else read).add(array)
-    met = [array for array in written if not _apart(found[array], s.counter, inner)]
+    met = [array for array in written if not _apart(indices[array], s.counter, inner)]
     return not met or (s.independent and not any(array in read for array in met))
 
 

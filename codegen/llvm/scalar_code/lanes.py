@@ -137,8 +137,8 @@ class TripEmitter(StatementEmitter):
         self.indices.positions[self.counter] = first
         with b.scope():
             if self.length % self.lanes:
-                places = self.indices.vector(Index(0, {self.counter: 1}))
-                b.mask = b.compare("slt", places, self.length)
+                positions = self.indices.vector(Index(0, {self.counter: 1}))
+                b.mask = b.compare("slt", positions, self.length)
             self.block(body)
             b.mask = None
             following = b.stepped(first, self.lanes, "nuw nsw")
@@ -185,13 +185,13 @@ class TripEmitter(StatementEmitter):
             with b.scope():
                 b.mask = here if before is None else here & before
                 self.block(block)
-                given = [self._wide(v) for v in values]
+                operands = [self._wide(v) for v in values]
                 b.mask = before
             if not k:
-                results = given
+                results = operands
             else:
                 results = [
-                    b.select(here, new, old) for new, old in zip(given, results, strict=True)
+                    b.select(here, new, old) for new, old in zip(operands, results, strict=True)
                 ]
         self._bind(s.results, results)
 

@@ -65,9 +65,9 @@ class NestEmitter(ScalarCodeEmitter):
 
     def take(self, b: TextEmitter) -> list[Value]:
         b.moves = "inbounds "
-        found = shared_loop(self.step)
-        if found is not None:
-            self.shared, self.grain = found
+        shared = shared_loop(self.step)
+        if shared is not None:
+            self.shared, self.grain = shared
             self.length = self.shared.length
         names = [*(f"p{k}" for k in range(len(self.arrays))), "status"]
         *pointers, lo, hi = b.takes(**dict.fromkeys(names, "ptr"), lo="i64", hi="i64")

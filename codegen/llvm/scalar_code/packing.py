@@ -61,8 +61,8 @@ def _emit(e: ScalarCodeEmitter, values: list[Expr], lanes: int) -> None:
             result = wide.call_function(function, operands)
         packed = wide.b.spread(result, first.dtype)
     else:
-        given = [wide.b.spread(x, first.dtype) for x in operands]
-        packed = INSTRUCTIONS[first.op](wide.b, first, lanes, *given)
+        spread = [wide.b.spread(x, first.dtype) for x in operands]
+        packed = INSTRUCTIONS[first.op](wide.b, first, lanes, *spread)
     for k, value in enumerate(values):
         e.exprs.bind(value, e.b.extract(packed, k), uniform=True)
 

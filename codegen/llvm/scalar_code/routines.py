@@ -41,9 +41,9 @@ class RoutineEmitter(ScalarCodeEmitter):
 
     def take(self, b: TextEmitter) -> list[Value]:
         types = [SCALAR_TYPES[e.dtype] for e in self.routine.params]
-        given = {f"given{k}": t for k, t in enumerate(types)}
+        params = {f"given{k}": t for k, t in enumerate(types)}
         pointers = dict.fromkeys([*(f"p{k}" for k in range(len(self.arrays))), "status"], "ptr")
-        taken = b.takes(depth="i64", **given, **pointers, poll_clock="ptr")
+        taken = b.takes(depth="i64", **params, **pointers, poll_clock="ptr")
         self._depth, self._given, self._given_clock = taken[0], taken[1 : 1 + len(types)], taken[-1]
         return taken[1 + len(types) : -1]
 

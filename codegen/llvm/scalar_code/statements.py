@@ -96,8 +96,8 @@ class StatementEmitter(ABC):
         raise AssertionError("only scalar code that is a function of its own calls others")
 
     def _special(self, s: Special) -> None:
-        given = [self.exprs.operand(e).value for e in s.operands]
-        values = [v if v.builder is not None else Value(v.type, v.text, self.b) for v in given]
+        operands = [self.exprs.operand(e).value for e in s.operands]
+        values = [v if v.builder is not None else Value(v.type, v.text, self.b) for v in operands]
         pointers = [self.memory.pointers[array] for array in s.arrays]
         for result, value in zip(s.results, s.write(self.b, values, pointers), strict=True):
             self.exprs.bind(result, value, uniform=True)
@@ -109,10 +109,10 @@ class StatementEmitter(ABC):
 
     def _word(self, value: Expr) -> Value:
         """The bytes of a value in an int64."""
-        found = self.exprs.operand(value).value
+        operand = self.exprs.operand(value).value
         if value.dtype.kind == "f":
-            found = found.to("bitcast", f"i{8 * value.dtype.itemsize}")
-        return found if found.type == "i64" else found.zext("i64")
+            operand = operand.to("bitcast", f"i{8 * value.dtype.itemsize}")
+        return operand if operand.type == "i64" else operand.zext("i64")
 
     def _choose(self, s: Choose) -> None:
         index = self.exprs.operand(s.index).value
@@ -125,8 +125,8 @@ class StatementEmitter(ABC):
             self.b.at(block)
             with self.b.scope():
                 self.block(statements)
-                given = [self.exprs.operand(v).value for v in values]
-            self.b.jump(end, *given)
+                operands = [self.exprs.operand(v).value for v in values]
+            self.b.jump(end, *operands)
         self.b.at(end)
         for result, value in zip(s.results, joined, strict=True):
             self.exprs.bind(result, value, uniform=True)

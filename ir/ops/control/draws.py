@@ -122,11 +122,11 @@ def _permuted(g: Any, shape: Any, dtype: Any, options: Options) -> Any:
 
 def _seed(g: Any, shape: Any, dtype: Any, options: Options, *seed: Array) -> Any:
     """Begin the stream of a seed, or of what the operating system gives. Gives nothing of interest."""
-    given = [_number(s) for s in seed]
+    words = [_number(s) for s in seed]
     if isinstance(g, np.random.Generator):
-        g.bit_generator.state = np.random.default_rng(*given).bit_generator.state
+        g.bit_generator.state = np.random.default_rng(*words).bit_generator.state
     else:
-        g.seed(*given)
+        g.seed(*words)
     return 0
 
 

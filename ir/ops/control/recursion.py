@@ -82,10 +82,10 @@ def _infer_recurse(*types: Type, label: str, dtypes: tuple[str, ...]) -> tuple[T
 
 def _recurse(*arrays: Any, label: str, dtypes: tuple[str, ...]) -> tuple[Any, ...]:
     calls = getattr(_running, "calls", [])
-    found = next((c for c in reversed(calls) if c[0] == label), None)
-    if found is None:
+    call = next((c for c in reversed(calls) if c[0] == label), None)
+    if call is None:
         raise GraphError(f"recurse outside of the recursion {label!r}")
-    _, body, fixed, depth = found
+    _, body, fixed, depth = call
     if _running.depth >= depth:
         raise RecursionError(TOO_DEEP.format(depth))
     _running.depth += 1

@@ -115,10 +115,10 @@ def _get(items: Any, i: Any) -> Record:
 
 
 def _take(items: Any, i: Any) -> Record:
-    found: Record = _get(items, i)
-    if found:
+    record: Record = _get(items, i)
+    if record:
         del items[int(i)]
-    return found
+    return record
 
 
 def _set(items: Any, i: Any, *record: Any) -> bool:
@@ -129,8 +129,8 @@ def _set(items: Any, i: Any, *record: Any) -> bool:
 
 
 def _find(items: Any, start: Any, *record: Any) -> int:
-    places = range(int(start), len(items))
-    return next((i for i in places if all(map(_equal, items[i], record))), -1)
+    indices = range(int(start), len(items))
+    return next((i for i in indices if all(map(_equal, items[i], record))), -1)
 
 
 def _equal(a: Any, b: Any) -> bool:
@@ -229,13 +229,13 @@ _MAKERS = ("new", "new_table")
 def types_of(parts: Sequence[Any], key: DTypes, value: DTypes) -> list[Type]:
     """The types that a method takes or gives, for records of these dtypes."""
     named = {"key": key, "value": value, "record": (*key, *value)}
-    found: list[Type] = []
+    types: list[Type] = []
     for part in parts:
         if isinstance(part, str):
-            found += [TensorType((), dtype) for dtype in named[part]]
+            types += [TensorType((), dtype) for dtype in named[part]]
         else:
-            found.append(part)
-    return found
+            types.append(part)
+    return types
 
 
 def _infer(*types: Type, method: str, key: DTypes = (), value: DTypes = ()) -> tuple[Type, ...]:
@@ -265,30 +265,30 @@ def _reference(*arrays: Any, method: str, key: DTypes = (), value: DTypes = ()) 
         return np.asarray(RUNS.keep(first, made), HANDLE.dtype), None
     if method in ("end", "free"):
         return np.asarray(first, HANDLE.dtype), None
-    given: list[Any] = operands[1:]
+    arguments: list[Any] = operands[1:]
     how = METHODS[method]
     root = None
     if _H in how.gives:
-        root, *given = given
+        root, *arguments = arguments
     elif _H in how.takes:
-        given = [RUNS.at(int(given[0]))]
+        arguments = [RUNS.at(int(arguments[0]))]
     if method == "table_put":
-        given = [tuple(given[: len(key)]), tuple(given[len(key) :])]
+        arguments = [tuple(arguments[: len(key)]), tuple(arguments[len(key) :])]
     if method == "sort":
-        given = [len(key), *given]
-    found = how.run(RUNS.at(first), *given)
+        arguments = [len(key), *arguments]
+    result = how.run(RUNS.at(first), *arguments)
     if root is not None:
-        return np.asarray(RUNS.keep(int(root), found), HANDLE.dtype), None
+        return np.asarray(RUNS.keep(int(root), result), HANDLE.dtype), None
     gives = types_of(how.gives, key, value)
     if not gives:
         return (None,)
-    if isinstance(found, tuple):
+    if isinstance(result, tuple):
         if how.gives[0] is _B:
-            found = (bool(found), *found[: len(gives) - 1])
-        found = found + (0,) * (len(gives) - len(found))
+            result = (bool(result), *result[: len(gives) - 1])
+        result = result + (0,) * (len(gives) - len(result))
     else:
-        found = (found,)
-    pairs = zip(found, gives, strict=True)
+        result = (result,)
+    pairs = zip(result, gives, strict=True)
     return (*(np.asarray(x, t.dtype) for x, t in pairs if isinstance(t, TensorType)), None)
 
 

@@ -112,10 +112,10 @@ class _Windows:
     def taken(self, x: Value, k: int, index: Value) -> Value:
         """The elements of `x` at positions along the k-th axis, clipped into it."""
         b, axis = self.b, self.axes[k] + 1
-        places = b.gather(x, b.examples(index.shape), index, axes=(0, axis), mode="clip")
+        rows = b.gather(x, b.examples(index.shape), index, axes=(0, axis), mode="clip")
         order = list(range(2, len(self.shape)))
         order.insert(axis - 1, 1)
-        return b.transpose(places, perm=(0, *order))
+        return b.transpose(rows, perm=(0, *order))
 
     def spread(self, k: int, mask: Value) -> Value:
         return self.b.broadcast(mask, shape=self.shape, dims=(0, self.axes[k] + 1))
@@ -133,10 +133,10 @@ def _batch_bounded_slice(
         return [x], [True]
     windows = _Windows(b, op, ends, batched[1:])
     for k, step in enumerate(windows.steps):
-        places = windows.places(k)
-        by = b.mul(places, b.full_like(places, step))
+        indices = windows.places(k)
+        by = b.mul(indices, b.full_like(indices, step))
         x = windows.taken(x, k, b.add(windows.along(k, windows.starts[k]), by))
-        there = windows.spread(k, b.lt(places, windows.along(k, windows.counts[k])))
+        there = windows.spread(k, b.lt(indices, windows.along(k, windows.counts[k])))
         x = b.select(there, x, b.zeros(x.tensor))
     return [x], [True]
 
@@ -156,10 +156,10 @@ def _batch_bounded_update_slice(
         away = b.sub(windows.places(k), windows.along(k, windows.starts[k]))
         away = away if step > 0 else b.neg(away)
         by, zero = b.full_like(away, abs(step)), b.full_like(away, 0)
-        place = b.floor_divide(away, by)
-        inside = b.bitwise_and(b.ge(away, zero), b.lt(place, windows.along(k, windows.counts[k])))
+        index = b.floor_divide(away, by)
+        inside = b.bitwise_and(b.ge(away, zero), b.lt(index, windows.along(k, windows.counts[k])))
         inside = b.bitwise_and(inside, b.eq(b.remainder(away, by), zero))
-        u = windows.taken(u, k, place)
+        u = windows.taken(u, k, index)
         mask = windows.spread(k, inside)
         written = mask if written is None else b.bitwise_and(written, mask)
     return [b.select(written, u, x)], [True]

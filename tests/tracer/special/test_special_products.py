@@ -82,9 +82,8 @@ def test_exact_counts() -> None:
 
 
 def test_sums_over_dimensions() -> None:
-    np.testing.assert_allclose(
-        S.bernoulli(20), scipy.special.bernoulli(20), rtol=1e-11
-    )  # SciPy's B4 is off
+    # SciPy's B4 is off.
+    np.testing.assert_allclose(S.bernoulli(20), scipy.special.bernoulli(20), rtol=1e-11)
     wanted = scipy.special.multigammaln(POSITIVE + 2, 4)
     np.testing.assert_allclose(S.multigammaln(POSITIVE + 2, 4), wanted, rtol=1e-13, atol=1e-13)
     jt.check_grads(lambda a: S.multigammaln(a, 3), (np.array([2.5, 7.0]),))
