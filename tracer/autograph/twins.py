@@ -185,23 +185,28 @@ def _builtin(function: Any) -> Any:
         return function
     if replacement is not None:
         return replacement
-    return _with_callbacks(function) if function in _CALLS_BACK else function
+    return _with_callbacks(function, _called) if function in _CALLS_BACK else function
 
 
-def _with_callbacks(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A library's function that calls the user's: those are transformed too."""
+def _with_callbacks(
+    function: Callable[..., Any], argument: Callable[[Any], Any]
+) -> Callable[..., Any]:
+    """A function that calls the user's: those are transformed too."""
 
     @functools.wraps(function, updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
-        return function(
-            *(_argument(a) for a in args), **{k: _argument(v) for k, v in kwargs.items()}
-        )
+        return function(*map(argument, args), **{k: argument(v) for k, v in kwargs.items()})
 
     return call
 
 
+def _called(x: Any) -> Any:
+    """What `map` and its kin are given: they call Python's own functions and classes, too."""
+    return convert(x) if isinstance(x, (BuiltinFunctionType, type)) else _argument(x)
+
+
 def _argument(x: Any) -> Any:
-    if isinstance(x, (FunctionType, MethodType, BuiltinFunctionType, type)):
+    if isinstance(x, (FunctionType, MethodType)):
         return convert(x)
     if type(x) is functools.partial or hasattr(x, "_target"):
         return convert(x)
@@ -233,7 +238,7 @@ def _function(function: FunctionType) -> Any:
         if module == callbacks.__name__:
             return function  # what it is given runs in Python
         if isinstance(module, str) and module.partition(".")[0] == __name__.partition(".")[0]:
-            return _with_callbacks(_wrapper(function))
+            return _with_callbacks(_wrapper(function), _argument)
         return _wrapper(function)
     entry = _codes.get(id(code))
     if entry is None and code.co_name != "<lambda>" and is_closed(function):

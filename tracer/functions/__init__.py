@@ -5,6 +5,7 @@ from . import (  # noqa: F401  (each enters its functions)
     arranging,
     bounded,
     bounded_reductions,
+    bounded_selection,
     choices,
     diagonals,
     equality,

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...ir.types import BOOL
 from ..arrays import ufuncs
-from ..arrays.common import given
+from ..arrays.common import array, given
 from ..arrays.lowerings import LOWERINGS
 from ..arrays.python_operators import BINARY, COMPARISONS, UNARY, check_in_place
 from ..arrays.table import BY_NUMPY, FUNCTIONS, ArrayFunction, unsupported
@@ -28,8 +28,9 @@ from ..indexing.bounded import (
     refuse,
     rule,
 )
-from ..indexing.bounded_index import store
+from ..indexing.bounded_index import combine_at, store
 from ..indexing.masked import Masked
+from . import ufunc_methods
 from .bounded_joins import finished, one_of, parts_of
 from .operators import of_scipy
 
@@ -171,6 +172,8 @@ def _transpose(x: Bounded, *axes: Any) -> Any:
 
 
 Bounded.T = property(lambda x: _transposed(FUNCTIONS["transpose"], x))  # type: ignore[attr-defined]
+Bounded.real = property(lambda x: FUNCTIONS["real"].trace((x,), {}))  # type: ignore[attr-defined]
+Bounded.imag = property(lambda x: FUNCTIONS["imag"].trace((x,), {}))  # type: ignore[attr-defined]
 
 
 @rule("copy", "array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray")
@@ -262,6 +265,14 @@ def _from_ufunc(
         kept = {k: v for k, v in options.items() if v is not None and given(v)}
         kept.setdefault("axis", 0)
         return RULES[named[ufunc]](FUNCTIONS[named[ufunc]], *inputs, **kept)
+    if how == "at" and ufunc.nin == 2:
+        target, index, values = inputs
+        values = values if isinstance(values, Bounded) else array(values)
+        combined = ufunc_methods.scattered(ufunc, target, values)
+        if combined is not None:
+            combined = apply(np.negative, combined) if ufunc is np.subtract else combined
+            combine_at(target, index, combined, ufunc_methods.COMBINES[ufunc.__name__])
+            return None
     refuse(next(x for x in inputs if isinstance(x, Bounded)), f"np.{ufunc.__name__}.{how}")
 
 
@@ -289,6 +300,10 @@ def _in_place(ufunc: np.ufunc) -> Callable[[Bounded, Any], Bounded]:
     return rule
 
 
+def _divmod(x: Any, y: Any) -> tuple[Any, Any]:
+    return _located(np.floor_divide, x, y), _located(np.remainder, x, y)
+
+
 def _install() -> None:
     for name, ufunc in COMPARISONS.items():
         setattr(Bounded, f"__{name}__", lambda x, y, u=ufunc: _located(u, x, y))
@@ -298,12 +313,14 @@ def _install() -> None:
         setattr(Bounded, f"__{name}__", lambda x, y, u=ufunc: _located(u, x, y))
         setattr(Bounded, f"__r{name}__", lambda x, y, u=ufunc: _located(u, y, x))
         setattr(Bounded, f"__i{name}__", _in_place(ufunc))
+    for name, turn in (("divmod", 1), ("rdivmod", -1)):
+        setattr(Bounded, f"__{name}__", lambda x, y, turn=turn: _divmod(*(x, y)[::turn]))
     for name in ("matmul", "rmatmul"):
         setattr(Bounded, f"__{name}__", _method("matmul", reverse=name == "rmatmul"))
     Bounded.__hash__ = None  # type: ignore[assignment]
     for name in (
         "sum prod any all max min argmax argmin mean var std dot cumsum cumprod argsort clip round "
-        "ptp nonzero swapaxes"
+        "ptp nonzero swapaxes conj conjugate take searchsorted repeat"
     ).split():
         setattr(Bounded, name, _method(name))
 

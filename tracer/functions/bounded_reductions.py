@@ -64,7 +64,7 @@ def _count(x: Bounded, axes: Sequence[int]) -> Any:
     return total
 
 
-def _require_some(x: Bounded, axes: Sequence[int], text: str, error: str = "ValueError") -> None:
+def require_some(x: Bounded, axes: Sequence[int], text: str, error: str = "ValueError") -> None:
     """An error when the compiled function runs if an axis has no element."""
     for axis in axes:
         if axis in x.counts:
@@ -128,7 +128,7 @@ def _extremum(
 ) -> Tracer:
     name = "maximum" if entry.name.endswith("max") else "minimum"
     if options.get("initial") is None:
-        _require_some(
+        require_some(
             x, axes, f"zero-size array to reduction operation {name} which has no identity"
         )
     if where is not True:
@@ -142,7 +142,7 @@ def _extremum(
 def _place(entry: ArrayFunction, x: Bounded, axes: Axes, **options: Any) -> Tracer:
     if len(axes) > 1 and any(k > 0 for k in x.counts):
         refuse(x, f"np.{entry.name} over several axes")
-    _require_some(x, axes, f"attempt to get {entry.name} of an empty sequence")
+    require_some(x, axes, f"attempt to get {entry.name} of an empty sequence")
     fill = lowest(x.dtype) if entry.name == "argmax" else highest(x.dtype)
     axis = axes[0] if len(axes) == 1 else None
     return entry.traced(filled(x, fill, axes), axis, **options)
@@ -332,10 +332,10 @@ def _sorted(entry: ArrayFunction, a: Any, axis: Any = -1, *args: Any, **options:
         refuse(x, f"np.{entry.name} with axis=None") if x.ndim > 1 else None
         axis = 0
     axis = axis_index(axis, x.ndim)
-    return Bounded(entry.traced(filled(x, _last(x.dtype), [axis]), axis), x.counts)
+    return Bounded(entry.traced(filled(x, last_of(x.dtype), [axis]), axis), x.counts)
 
 
-def _last(dtype: np.dtype[Any]) -> Any:
+def last_of(dtype: np.dtype[Any]) -> Any:
     """What is sorted behind all others, or beside its equals."""
     if is_complex(dtype):
         return complex(math.nan, math.nan)
@@ -377,7 +377,7 @@ def _quantile(entry: ArrayFunction, a: Any, q: Any, axis: Any = None, **options:
         refuse(x, f"np.{entry.name} with these options")
     part = array(q).astype(np.float64) / (100 if entry.name == "percentile" else 1)
     check((part >= 0) & (part <= 1), "Quantiles must be in the range [0, 1]", error="ValueError")
-    _require_some(x, [0], "index -1 is out of bounds for axis 0 with size 0", "IndexError")
+    require_some(x, [0], "index -1 is out of bounds for axis 0 with size 0", "IndexError")
     rows = _sorted(FUNCTIONS["sort"], x).padded.astype(_float(x.dtype))
     place = part * (x.counts[0] - 1)
     low = FUNCTIONS["floor"].traced(place)
@@ -418,17 +418,6 @@ def _running(
     if first and axis in counts:
         counts[axis] = number(counts[axis] + 1)
     return finished(bounded(running, counts), out)
-
-
-@rule("polyval")
-def _polyval(entry: ArrayFunction, p: Any, x: Any) -> Any:
-    coefficients = one_of(p)
-    if isinstance(x, Bounded) or coefficients.ndim > 1:
-        refuse(coefficients, "np.polyval at places whose number is a value, or of a matrix")
-    y: Any = FUNCTIONS["zeros_like"].traced(x)
-    for k, there in enumerate(live(coefficients)):
-        y = FUNCTIONS["where"].traced(there, y * x + coefficients.padded[k], y)
-    return y
 
 
 @rule("diff")

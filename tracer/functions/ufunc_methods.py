@@ -465,7 +465,7 @@ def _segments(ufunc: np.ufunc, lines: Tracer, starts: Tracer, ends: Tracer, dtyp
 
 # at
 
-_COMBINES = {
+COMBINES = {
     "add": "add",
     "subtract": "add",
     "multiply": "multiply",
@@ -489,15 +489,15 @@ def _at(ufunc: np.ufunc, a: Any, indices: Any, values: Any = NO_VALUE, /) -> Non
     if not isinstance(values, Tracer):
         constant = static_array(values)
         values = array(values) if constant is None else constant  # a Python number is an array here
-    combined = _scattered(ufunc, x, values)
+    combined = scattered(ufunc, x, values)
     if combined is not None:
         combined = apply(np.negative, combined) if name == "subtract" else combined
-        update(x, indices, combined, _COMBINES[name])
+        update(x, indices, combined, COMBINES[name])
     else:
         update_each(x, indices, values, lambda old, value: apply(ufunc, old, value))
 
 
-def _scattered(ufunc: np.ufunc, x: Tracer, values: Any) -> Any:
+def scattered(ufunc: np.ufunc, x: Tracer, values: Any) -> Any:
     """The values in x's dtype, if combining them there gives what NumPy's loop gives; or None.
 
     NumPy promotes first, and casts each result: so those of small floats are rounded one by one.
@@ -505,7 +505,7 @@ def _scattered(ufunc: np.ufunc, x: Tracer, values: Any) -> Any:
     from ...ir.ops.movement.indexing import takes
 
     name = ufunc.__name__
-    if name not in _COMBINES or not takes(x.dtype, _COMBINES[name]):
+    if name not in COMBINES or not takes(x.dtype, COMBINES[name]):
         return None
     if is_small(x.dtype) and name in _ARITHMETIC:
         return None

@@ -309,7 +309,18 @@ def _counts(x: Any) -> dict[int, Any]:
     return x.counts if isinstance(x, Bounded) else {}
 
 
-def _write_at(x: Any, items: Sequence[Any], arrays: Sequence[Any], value: Any) -> None:
+def combine_at(x: Any, index: Any, value: Any, combine: str) -> None:
+    """`value` combined into `x[index arrays]`, again where an element is named again."""
+    items = _expanded(x, index)
+    arrays = [i for i in items if _is_array(i)]
+    if not arrays or any(i.dtype == BOOL for i in arrays):
+        _refuse_mixed(_padded(x))
+    _write_at(x, items, arrays, value, combine)
+
+
+def _write_at(
+    x: Any, items: Sequence[Any], arrays: Sequence[Any], value: Any, combine: str = "set"
+) -> None:
     """`x[index arrays] = value`, `x[mask] = value`; what is not indexed are whole axes at the end."""
     padded, counts = _padded(x), _counts(x)
     if len(arrays) == 1 and len(items) == 1:
@@ -330,7 +341,7 @@ def _write_at(x: Any, items: Sequence[Any], arrays: Sequence[Any], value: Any) -
         indices.append(index)
     if not own:
         value = filled(value, 0) if isinstance(value, Bounded) else value
-        update(padded, tuple(indices), value, "set")
+        update(padded, tuple(indices), value, combine)
         return
     for axis, index in enumerate(indices):
         size = padded.shape[axis]
@@ -348,7 +359,7 @@ def _write_at(x: Any, items: Sequence[Any], arrays: Sequence[Any], value: Any) -
         )
         indices = [i[(..., *(0 for _ in rest))] for i in both.padded[:-1]]
         value = both.padded[-1]
-    update(padded, tuple(indices), value, "set", "fill")
+    update(padded, tuple(indices), value, combine, "fill")
 
 
 def _write_masked(x: Any, mask: Any, value: Any) -> None:

@@ -290,8 +290,14 @@ def same_mask(x: Masked, mask: Tracer, position: int) -> bool:
     return x.position == position and same_value(as_value(x.mask), as_value(mask))
 
 
+def _divmod(x: Any, y: Any) -> tuple[Any, Any]:
+    return apply(np.floor_divide, x, y), apply(np.remainder, x, y)
+
+
 def _install_operators() -> None:
     """Python's operators, from the same list as the tracer's."""
+    for name, turn in (("divmod", 1), ("rdivmod", -1)):
+        setattr(Masked, f"__{name}__", lambda x, y, turn=turn: _divmod(*(x, y)[::turn]))
     for name, ufunc in COMPARISONS.items():
         setattr(Masked, f"__{name}__", lambda self, y, ufunc=ufunc: apply(ufunc, self, y))
     for name, ufunc in UNARY.items():

@@ -382,3 +382,11 @@ def test_functions_that_others_call(name: str) -> None:
                 compiled(list(xs))
         else:
             assert compiled(list(xs)) == function(list(xs))
+
+
+def test_classes_as_arguments_of_our_functions_stay_what_they_are() -> None:
+    def f(x):
+        return x.astype(int), np.zeros(2, dtype=float) + x[0], jt.asarray(x, bool)
+
+    for found, want in zip(jt.jit(f)(np.ones(2)), f(np.ones(2)), strict=True):
+        assert found.dtype == want.dtype

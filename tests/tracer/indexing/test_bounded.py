@@ -24,9 +24,9 @@ def outcome(f: Callable[..., Any], *args: Any) -> Any:
     with np.errstate(all="ignore"):
         try:
             result = f(*args)
-        except (ValueError, IndexError) as error:
-            return ValueError if isinstance(error, ValueError) else IndexError
-    parts = result if isinstance(result, tuple) else (result,)
+        except (ValueError, IndexError, ZeroDivisionError) as error:
+            return next(c for c in type(error).__mro__ if c.__module__ == "builtins")
+    parts = [r for r in (result if isinstance(result, tuple) else (result,)) if r is not None]
     return [*map(np.asarray, parts), *(a for a in args if isinstance(a, np.ndarray))]
 
 
@@ -96,6 +96,22 @@ np.unravel_index(np.flatnonzero(v > 0) + 7, (2, 4), order="F")
 np.ravel_multi_index((np.flatnonzero(v > 0), np.flatnonzero(v > 0) // 2), (8, 4))
 np.sum(v, 0, np.float32) | np.any(v, 0, None, True) | np.max(v, where=v > 0, initial=0)
 np.cumsum(v, 0, np.float32) | np.cumulative_sum(v, include_initial=True)
+np.take(v, np.array([0, -1])) | v.take([1]) | x.take(np.flatnonzero(v > 0)), np.take(v[:, None], [0], 1)
+np.roll(v, 2), np.roll(v, -1), np.roll(v[:, None] * x, 1, 0), np.roll(v[:, None] * x, 3, axis=1)
+np.expand_dims(v, 0), np.expand_dims(v, (0, 2)), np.ediff1d(v), np.ediff1d(v, 9, [1, 2])
+np.trapezoid(v), np.trapezoid(v, dx=0.5), np.trapezoid(v, v * 2) | np.trapezoid(v, np.arange(3.0))
+np.searchsorted(np.sort(v), [-4, 0.5, 9, np.nan]), np.searchsorted(np.sort(v), x, "right")
+np.searchsorted([-1, 0, 2], v), np.searchsorted(np.sort(v), v), np.sort(v).searchsorted(2.0)
+np.isin(x, v), np.isin(v, [3, 0]), np.isin(v, v[1:]), np.isin(x, v, invert=True), np.isin(3, v)
+np.interp(v, [0, 1], [2, 3]), np.polyval([1, 2, 3], v) | np.interp(v, np.arange(3), v, 7, 8)
+np.interp([-1, 0.5, 9], v, v) | np.interp(np.linspace(-5, 9, 40), np.sort(v[v < 9]), v[v < 9])
+np.average(v), np.average(v, returned=True)[1] | np.average(v, weights=v > 0)
+np.average(v[:, None] * x, 0, v[:, None] * np.ones(8))
+np.array_equal(v, v), np.array_equal(v, x[1:4]), np.array_equal(v, v + 1), np.array_equal(v, v[:2])
+np.array_equal(v, np.copy(v), equal_nan=True), np.array_equal(v, v[:, None])
+v.real + v.imag, v.conj(), np.conjugate(v), *divmod(v, 2), *divmod(7, v + 9)
+x, np.add.at(x, np.flatnonzero(v > 0) % 3, 2.0), np.subtract.at(x, np.flatnonzero(v > 0), v[v > 0])
+x, np.maximum.at(x, np.flatnonzero(v > 0), v[v > 0] - 1) | x, np.add.at(x, np.flatnonzero(v > 0) + 6, 1)
 v + x | v + np.ones(3) | v + np.ones(1) | v[:3] + v[:2] | np.zeros_like(v) + 1
 """.replace("\n", "|").split("|")
 

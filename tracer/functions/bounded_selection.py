@@ -1,0 +1,251 @@
+"""Arrays whose length is a value (`indexing.bounded`): elements at places, searches, interpolation,
+averages, comparison as a whole."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...ir.types import F64, is_complex, is_inexact
+from ..arrays.common import array, axis_index, given
+from ..arrays.table import FUNCTIONS, ArrayFunction
+from ..core.effects import check
+from ..core.tracers import Tracer
+from ..data.promotion import result_dtype
+from ..indexing.bounded import (
+    Aligned,
+    Bounded,
+    filled,
+    live,
+    number,
+    refuse,
+    resized,
+    rule,
+)
+from .bounded import elementwise
+from .bounded_joins import finished, joined, one_of, parts_of
+from .bounded_reductions import last_of, require_some
+
+
+def _call(name: str, *args: Any, **options: Any) -> Any:
+    return FUNCTIONS[name].trace(args, options)
+
+
+def _part(x: Any) -> Any:
+    """An operand as a `Bounded` or a traced array."""
+    return parts_of([x])[0]
+
+
+# Places
+
+
+@rule("take")
+def _take(
+    entry: ArrayFunction,
+    a: Any,
+    indices: Any,
+    axis: Any = None,
+    out: Any = None,
+    mode: str = "raise",
+) -> Any:
+    x, places = _part(a), _part(indices)
+    if mode != "raise" or (axis is None and x.ndim != 1):
+        refuse(one_of(a if isinstance(a, Bounded) else indices), "np.take with these options")
+    axis = axis_index(0 if axis is None else axis, x.ndim)
+    return finished(x[(slice(None),) * axis + (places,)], out)
+
+
+@rule("roll")
+def _roll(entry: ArrayFunction, a: Any, shift: Any, axis: Any = None) -> Any:
+    x = one_of(a)
+    if isinstance(shift, (tuple, list)) or isinstance(axis, (tuple, list)):
+        refuse(x, "np.roll along several axes")
+    if axis is None and x.ndim > 1:
+        refuse(x, "np.roll with axis=None")
+    axis = axis_index(0 if axis is None else axis, x.ndim)
+    if axis not in x.counts:
+        return Bounded(entry.traced(x.padded, shift, axis), x.counts)
+    n = _call("maximum", x.counts[axis], 1)
+    places = (_call("arange", x.padded.shape[axis]) - shift) % n
+    return Bounded(_call("take", x.padded, places, axis, mode="clip"), x.counts)
+
+
+@rule("expand_dims")
+def _expanded(entry: ArrayFunction, a: Any, axis: Any) -> Any:
+    x = one_of(a)
+    new = entry.traced(x.padded, axis)
+    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    added = {axis_index(k, new.ndim) for k in axes}
+    old = [d for d in range(new.ndim) if d not in added]
+    return Bounded(new, {old[d]: count for d, count in x.counts.items()})
+
+
+@rule("ediff1d")
+def _ediff1d(entry: ArrayFunction, ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+    x = _call("diff", one_of(ary))
+    ends = [None if e is None else _part(e) for e in (to_begin, to_end)]
+    if x.ndim > 1:
+        refuse(x, "np.ediff1d of a matrix")
+    before, after = ([] if e is None else [e if e.ndim else e.reshape(1)] for e in ends)
+    return joined([*before, x, *after], 0, dtype=x.dtype) if before or after else x
+
+
+@rule("trapezoid")
+def _trapezoid(entry: ArrayFunction, y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Any:
+    values = _part(y)
+    if values.ndim != 1:
+        refuse(one_of(y if isinstance(y, Bounded) else x), "np.trapezoid of a matrix")
+    steps = dx if x is None else _call("diff", _part(x))
+    values = values if isinstance(values, Bounded) else Bounded(values, {0: number(len(values))})
+    pairs = values.padded[1:] + values.padded[:-1]
+    left = Bounded(pairs, {0: number(_call("maximum", values.counts[0] - 1, 0))})
+    return _call("sum", steps * left / 2.0)
+
+
+# Searches
+
+
+@rule("searchsorted")
+def _searchsorted(
+    entry: ArrayFunction, a: Any, v: Any, side: str = "left", sorter: Any = None
+) -> Any:
+    table, keys = _part(a), _part(v)
+    if sorter is not None:
+        refuse(one_of(a if isinstance(a, Bounded) else v), "np.searchsorted with sorter=")
+    if isinstance(table, Bounded):
+        count = table.counts[0]
+        rows = filled(table, last_of(table.dtype))
+
+        def search(x: Any) -> Any:
+            return _call("minimum", entry.traced(rows, x, side), number(count))
+    else:
+
+        def search(x: Any) -> Any:
+            return entry.traced(table, x, side)
+
+    return elementwise(search, [keys]) if isinstance(keys, Bounded) else search(keys)
+
+
+@rule("isin")
+def _isin(
+    entry: ArrayFunction,
+    element: Any,
+    test_elements: Any,
+    assume_unique: bool = False,
+    invert: bool = False,
+    *,
+    kind: Any = None,
+) -> Any:
+    x, tests = _part(element), _part(test_elements)
+    if isinstance(tests, Bounded):
+        if tests.ndim > 1 or is_complex(tests.dtype):
+            refuse(tests, "np.isin")
+        dtype = result_dtype(x.dtype, tests.dtype)
+        ordered = _call("sort", tests.astype(dtype))
+        x = x.astype(dtype)
+        place = _call("searchsorted", ordered, x)
+        nearest = elementwise(lambda p: _call("take", ordered.padded, p, mode="clip"), [place])
+        found = (nearest == x) & (place < ordered.counts[0])
+    else:
+        found = elementwise(lambda e: entry.traced(e, tests), [x])
+    return ~found if invert else found
+
+
+@rule("interp")
+def _interp(
+    entry: ArrayFunction,
+    x: Any,
+    xp: Any,
+    fp: Any,
+    left: Any = None,
+    right: Any = None,
+    period: Any = None,
+) -> Any:
+    points, xs, ys = _part(x), _part(xp), _part(fp)
+    if isinstance(xs, Bounded) or isinstance(ys, Bounded):
+        if period is not None:
+            refuse(one_of(xp if isinstance(xs, Bounded) else fp), "np.interp with period=")
+        both = Aligned([xs, ys], "fp and xp are not of the same length.")
+        xs, ys = (_continued(both.result(p)) for p in both.padded)
+    return elementwise(lambda p: entry.traced(p, xs, ys, left, right, period), [points])
+
+
+def _continued(x: Any) -> Tracer:
+    """The padded array with the last element that is there in place of those that are not."""
+    if not isinstance(x, Bounded):
+        return array(x)
+    require_some(x, [0], "array of sample points is empty")
+    last = _call("take", x.padded, x.counts[0] - 1, mode="clip")
+    result: Tracer = _call("where", live(x), x.padded, last)
+    return result
+
+
+@rule("polyval")
+def _polyval(entry: ArrayFunction, p: Any, x: Any) -> Any:
+    coefficients = _part(p)
+    if not isinstance(coefficients, Bounded):
+        return elementwise(lambda places: entry.traced(coefficients, places), [x])
+    if isinstance(x, Bounded) or coefficients.ndim > 1:
+        refuse(coefficients, "np.polyval at places whose number is a value, or of a matrix")
+    y: Any = FUNCTIONS["zeros_like"].traced(x)
+    for k, there in enumerate(live(coefficients)):
+        y = FUNCTIONS["where"].traced(there, y * x + coefficients.padded[k], y)
+    return y
+
+
+# Of all elements
+
+
+@rule("average")
+def _average(
+    entry: ArrayFunction,
+    a: Any,
+    axis: Any = None,
+    weights: Any = None,
+    returned: bool = False,
+    *,
+    keepdims: Any = False,
+) -> Any:
+    x = _part(a)
+    keep = {"keepdims": True} if given(keepdims) and keepdims else {}
+    if weights is None:
+        result = _call("mean", x, axis, **keep)
+        scale = _call("sum", _call("ones_like", x, dtype=result.dtype), axis, **keep)
+    else:
+        w = _part(weights)
+        if w.ndim != x.ndim:
+            refuse(one_of(a if isinstance(a, Bounded) else weights), "np.average with such weights")
+        dtype = result_dtype(x.dtype, w.dtype, *(() if is_inexact(x.dtype) else (F64,)))
+        w = w.astype(dtype)
+        scale = _call("sum", w + _call("zeros_like", x, dtype=dtype), axis, **keep)
+        text = "Weights sum to zero, can't be normalized"
+        check(~_call("any", scale == 0), text, error="ZeroDivisionError")
+        result = _call("sum", x * w, axis, dtype=dtype, **keep) / scale
+    return (result, scale) if returned else result
+
+
+@rule("array_equal")
+def _array_equal(entry: ArrayFunction, a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+    x, y = _part(a1), _part(a2)
+    false = entry.traced(np.zeros(1), np.zeros(2))
+    if x.ndim != y.ndim:
+        return false
+    lengths = list(zip(x.shape, y.shape, strict=True))
+    if any(type(m) is type(n) is int and m != n for m, n in lengths):
+        return false
+    agree: Any = True
+    for m, n in lengths:
+        agree = (number(m) == n) & agree
+    padded = [z.padded if isinstance(z, Bounded) else z for z in (x, y)]
+    for d in range(x.ndim):
+        size = min(p.shape[d] for p in padded)
+        padded = [resized(p, d, size) for p in padded]
+    one, other = padded
+    same = one == other
+    if equal_nan:
+        same = same | (_call("isnan", one) & _call("isnan", other))
+    there = [live(Bounded(one, z.counts)) for z in (x, y) if isinstance(z, Bounded)]
+    for mask in there:
+        same = same | ~mask
+    return entry.traced(array(agree) & _call("all", same), np.array(True))
