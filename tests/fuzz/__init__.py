@@ -2,6 +2,7 @@
 
     python tests/fuzz programs --count 1000         small programs: dtypes, views, in-place, control flow
     python tests/fuzz gradients --count 1000        their derivatives;  batches: under `jt.vmap`
+    python tests/fuzz lengths --count 1000          slices with traced bounds, masks, elements, places
     python tests/fuzz networks --count 100          networks of real sizes, with gradients
     python tests/fuzz products --count 100          programs of batched products, of real sizes
     python tests/fuzz containers --count 1000       lists, dicts, sets, heaps that grow in compiled loops
@@ -13,6 +14,7 @@ seed gives the same program everywhere. `tests/e2e/test_fuzz.py` has a short sli
     runner      child processes, time-outs, counts
     compare     when two results are the same, and when a program is too ill-conditioned to say
     programs    statements drawn one after the other, each tried with NumPy first
+    lengths     its statements on lengths, elements and places
     containers  statements about containers, with what is raised and what is left of arguments
     networks, products      whole programs drawn from a few forms
 """
@@ -25,6 +27,7 @@ KINDS = {
     "programs": "programs",
     "gradients": "programs",
     "batches": "programs",
+    "lengths": "lengths",
     "containers": "containers",
     "networks": "networks",
     "products": "products",

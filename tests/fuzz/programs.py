@@ -447,7 +447,7 @@ def _made(seed: int, smooth: bool, scalars: bool = True) -> tuple[Maker, str]:
     return maker, head + "".join(f"    {line}\n" for line in lines)
 
 
-def _function(text: str, seed: int) -> Callable[..., Any]:
+def function_of(text: str, seed: int) -> Callable[..., Any]:
     """The function, with a file that the compiler and tracebacks find its text in."""
     file = f"<program {seed}>"
     linecache.cache[file] = (len(text), None, text.splitlines(True), file)
@@ -456,7 +456,7 @@ def _function(text: str, seed: int) -> Callable[..., Any]:
     return space["f"]
 
 
-def _described(maker: Maker, text: str) -> str:
+def described(maker: Maker, text: str) -> str:
     given = [
         f"# {n}: {a.dtype}{list(a.shape)} strides {a.strides} writeable {a.flags.writeable}"
         if isinstance(a, np.ndarray)
@@ -466,7 +466,7 @@ def _described(maker: Maker, text: str) -> str:
     return "\n".join([*given, text])
 
 
-def _digits(maker: Maker) -> float:
+def digits(maker: Maker) -> float:
     sizes = [np.asarray(maker.values[n]).dtype for n in maker.names]
     sizes = [d for d in sizes if d.kind in "fc"]
     bits = min((np.finfo(d).bits for d in sizes), default=64)
@@ -476,27 +476,27 @@ def _digits(maker: Maker) -> float:
 def programs(seed: int) -> Case:
     """Values: all dtypes and layouts, views, in-place writes, branches and loops."""
     maker, text = _made(seed, smooth=False)
-    f = _function(text, seed)
+    f = function_of(text, seed)
     branches = "    if " in text or "    for " in text
     compiled = jt.jit(f, autograph=branches or seed % 2 == 0)
-    return Case(f, compiled, maker.arguments, _described(maker, text), _digits(maker), maker.scale)
+    return Case(f, compiled, maker.arguments, described(maker, text), digits(maker), maker.scale)
 
 
 def gradients(seed: int) -> Case:
     """Derivatives of floats, compiled against op by op."""
     maker, text = _made(seed, smooth=True)
-    f = _function(text, seed)
+    f = function_of(text, seed)
     arguments = [np.array(a) if isinstance(a, np.ndarray) else a for a in maker.arguments]
     slope = jt.grad(f, tuple(range(len(arguments))))
     compiled = jt.jit(lambda *a: slope(*a), autograph=True)
-    return Case(slope, compiled, arguments, _described(maker, text), 1e-8, maker.scale)
+    return Case(slope, compiled, arguments, described(maker, text), 1e-8, maker.scale)
 
 
 def batches(seed: int) -> Case:
     """A function of one example, made one of several by `jt.vmap`. Examples are arrays: a part of an
     array without dims is a number, of which NumPy makes no views."""
     maker, text = _made(seed, smooth=True, scalars=False)
-    f = _function(text, seed)
+    f = function_of(text, seed)
     rng = np.random.default_rng(seed)
     arguments = [np.asarray(a) + 0.1 * rng.normal(size=(3, *np.shape(a))) for a in maker.arguments]
 
@@ -504,4 +504,4 @@ def batches(seed: int) -> Case:
         return np.array([f(*(np.array(a[k]) for a in arrays)) for k in range(3)])
 
     compiled = jt.jit(jt.vmap(f), autograph=True)
-    return Case(plain, compiled, arguments, _described(maker, text), 1e-8, maker.scale)
+    return Case(plain, compiled, arguments, described(maker, text), 1e-8, maker.scale)

@@ -229,7 +229,7 @@ def _static_slice(item: slice, x: Tracer) -> slice | _SliceWindow:
     if any(isinstance(i, Tracer) and known_array(i) is None for i in bounds):
         window = _window(item)
         if window is not None:
-            return window
+            return window if window.length else slice(0, 0)  # x[i:i] is empty wherever i is
         complain(
             errors.TracerIndexError,
             "the bounds of a slice decide the result's shape, and a traced value is known only "
@@ -276,9 +276,9 @@ def _window(item: slice) -> _SliceWindow | None:
             return None
     start, stop = (as_value(bound, I64) for bound in (item.start, item.stop))
     length = distance(start, stop)
-    if length is None or step < 1:
-        return None
-    return _SliceWindow(start, max(0, -(-length // step)), step)
+    if length is None or length < 0 or step < 1:
+        return None  # x[i : i - 2] is empty, but for a negative end, which counts from behind
+    return _SliceWindow(start, -(-length // step), step)
 
 
 def _is_window(x: Tracer, items: Sequence[Any], mode: str) -> bool:

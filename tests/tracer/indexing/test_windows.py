@@ -106,3 +106,21 @@ def test_parts_of_arrays_from_outside_of_a_branch() -> None:
 
     with pytest.raises(jt.errors.OuterMutationError, match="into a part of an array"):
         jt.jit(outer)(np.zeros((3, 2)), 1)
+
+
+@pytest.mark.parametrize("i", [0, 1, 2, 5, 7, -1, -3])
+def test_a_slice_that_ends_where_it_starts_or_before(i: int) -> None:
+    """It is empty, but for an end that counts from behind: x[1:-1]."""
+
+    def read(x: Any, i: Any) -> Any:
+        return x[i : i - 2], x[i:i], x[i : i - 1 : 2]
+
+    def write(x: Any, i: Any) -> Any:
+        x[i : i - 2] = 7
+        x[i:i] += 1
+        return x
+
+    for f in (read, write):
+        got, wanted = jt.jit(f)(np.arange(6.0), np.int64(i)), f(np.arange(6.0), np.int64(i))
+        for a, b in zip(got, wanted, strict=True):
+            np.testing.assert_array_equal(a, b)
