@@ -7,7 +7,14 @@ from fuzz import kind_of
 from fuzz.compare import Case, judge
 from fuzz.runner import findings
 
-SLICE = {"programs": 100, "gradients": 40, "batches": 40, "networks": 8, "products": 30}
+SLICE = {
+    "programs": 100,
+    "gradients": 40,
+    "batches": 40,
+    "lengths": 40,
+    "networks": 8,
+    "products": 30,
+}
 BAD = ("wrong", "crashed", "hung")
 
 

@@ -1,5 +1,7 @@
-"""Programs of statements about lengths that are values, elements and places: slices with traced bounds,
-masks, loops over elements, `jt.prange`, stencils, writes at places that are partly traced, `np.errstate`.
+"""Programs of statements about lengths that are values, elements and places.
+
+Slices with traced bounds, masks, loops over elements, `jt.prange`, stencils, writes at places that are
+partly traced, `np.errstate`.
 
 What a program raises counts, too, and of what kind its results are: arrays, NumPy's scalars, Python's.
 """
@@ -17,10 +19,13 @@ import jitney as jt
 from .compare import Case
 from .programs import DTYPES, Maker, described, digits, function_of
 
-FUNCTIONS = """np.sum({}) np.max({},initial=0) np.sort({}) np.cumsum({}) {}*2 -{} {}[::-1] np.sqrt(np.abs({}))
-    np.any({}>1) len({}) {}.mean() np.concatenate([{},{}]) {}+{} np.where({}>0,{},0) np.count_nonzero({})
-    {}.copy() {}@{} {}[1:] np.diff({}) {}.astype('f8') np.argsort({},kind='stable') {}.T {}.clip(0,3)
-    np.unique({}) {}[{}>0] np.dot({},{}) {}.std() np.all({}==0) np.flip({}) np.prod({}.shape)""".split()
+FUNCTIONS = """
+    np.sum({}) np.max({},initial=0) np.sort({}) np.cumsum({}) {}*2 -{} {}[::-1] np.sqrt(np.abs({}))
+    np.any({}>1) len({}) {}.mean() np.concatenate([{},{}]) {}+{} np.where({}>0,{},0)
+    np.count_nonzero({}) {}.copy() {}@{} {}[1:] np.diff({}) {}.astype('f8')
+    np.argsort({},kind='stable') {}.T {}.clip(0,3) np.unique({}) {}[{}>0] np.dot({},{}) {}.std()
+    np.all({}==0) np.flip({}) np.prod({}.shape)
+""".split()
 FUNCTIONS = [f.replace(",", ", ") for f in FUNCTIONS]
 
 
@@ -123,7 +128,8 @@ class LengthMaker(Maker):
             start = "0.0"
         loop = draw.choice([
             f"for i in range({n}):\n    x = {a}[i]", f"for x in {a}:\n    i = 0",
-            f"for i, x in enumerate({a}):\n    pass", f"for i in range({n} - 1, -1, -1):\n    x = {a}[i]",
+            f"for i, x in enumerate({a}):\n    pass",
+            f"for i in range({n} - 1, -1, -1):\n    x = {a}[i]",
             f"for x, i in zip({a}, range({n})):\n    pass",
             f"for i in range({self.number(n)}):\n    x = {a}[i]",
         ])  # fmt: skip
@@ -143,7 +149,8 @@ class LengthMaker(Maker):
         n = len(self.values[a])
         return self.draw.choice([
             f"{v} = 0\nwhile {v} < {n} and {a}[{v}] < 2:\n    {v} += 1",
-            f"{v} = 0\nfor i in range({n}):\n    if {a}[i] > 1:\n        {v} = i\n        break\nelse:\n    {v} = -1",
+            f"{v} = 0\nfor i in range({n}):\n    if {a}[i] > 1:\n        {v} = i\n        break\n"
+            f"else:\n    {v} = -1",
             f"{v} = {n}\nwhile {v} > 0:\n    {v} -= 1\n    if {a}[{v}] == 0:\n        break",
             f"for i in range(1, {n}):\n    j = i\n    while j > 0 and {a}[j - 1] > {a}[j]:\n"
             f"        {a}[j - 1], {a}[j] = {a}[j], {a}[j - 1]\n        j -= 1",
@@ -154,10 +161,11 @@ class LengthMaker(Maker):
         if not a:
             return ""
         (n, m), (p, q), draw = self.values[a].shape, self.values[b].shape, self.draw
-        i, j, k, l = f"i % {p}", f"j % {q}", f"(i + 1) % {n}", f"(j + {m - 1}) % {m}"
+        i, j, k, left = f"i % {p}", f"j % {q}", f"(i + 1) % {n}", f"(j + {m - 1}) % {m}"
         step = draw.choice([
-            f"{b}[{i}, {j}] = {a}[i, j]", f"{b}[{i}, {j}] += {a}[{k}, j]", f"{a}[i, j] = {a}[i, {l}] + 1",
-            f"{a}[i, j] = ({a}[{k}, j] + {a}[i, {l}]) // 2",
+            f"{b}[{i}, {j}] = {a}[i, j]", f"{b}[{i}, {j}] += {a}[{k}, j]",
+            f"{a}[i, j] = {a}[i, {left}] + 1",
+            f"{a}[i, j] = ({a}[{k}, j] + {a}[i, {left}]) // 2",
             f"if {a}[i, j] > {b}[{i}, {j}]:\n            {a}[i, j] = {b}[{i}, {j}]",
             f"{a}[i, j], {a}[{k}, j] = {a}[{k}, j], {a}[i, j]",
         ])  # fmt: skip
@@ -184,9 +192,7 @@ class LengthMaker(Maker):
     def _places(self) -> str:
         """A write at a place of traced numbers, index arrays and slices."""
         a = self.one(
-            lambda v: (
-                isinstance(v, np.ndarray) and v.ndim >= 2 and v.flags.writeable and v.size > 0
-            )
+            lambda v: isinstance(v, np.ndarray) and v.ndim >= 2 and v.flags.writeable and v.size > 0
         )
         if not a:
             return ""
@@ -212,7 +218,9 @@ class LengthMaker(Maker):
             f"{place} += 1", f"{place} = 2", f"{place} *= 2", f"{place} = {place} + 1",
             f"{place} -= {a}[0, 0]", f"{place} = {place} // 2",
         ])  # fmt: skip
-        return f"i = {draw.randint(0, 5)}\n{write}" if draw.random() < 0.3 else f"for i in range({draw.choice([1, 3, 30])}):\n    {write}"
+        if draw.random() < 0.3:
+            return f"i = {draw.randint(0, 5)}\n{write}"
+        return f"for i in range({draw.choice([1, 3, 30])}):\n    {write}"
 
     def _strict(self) -> str:
         """Errors of floats raise, which a handler may take."""
@@ -260,9 +268,8 @@ def lengths(seed: int) -> Case:
 
         return call
 
-    return Case(
-        kinds(plain), kinds(compiled), maker.arguments, described(maker, text), digits(maker), maker.scale
-    )  # fmt: skip
+    about = described(maker, text), digits(maker), maker.scale
+    return Case(kinds(plain), kinds(compiled), maker.arguments, *about)
 
 
 def _family(error: Exception) -> str:
@@ -271,10 +278,9 @@ def _family(error: Exception) -> str:
 
 
 def _kind(value: Any, looping: bool) -> str:
-    """What a result is. Whose number one is that a loop, or a branch in it, computed may depend on values:
-    `v = 0.0` is Python's until NumPy's are added."""
+    """What a result is. Whose number one is that a loop, or a branch in it, computed may depend on
+    values: `v = 0.0` is Python's until NumPy's are added."""
     if isinstance(value, list):
         return f"list of {sorted({_kind(v, looping) for v in value})}"
     name = type(value).__name__
     return {"float": "float64", "int": "int64", "bool": "bool"}.get(name, name) if looping else name
-
