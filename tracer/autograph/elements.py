@@ -1,4 +1,4 @@
-"""Elements that transformed code reads and assigns to (`syntax.stores`).
+"""Elements and attributes that transformed code reads, elements that it assigns to (`syntax.stores`).
 
 An array that NumPy made becomes a traced one when a traced value goes in.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from ..indexing.concatenators import c_, r_
 from ..messages import errors
 from ..messages.errors import complain
 from .texts import remainder
+from .twins import convert
 from .variables import is_own_array, put, taken_over
 
 
@@ -72,7 +74,19 @@ def item(x: Any, index: Any) -> Any:
     if type(x) in CLASSES:
         with may_be_missing(x):
             return x[index]
+    getter = getattr(type(x), "__getitem__", None)
+    if type(getter) is FunctionType:
+        return convert(getter)(x, index)
     return x[index]
+
+
+def attribute(x: Any, name: str) -> Any:
+    """`x.name`, which may be a property of the user's."""
+    if not isinstance(x, (Tracer, ModuleType)):
+        found = getattr(type(x), name, None)
+        if type(found) is property and type(found.fget) is FunctionType:
+            return convert(found.fget)(x)
+    return getattr(x, name)
 
 
 def _hold_tracers(value: Any, indices: Sequence[Any]) -> bool:

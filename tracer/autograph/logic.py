@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections import deque
-from collections.abc import Callable, KeysView, ValuesView
+from collections.abc import Callable, Iterable, KeysView, ValuesView
 from functools import partial
 from numbers import Number
 from typing import Any
@@ -233,16 +233,25 @@ def max_(*args: Any, **options: Any) -> Any:
 def _extreme(builtin: Any, better: Any, args: Any, options: Any) -> Any:
     if len(args) == 1 and _of_container(args[0]):
         return folds.extreme(args[0], builtin, **options)
-    items = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
     if len(args) == 1 and isinstance(args[0], (Bounded, Masked)) and not options:
         return _extreme_element(builtin, _elements(args[0]))
     if len(args) == 1 and is_traced(args[0]) and args[0].ndim == 1 and args[0].size and not options:
         return _extreme_element(builtin, args[0])
-    if options or len(items) < 2 or not any(map(is_traced, items)):
+    if len(args) == 1 and (is_traced(args[0]) or not isinstance(args[0], Iterable)):
         return builtin(*args, **options)
-    best = items[0]
-    for item in items[1:]:
-        best = if_exp(better(item, best), partial(_same, item), partial(_same, best))
+    items = list(args[0]) if len(args) == 1 else args
+    key = options.get("key")
+    keys = items if key is None else [key(item) for item in items]
+    if len(items) < 2 or not any(map(is_traced, keys)):
+        return builtin(items, **options)
+    best, least = items[0], keys[0]
+    for item, one in zip(items[1:], keys[1:], strict=True):
+        is_better = better(one, least)
+        best = if_exp(is_better, partial(_same, item), partial(_same, best))
+        if key is not None:
+            least = if_exp(is_better, partial(_same, one), partial(_same, least))
+        else:
+            least = best
     return best
 
 

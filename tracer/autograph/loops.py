@@ -33,9 +33,12 @@ from ..messages import errors
 from ..messages.errors import complain
 from ..messages.source import user_line
 from .adoption import Adoption, write
+from .branches import branch
 from .carried import CarriedVariable, NoneCarriedError
 from .joins import conformed
+from .logic import truth
 from .origins import are_followed, refuse_lost, which_inside, which_outside
+from .raising import Raised
 from .sharing import confuse, seen_by_others, storage_of, watch
 from .surroundings import Slot, Surroundings
 from .syntax.jumps import RESULT
@@ -443,12 +446,19 @@ def loop(
     `count` is 0, 1, ... if the loop is `counted`, else None. Without a test there are `length`
     iterations. `accept` may raise when it sees the body. `independent`: so `jt.prange` says.
     `ends`: nothing but the count ends it. `peels`: NoneCarriedError if a variable is None at first.
+    Where each iteration raises, there is at most the first.
     """
 
     def whole() -> list[Doubt]:
         built = TracedLoop(state, what, counted, length)
         built.ends, built.peels = ends, peels
-        region = built.body(body)
+        try:
+            region = built.body(body)
+        except Exception as error:
+            if test is None or Raised.of(error) is None:
+                raise
+            branch(truth(test(0)), [lambda: None, lambda: body(0)], state, what)
+            return []
         accept(built, region)
         doubts = built.doubts
         built.emit(test, region, independent)

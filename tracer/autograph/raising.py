@@ -20,6 +20,10 @@ from ..data import pytree
 from ..messages import errors
 from .texts import Text, call_with
 
+# What code raises that comes to an element, a key, a number or a variable that is not there. Others may
+# be about traced values, and so they are refusals.
+_PYTHONS = (IndexError, KeyError, ZeroDivisionError, ValueError, AssertionError, UnboundLocalError)
+
 
 def raised(error: Any) -> Any:
     """An exception that a `raise` statement raises."""
@@ -65,9 +69,11 @@ class Raised:
 
     @staticmethod
     def of(error: BaseException) -> Raised | None:
-        """None unless a `raise` statement raised it, and the compiled function can."""
+        """None unless a `raise` statement raised it, or Python itself, and the compiled function can."""
         mark = getattr(error, errors.RAISED, None)
-        if mark is None or not isinstance(error, Exception):
+        if mark is None and type(error) is errors.BoundsError:
+            return Raised(IndexError(str(error).partition("\n")[0]))
+        if not isinstance(error, Exception) or (mark is None and type(error) not in _PYTHONS):
             return None
         return Raised(error, mark == "emitted")
 

@@ -20,6 +20,7 @@ from ..messages.errors import complain
 from .beginnings import Beginning
 from .branches import branch
 from .carried import NoneCarriedError
+from .elements import attribute as attribute
 from .elements import delete_item as delete_item
 from .elements import elements as elements
 from .elements import hold as hold

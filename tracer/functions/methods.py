@@ -17,6 +17,7 @@ from ..arrays.python_rounding import round_float, round_int
 from ..arrays.table import FUNCTIONS, ArrayFunction
 from ..core import views
 from ..core.constants import is_differentiated
+from ..core.conversions import absent
 from ..core.tracers import WEAK_DTYPES, Tracer, as_value, attribute, method, wrap, wrap_like
 from ..data.layout import is_contiguous, order_of
 from ..data.promotion import can_cast, canonical
@@ -337,3 +338,39 @@ def round_(self: Tracer, ndigits: Any = None) -> Any:
     if self.weak in ("b", "i"):
         return round_int(+self, operator.index(ndigits))
     return FUNCTIONS["round"].trace((self, ndigits), {})
+
+
+# Methods that Python's numbers have, and NumPy's scalars some of
+
+
+@attribute("bit_length")
+def _bit_length(self: Tracer) -> Any:
+    if self.weak != "i":
+        return absent(self, "bit_length")
+    return lambda: _bits(_smeared(self))
+
+
+@attribute("bit_count")
+def _bit_count(self: Tracer) -> Any:
+    if not self.scalar or self.dtype.kind not in "iu":
+        return absent(self, "bit_count")
+    return lambda: _bits(abs(self)) if self.weak else np.bitwise_count(abs(self))
+
+
+@attribute("is_integer")
+def _is_integer(self: Tracer) -> Any:
+    if not self.scalar or self.dtype.kind not in "iuf":
+        return absent(self, "is_integer")
+    return lambda: (np.isfinite(self) & (np.trunc(self) == self)).item()
+
+
+def _bits(x: Any) -> Any:
+    return np.bitwise_count(x).astype(np.int64).item()
+
+
+def _smeared(x: Any) -> Any:
+    """The number with all bits below its highest one."""
+    x = abs(x)
+    for shift in (1, 2, 4, 8, 16, 32):
+        x = x | (x >> shift)
+    return x

@@ -169,10 +169,10 @@ def test_other_exceptions_under_a_traced_condition_tell_why() -> None:
     @auto
     def f(x):
         if x < 0:
-            return int("no number")
+            return len(3)
         return np.sqrt(x)
 
-    with pytest.raises(ValueError, match="no number") as info:
+    with pytest.raises(TypeError, match="has no len") as info:
         f(4.0)
     assert any("both branches" in note for note in info.value.__notes__)
 
@@ -239,10 +239,10 @@ def test_tracebacks_show_the_lines_of_the_user() -> None:
         for row in x:
             if row[0] > 0:
                 while total < 1:
-                    total = total + 1 / len([])  # fails
+                    total = total + len(3)  # fails
         return total
 
-    with pytest.raises(ZeroDivisionError) as info:
+    with pytest.raises(TypeError) as info:
         auto(f)(np.ones((3, 2)))
     frames = [
         s for s in traceback.extract_tb(info.value.__traceback__) if "test_autograph" in s.filename

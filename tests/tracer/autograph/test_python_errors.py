@@ -185,3 +185,123 @@ def test_gradients_and_batches():
     np.testing.assert_array_equal(batched(np.ones(3), 2.0), np.full(3, 0.5))
     with pytest.raises(ZeroDivisionError):
         batched(np.ones(3), 0.0)
+
+
+TABLE, NOTHING, NAMES = [1, 2], 0, {"a": 1.0}
+
+
+def beyond(a, x):
+    return a[5] if x > 0 else np.float64(1.5)
+
+
+def written_beyond(a, x):
+    if x > 0:
+        a[7] = 1
+    return 1.5
+
+
+def by_nothing(a, x):
+    if x > 0:
+        return 1.0 / NOTHING
+    return 1.5
+
+
+def missing_key(a, x):
+    if x > 0:
+        return NAMES["b"]
+    return 1.5
+
+
+def missing_number(a, x):
+    if x > 0:
+        return {1: 2.0}[5]
+    return 1.5
+
+
+def beyond_the_list(a, x):
+    if x > 0:
+        return float(TABLE[4])
+    return 1.5
+
+
+def no_root(a, x):
+    if x > 0:
+        return math.sqrt(-1.0)
+    return 1.5
+
+
+def no_largest(a, x):
+    return float(a[:0].max()) if x > 0 else 1.5
+
+
+def not_so(a, x):
+    if x > 0:
+        assert NOTHING, "no"
+    return 1.5
+
+
+def of_both(a, x):
+    return bool(x > 0 and a[6] > 1)
+
+
+def in_a_range(a, x):
+    s = 0.0
+    for _ in range(int(x)):
+        s += a[9]
+    return s
+
+
+def raised_in_a_range(a, x):
+    for k in range(int(x)):
+        a[0] = k
+        raise ValueError("at once")
+    return 1.5
+
+
+def in_a_while(a, x):
+    k = 0
+    while k < x:
+        k += 1
+        a[3] = 4
+    return k
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        *(beyond, written_beyond, by_nothing, missing_key, missing_number, beyond_the_list),
+        *(no_root, no_largest, not_so, of_both, in_a_range, raised_in_a_range, in_a_while),
+    ],
+    ids=lambda f: f.__name__,
+)
+def test_what_is_not_reached_raises_nothing(f):
+    def of_element(a, x):
+        return f(a, float(x[0]))
+
+    compiled = jt.jit(of_element)
+    for x in (-1.0, 2.0, 0.0):
+        a, b = np.arange(3.0), np.arange(3.0)
+        try:
+            want = f(a, x)
+        except Exception as error:
+            with pytest.raises(type(error)) as found:
+                compiled(b, np.array([x]))
+            assert str(error).split("\n")[0].strip("'") in str(found.value)
+            assert np.array_equal(b, np.arange(3.0))
+        else:
+            assert compiled(b, np.array([x])) == want and np.array_equal(a, b)
+
+
+def test_methods_of_numbers_and_what_picks_one():
+    def numbers(a):
+        n = int(a[0] * 4)
+        return n.bit_length(), (-n).bit_count(), float(a[1]).is_integer(), a[1].is_integer()
+
+    def picked(a):
+        least = min(float(v) for v in a)
+        return least, max(map(float, a)), max(range(3), key=lambda i: abs(a[i])), max([], default=7)
+
+    for a in (np.array([1.5, -2.0, 3.5]), np.array([np.inf, 2.25, -7.0])):
+        if np.isfinite(a).all():
+            assert repr(jt.jit(numbers)(a)) == repr(numbers(a))
+        assert repr(jt.jit(picked)(a)) == repr(picked(a))

@@ -341,8 +341,8 @@ def changes(a, i):
 
 def in_a_branch(a, i):
     try:
-        v = float("one") if a[0, 0] > 1 else 1.0
-    except ValueError:
+        v = len(3) if a[0, 0] > 1 else 1.0
+    except TypeError:
         v = 5.0
     return v
 
@@ -360,7 +360,7 @@ REFUSED = {
     in_a_loop: "in a loop inside",
     says_what: "handler asks for it",
     changes: "changes arrays or objects",
-    in_a_branch: "ValueError is raised in a branch",
+    in_a_branch: "TypeError is raised in a branch",
 }
 
 

@@ -480,6 +480,25 @@ def test_large_constants_are_as_fast_from_disk(tmp_path: Any) -> None:
             assert way in f.cache_info().entries[0].seconds and native_hits(f) == 1
 
 
+class Two:
+    def __init__(self, size: int, other: int) -> None:
+        self.size, self.other = size, other
+
+
+def test_numbers_that_python_asks_for_are_in_the_key_on_disk(tmp_path: Any) -> None:
+    def function(a: Two) -> int:
+        before = a.other
+        a.other = 5
+        a.size = len(np.zeros(a.size))  # so that all numbers of the object are compiled in
+        return before
+
+    with jt.config(cache_dir=tmp_path / "c"):
+        for f in (jt.jit(function), jt.jit(function)):
+            for other in (40, 100, 0):
+                two = Two(3, other)
+                assert (f(two), two.other, two.size) == (other, 5, 3)
+
+
 # Random programs
 
 

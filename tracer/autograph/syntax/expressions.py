@@ -66,6 +66,13 @@ class Expressions(ast.NodeTransformer):
         return new
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        named = self.named(node)
+        if not isinstance(node.ctx, ast.Load):
+            return named
+        return helper("attribute", [named.value, constant(named.attr, node)], node)
+
+    def named(self, node: ast.Attribute) -> ast.Attribute:
+        """An attribute as such: one that is called, or assigned to, is no property to be computed."""
         node.value = self.visit(node.value)
         node.attr = self.mangle(node.attr)
         return node
@@ -87,7 +94,10 @@ class Expressions(ast.NodeTransformer):
             if first is not None and not node.keywords:
                 node.args = [load("__class__", node), load(self.mangle(first), node)]
                 return node
-        node.func = helper("convert", [self.visit(function)], function)
+        called = (
+            self.named(function) if isinstance(function, ast.Attribute) else self.visit(function)
+        )
+        node.func = helper("convert", [called], function)
         node.args = [self.visit(a) for a in node.args]
         node.keywords = [self.visit(k) for k in node.keywords]
         return node
