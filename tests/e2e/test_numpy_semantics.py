@@ -118,6 +118,23 @@ INSERTED: list[Program] = [
     ),
     ("np.delete(a, a > 2)", np.arange(6)),
     *(
+        (f"np.unique(a, axis={axis}, {more})", x)
+        for x in (A([[0, 1, 0], [0, 1, 0], [1, 0, 0]]), np.zeros((2, 0)), np.zeros((0, 2)))
+        for axis, more in (
+            (0, "return_index=True, return_inverse=True"),
+            (-1, "return_counts=True"),
+        )
+    ),
+    ("np.unique(a, axis=1).sum(axis=0), np.unique(a, axis=2)", A([[0, 1], [1, 0]])),
+    ("np.setdiff1d(a, b, assume_unique=True), np.setdiff1d(a, b)", A([3, 2, 1]), A([7, 5, 2])),
+    *(
+        ("np.intersect1d(a, b, return_indices=True)", x, y)
+        for x, y in (
+            *((A([4, 1, 2, 3, 2]), A([2, 1, 4, 6, 4])), (A([1.0, NAN]), A([NAN, 1.0]))),
+            *((A([[1, 2], [2, 1]]), A([2])), (A([], int), A([2])), (A([1]), A([2]))),
+        )
+    ),
+    *(
         (f"np.trim_zeros(a, {trim!r}, axis={axis})", x)
         for x in (A([[0, 0, 0], [0, 1, 0], [0, 2, 0]]), np.zeros((2, 3)), np.zeros((0, 3)))
         for trim, axis in (("fb", None), ("F", -1), ("b", (1, 0)), ("bf", ()), ("front", 0))

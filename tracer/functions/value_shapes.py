@@ -21,6 +21,7 @@ from ..arrays.common import (
     NO_VALUE,
     along_axis,
     array,
+    axis_index,
     axis_tuple,
     build,
     finish_written_back,
@@ -112,9 +113,9 @@ def _places(mask: Tracer, size: int, beyond: int) -> Tracer:
     return indices if beyond == mask.size else where(indices < mask.size, indices, beyond)
 
 
-def _as_many(x: Tracer, count: Any) -> Any:
+def _as_many(x: Tracer, count: Any, axis: int = 0) -> Any:
     """The first `count` of x's elements, or rows."""
-    return bounded(x, {0: number(count)})
+    return bounded(x, {axis: number(count)})
 
 
 def _truth(x: Any) -> Tracer:
@@ -273,28 +274,29 @@ def unique(
 ) -> Any:
     x = array(ar)
     parts: list[Any]
-    rows = x.ravel() if axis is None else moveaxis(x, operator.index(axis), 0)
-    if rows.shape[0] == 0:
-        size = size or 0
+    along = 0 if axis is None else axis_index(axis, x.ndim, x)
+    rows = x.ravel() if axis is None else moveaxis(x, along, 0)
+    if rows.shape[0] == 0 or (rows.size == 0 and size is None):
+        n = rows.shape[0]
+        size = size or min(n, 1)
         values = np.full((size, *rows.shape[1:]), 0 if fill_value is None else fill_value, x.dtype)
-        parts = [array(values), *(array(np.zeros(n, I64)) for n in (size, 0, size))]
+        empty = np.moveaxis(values, 0, along), np.zeros(size, I64), np.zeros(n, I64)
+        parts = [*map(array, empty), array(np.full(size, n))]
     else:
         placed = return_index or return_inverse
         groups = _Groups(rows, size, equal_nan, placed)
-        parts = [
-            groups.values(fill_value),
-            None,
-            None,
-            groups.counts() if return_counts else None,
-        ]
+        parts = [moveaxis(groups.values(fill_value), 0, along), None, None]
+        parts.append(groups.counts() if return_counts else None)
         if placed:
             parts[1:3] = groups.indices(), groups.inverse()
         if size is None:
             found = count_nonzero(groups.new)
-            parts = [p if p is None or k == 2 else _as_many(p, found) for k, p in enumerate(parts)]
-    if axis is not None:
-        parts[0] = moveaxis(parts[0], 0, operator.index(axis))
-    elif return_inverse:
+            axes = (along, 0, None, 0)
+            parts = [
+                p if p is None or a is None else _as_many(p, found, a)
+                for p, a in zip(parts, axes, strict=True)
+            ]
+    if axis is None and return_inverse:
         parts[2] = parts[2].reshape(x.shape)
     flags = (True, return_index, return_inverse, return_counts)
     results = tuple(part for part, wanted in zip(parts, flags, strict=True) if wanted)
@@ -373,11 +375,20 @@ def intersect1d(
     *,
     size: Any = None,
     fill_value: Any = None,
-) -> Tracer:
-    if return_indices:
-        refuse_option("intersect1d", return_indices=True)
+) -> Any:
     x, y = _same_dtype(ar1, ar2)
-    return _distinct_where(x, lambda values: isin(values, y), size, fill_value)
+    common = _distinct_where(x, lambda values: isin(values, y), size, fill_value)
+    if not return_indices:
+        return common
+    if size is not None:
+        refuse_option("intersect1d", return_indices=True, size=size)
+    return (common, *(_first_places(a, common) for a in (x, y)))
+
+
+def _first_places(x: Tracer, values: Any) -> Any:
+    """Where each of some elements of `x` is met first."""
+    order = argsort(x, kind="stable")
+    return order[FUNCTIONS["searchsorted"].trace((x[order], values), {})]
 
 
 @_sized("setdiff1d")
@@ -385,6 +396,9 @@ def setdiff1d(
     ar1: Any, ar2: Any, assume_unique: bool = False, *, size: Any = None, fill_value: Any = None
 ) -> Tracer:
     other = array(ar2)
+    if assume_unique:
+        x = array(ar1).ravel()
+        return _chosen(x, isin(x, other, invert=True), 0, size, fill_value)
     return _distinct_where(array(ar1), lambda v: isin(v, other, invert=True), size, fill_value)
 
 
