@@ -67,6 +67,9 @@ PRIMITIVES: dict[str, tuple[int, str]] = {
     "le": (2, "-> bool"),
     "gt": (2, "-> bool"),
     "ge": (2, "-> bool"),
+    "add_fits": (2, "integer -> bool: whether `add` does not wrap"),
+    "sub_fits": (2, "integer -> bool: whether `sub` does not wrap"),
+    "mul_fits": (2, "integer -> bool: whether `mul` does not wrap"),
     "select": (3, "bool c, T a, T b -> a where c else b"),
     "convert": (
         1,
@@ -243,7 +246,7 @@ def binary(op: str, a: Any, b: Any) -> Expr:
 
 
 def compare(op: str, a: Any, b: Any) -> Expr:
-    """op is one of eq, ne, lt, le, gt, ge."""
+    """op is one of eq, ne, lt, le, gt, ge, add_fits, sub_fits, mul_fits."""
     return Expr(op, _coerce(a, b), BOOL)
 
 

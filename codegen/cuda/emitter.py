@@ -26,6 +26,7 @@ class ThreadBuilder(TextEmitter):
     """Writes a kernel at width 1. `arrays` are behind its parameters %p0, %p1, ..."""
 
     table_space = "addrspace(1) "
+    has_flags = False
     HALF_FEATURES = frozenset(("",))  # every device converts halves
 
     def __init__(
@@ -157,6 +158,8 @@ class ThreadBuilder(TextEmitter):
 
 class DeviceStatus:
     """The status block of a launch, as the one where failed checks are noted."""
+
+    leaves = False
 
     def __init__(self, b: ThreadBuilder) -> None:
         self.b = b

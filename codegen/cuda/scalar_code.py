@@ -23,6 +23,7 @@ class ScalarThreadEmitter(StatementEmitter):
     """Emits one step. A failed check ends it."""
 
     b: ThreadBuilder
+    leaves = True
 
     def __init__(
         self, step: ScalarCode, target: CudaTarget, definitions: MutableMapping[str, str]

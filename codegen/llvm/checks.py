@@ -15,7 +15,10 @@ from .text import Operand, TextEmitter
 
 
 class Status(Protocol):
-    """Where failed checks are noted: the status block, whose first error is reported."""
+    """Where failed checks are noted: the status block, whose first error is reported. `leaves`: what
+    runs ends there."""
+
+    leaves: bool
 
     def report(
         self, bad: Value, index: Value, lanes: int, size: int, site: int, dtype: DType = I64
@@ -30,6 +33,16 @@ class CheckEmitter:
     def __init__(self, exprs: ScalarEmitter, status: Status) -> None:
         self.exprs, self.b = exprs, exprs.b
         self.status = status
+        self._passed: dict[tuple[str, int], Value] = {}  # what numbers are as indices, once checked
+        self.b.scoped.append(self._scoped)
+
+    def _scoped(self) -> Callable[[], None]:
+        before = dict(self._passed)
+
+        def restore() -> None:
+            self._passed = before
+
+        return restore
 
     def bounded(self, expr: Expr) -> Operand:
         """Normalise an index; note the first one that is out of bounds."""
@@ -39,6 +52,8 @@ class CheckEmitter:
         lanes = 1 if raw.uniform and (guard is None or guard.uniform) else self.b.width
         dtype = expr.dtype
         number = raw.value if lanes == 1 else self.b.spread(raw, dtype)
+        if lanes == 1 and self.status.leaves and not bound.clip:
+            return Operand(self._straight(number, bound, dtype, guard), True)
         ty = type_text(dtype, lanes)
         size = constant(bound.size, dtype, lanes)
         zero = self.b.literal(ty, 0)
@@ -58,6 +73,28 @@ class CheckEmitter:
             reported = bad & self.b.mask
         self.status.report(reported, number, lanes, bound.size, bound.site, dtype)
         return Operand(self.b.select(bad, zero, normal), lanes == 1)
+
+    def _straight(self, number: Value, bound: Bound, dtype: DType, guard: Operand | None) -> Value:
+        """A checked index of code that leaves where a check fails: those that count from the front, most
+        of them, take one jump, which is not taken."""
+        key = number.text, bound.size
+        if key in self._passed:
+            return self._passed[key]
+        size = constant(bound.size, dtype, 1)
+        odd, fine = self.b.later("odd"), self.b.later("fine")
+        (index,) = self.b.parameters(fine, number.type)
+        self.b.fork(number.uge(size), odd, (), fine, (number,), self.b.unlikely())
+        self.b.at(odd)
+        with self.b.scope():
+            counted = number + size
+            bad = counted.uge(size)
+            on = bad if guard is None else bad & guard.value
+            self.status.report(on, number, 1, bound.size, bound.site, dtype)
+            self.b.jump(fine, counted if guard is None else self.b.select(bad, 0, counted))
+        self.b.at(fine)
+        if guard is None:
+            self._passed[key] = index
+        return index
 
     def demanded(self, expr: Expr) -> Operand:
         """The value, after noting whether its condition fails in a lane that counts."""
@@ -84,6 +121,7 @@ class StatusBlock:
         self.b = b
         self.block = block
         self.leave = leave
+        self.leaves = leave is not None
 
     def report(
         self, bad: Value, index: Value, lanes: int, size: int, site: int, dtype: DType = I64

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...ir.types import BASIC, BOOL, DTYPE_NAMES, F32, F64, I32, I64
 from ..scalar import DType, Expr
-from .builder import Value, poison
+from .builder import Value, poison, vector
 
 if TYPE_CHECKING:
     from .text import TextEmitter
@@ -170,6 +170,40 @@ def _high_product(e: TextEmitter, node: Expr, lanes: int, a: Value, b: Value) ->
     return e.binary("add", high, e.binary("lshr", middle, half))
 
 
+def _fits(name: str) -> Instruction:
+    """CPUs tell by a flag, which LLVM joins with the operation itself where that is emitted too."""
+
+    def emit(e: TextEmitter, node: Expr, lanes: int, a: Value, b: Value) -> Value:
+        dtype = node.args[0].dtype
+        if lanes > 1 or not e.has_flags:
+            return _fits_by_signs(e, name, node, lanes, a, b)
+        full = f"llvm.{'s' if dtype.kind == 'i' else 'u'}{name}.with.overflow.{a.type}"
+        pair = f"{{ {a.type}, i1 }}"
+        e.declare(full, f"declare {pair} @{full}({a.type}, {a.type})")
+        return ~e.field(e.op(pair, f"call {pair} @{full}({a!r}, {b!r})"), 1)
+
+    return emit
+
+
+def _fits_by_signs(e: TextEmitter, name: str, node: Expr, lanes: int, a: Value, b: Value) -> Value:
+    dtype, zero = node.args[0].dtype, constant(0, node.args[0].dtype, lanes)
+    signed = dtype.kind == "i"
+    r = e.binary(name, a, b)
+    if name == "mul":
+        upper = _high_product(e, node.args[0], lanes, a, b)
+        if not signed:
+            return e.compare("eq", upper, zero)
+        for x, y in ((a, b), (b, a)):  # of unsigned numbers, so far
+            upper = e.binary("sub", upper, e.select(e.compare("slt", x, zero), y, zero))
+        bits = constant(8 * dtype.itemsize - 1, dtype, lanes)
+        return e.compare("eq", upper, e.binary("ashr", r, bits))
+    if not signed:
+        return e.compare("uge", r, a) if name == "add" else e.compare("uge", a, b)
+    other = r if name == "add" else a
+    signs = e.binary("and", e.binary("xor", a, r), e.binary("xor", b, other))
+    return e.compare("sge", signs, zero)
+
+
 def _scale2(e: TextEmitter, node: Expr, lanes: int, a: Value, n: Value) -> Value:
     dtype = node.dtype
     ty, count = type_text(dtype, lanes), type_text(I32, lanes)
@@ -246,7 +280,9 @@ def _to_integer(
     bits = max(dtype.itemsize * 8, 32)
     wide_dtype = I32 if bits == 32 else I64
     wide = type_text(wide_dtype, lanes)
-    if fits:
+    if e.as_on_x86 and lanes == 1 and not (dtype.kind == "u" and dtype.itemsize >= 4):
+        r = _truncated(e, a, source, wide)
+    elif fits:
         unsigned = dtype.kind == "u" and dtype.itemsize >= 4
         r = e.convert("fptoui" if unsigned else "fptosi", a, wide)
     else:
@@ -262,6 +298,16 @@ def _to_integer(
         if upper is not None:
             r = e.select(upper, e.binary("xor", r, smallest), r)
     return r if dtype.itemsize * 8 == bits else e.convert("trunc", r, type_text(dtype, lanes))
+
+
+def _truncated(e: TextEmitter, a: Value, source: DType, wide: str) -> Value:
+    """The instruction of x86-64 itself."""
+    name, lanes = ("sse.cvttss2si", 4) if source == F32 else ("sse2.cvttsd2si", 2)
+    several = vector(lanes, a.type)
+    full = f"llvm.x86.{name}{'64' if wide == 'i64' else ''}"
+    e.declare(full, f"declare {wide} @{full}({several})")
+    given = e.insert(poison(several), a, 0)
+    return e.op(wide, f"call {wide} @{full}({given})")
 
 
 def _half_to_float(e: TextEmitter, node: Expr, lanes: int, a: Value) -> Value:
@@ -329,6 +375,9 @@ INSTRUCTIONS: dict[str, Instruction] = {
     "le": _comparison("ole", "sle", "ule"),
     "gt": _comparison("ogt", "sgt", "ugt"),
     "ge": _comparison("oge", "sge", "uge"),
+    "add_fits": _fits("add"),
+    "sub_fits": _fits("sub"),
+    "mul_fits": _fits("mul"),
     "select": _select,
     "convert": _convert,
     "half_to_float": _half_to_float,

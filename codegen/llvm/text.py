@@ -45,6 +45,7 @@ class TextEmitter(Builder):
     """
 
     table_space = ""
+    has_flags = True  # arithmetic tells by a flag whether it wrapped
     HALF_FEATURES = frozenset(("+f16c", "+neon"))  # one of these converts halves
 
     def __init__(
@@ -63,6 +64,8 @@ class TextEmitter(Builder):
         self.declarations: MutableSet[str] = set() if declarations is None else declarations
         self.definitions: MutableMapping[str, str] = {} if definitions is None else definitions
         features = target.features.split(",")
+        # Whether a number becomes an integer by the instruction of x86-64: LLVM makes no vectors of it.
+        self.as_on_x86 = False
         self.has_half = not self.HALF_FEATURES.isdisjoint(features)
         self.has_scalef = "+avx512f" in features and "+avx512vl" in features
         self._numbered: dict[str, Value] = {}  # instruction -> its value

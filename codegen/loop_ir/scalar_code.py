@@ -40,11 +40,13 @@ class Write:
 
 @record(frozen=False, eq=False)
 class Require:
-    """Stop with error site `site` unless `flag` holds; `values` go into its message."""
+    """Stop with error site `site` unless `flag` holds; `values` go into its message. `taken`: it only
+    matters where this holds too, which need not be asked as long as all is well."""
 
     flag: Expr
     site: int
     values: list[Expr]
+    taken: Expr | None = None
 
 
 @record(frozen=False, eq=False)
@@ -158,7 +160,7 @@ def roots(block: Body) -> list[Expr]:
             case Write():
                 found.append(s.value)
             case Require():
-                found += (s.flag, *s.values)
+                found += (s.flag, *s.values, *(() if s.taken is None else (s.taken,)))
             case Repeat():
                 found += (*s.start, *s.new, *(e for e in (s.condition, s.trips) if e is not None))
             case Choose():
@@ -215,6 +217,15 @@ def accesses(block: Body) -> Iterator[tuple[Array, Sequence[Index], bool]]:
     for s in block.statements:
         if isinstance(s, Write):
             yield s.array, s.index, True
+
+
+def may_fail(block: Body) -> bool:
+    """Whether a check in a block, or in blocks inside, may end the program."""
+    return any(
+        any(isinstance(s, Require) for s in b.statements)
+        or any(node.op in ("bounded", "demanded") for node in computed(b))
+        for b in blocks(block)
+    )
 
 
 def calls(block: Body) -> list[Elementwise]:

@@ -12,7 +12,7 @@ from ..loop_ir.index import Data, Index
 from ..loop_ir.scalar_code import Let, Require
 from ..math import EXPANSIONS
 from ..math.combiners import COMBINE, FOLDS, fold
-from ..scalar import const, select, unary
+from ..scalar import const, select
 from . import elements
 from .elements import RUNNING, Elements, along_last, at, reached
 from .pointwise import IndexTuple, gathered, window_starts
@@ -45,10 +45,7 @@ def _check(c: ScalarBuilder, op: Op) -> None:
     flag, *values, _ = op.operands
     site = c.low.context.assertion(op, values)
     scalars = [c.scalar(v) for v in values]
-    fine = c.scalar(flag)
-    if c.taken is not None:
-        fine = fine | unary("not", c.taken)
-    c.block.statements.append(Require(fine, site, scalars))
+    c.block.statements.append(Require(c.scalar(flag), site, scalars, c.taken))
 
 
 @rule("create_token")

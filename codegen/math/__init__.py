@@ -52,6 +52,7 @@ EXPANSIONS: dict[str, Expansion] = {
     **{name: _primitive(name, 1) for name in ("floor", "ceil", "trunc", "rint", "sqrt")},
     **{name: _primitive(name, 2) for name in ("add", "sub", "mul", "div", "copysign")},
     **{name: _comparison(name) for name in ("eq", "ne", "lt", "le", "gt", "ge")},
+    **{name: _comparison(name) for name in ("add_fits", "sub_fits", "mul_fits")},
     "bitwise_and": _primitive("and", 2),
     "bitwise_or": _primitive("or", 2),
     "bitwise_xor": _primitive("xor", 2),

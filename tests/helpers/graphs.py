@@ -32,7 +32,7 @@ INT_VALUES = [0, 1, -1, 2, 3, 4, 7, 8, 100]
 EXACT_UNARY = "neg abs sign floor ceil trunc rint sqrt isnan isfinite signbit invert".split()
 EXACT_BINARY = (
     "add sub mul div floor_divide remainder fmod maximum minimum fmax fmin copysign bitwise_and "
-    "bitwise_or bitwise_xor left_shift right_shift eq ne lt le gt ge gcd"
+    "bitwise_or bitwise_xor left_shift right_shift eq ne lt le gt ge gcd add_fits sub_fits mul_fits"
 ).split()
 LIBRARY_UNARY = "exp sin cos tanh arctan log1p cbrt erf".split()
 
@@ -114,7 +114,7 @@ def _binary(d: Draw) -> Value:
     kinds = "iuf"
     if name.startswith("bitwise"):
         kinds = "biu"
-    elif name in ("left_shift", "right_shift", "gcd"):
+    elif name in ("left_shift", "right_shift", "gcd") or name.endswith("_fits"):
         kinds = "iu"
     elif name in ("div", "copysign"):
         kinds = "f"

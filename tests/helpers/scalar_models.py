@@ -209,6 +209,11 @@ COMPARISONS = {
     "eq": np.equal, "ne": np.not_equal, "lt": np.less,
     "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
 }  # fmt: skip
+FITS = {
+    "add_fits": lambda x, y: x + y,
+    "sub_fits": lambda x, y: x - y,
+    "mul_fits": lambda x, y: x * y,
+}
 CASES = [(op, d) for op, (dtypes, _, _) in ARITHMETIC.items() for d in dtypes]
 
 

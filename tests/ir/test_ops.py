@@ -43,6 +43,7 @@ NO_DERIVATIVE = {
     # Results are integers or bools, or the op takes no floats: there is nothing to differentiate.
     *"isnan isinf isfinite signbit eq ne lt le gt ge any all argmax argmin argsort true_indices".split(),
     *"frexp_exponent invert gcd lcm bitwise_and bitwise_or bitwise_xor".split(),
+    *"add_fits sub_fits mul_fits".split(),
     *"left_shift right_shift constant iota create_token window_argmax window_argmin".split(),
     *"tape_new threefry bitcast".split(),
     *"widen narrow require".split(),  # of graphs that are differentiated already

@@ -16,13 +16,14 @@ import numpy as np
 
 from ...ir.graph import Graph, Op, Value
 from ...ir.intervals import Interval, interval, remembered
-from ...ir.types import F64, I64
+from ...ir.types import DTYPE_NAMES, F64, I64
 from ..core.effects import check
 from ..core.trace import Trace, require_trace
 from ..core.tracers import Tracer, as_value, wrap
 from .late_checks import check_in_the_end
 from .python_errors import in_ours
 
+U64 = DTYPE_NAMES["u64"]
 LEAST, MOST = -(1 << 63), (1 << 63) - 1
 STEP = 1 << 31  # what no loop adds so often that it matters
 TRIPS = 1 << 47  # more than any loop makes
@@ -55,10 +56,10 @@ def check_fits(name: str, operands: tuple[Any, ...], result: Value) -> None:
         return
     a, b, r = (wrap(v, None) for v in (x, y, result))
     fits = {
-        "add": lambda: ((a ^ r) & (b ^ r)) >= 0,
-        "subtract": lambda: ((a ^ b) & (a ^ r)) >= 0,
+        "add": lambda: _fits("add_fits", x, y),
+        "subtract": lambda: _fits("sub_fits", x, y),
         "multiply": lambda: _product_fits(x, y, a, b, r),
-        "square": lambda: _is_product(a, a, r),
+        "square": lambda: _fits("mul_fits", x, x),
         "power": lambda: _is_near(np.power(_float(a), _float(b)), r),
         "left_shift": lambda: (a == 0) | ((b < 64) & ((r >> (b & 63)) == a)),
         "negative": lambda: a != LEAST,
@@ -188,8 +189,14 @@ def _in_reach(factor: Value, other: Tracer) -> Any:
     if factor.op is None or factor.op.name != "constant":
         return None
     number = int(factor.op.attrs["value"])
-    most = (MOST - STEP) // max(number, 1)
-    return (other >= -most) & (other <= most) if number > 1 else None
+    if number <= 1:
+        return None
+    most = (MOST - STEP) // number
+    b = require_trace().builder
+    above = b.bitcast(
+        b.add(as_value(other), b.const(most, I64)), dtype=U64
+    )  # -most, counted from 0
+    return wrap(b.le(above, b.const(2 * most, U64)), None)
 
 
 def _product_fits(x: Value, y: Value, a: Tracer, b: Tracer, r: Tracer) -> Any:
@@ -198,11 +205,11 @@ def _product_fits(x: Value, y: Value, a: Tracer, b: Tracer, r: Tracer) -> Any:
         if fits is not None:
             note_reach(as_value(r), (STEP - MOST, MOST - STEP))
             return fits
-    return _is_product(a, b, r)
+    return _fits("mul_fits", x, y)
 
 
-def _is_product(a: Tracer, b: Tracer, r: Tracer) -> Any:
-    return _is_near(_float(a) * _float(b), r)
+def _fits(name: str, x: Value, y: Value) -> Any:
+    return wrap(require_trace().builder.op(name, x, y), None)
 
 
 def _is_near(about: Any, r: Tracer) -> Any:

@@ -54,7 +54,7 @@ def trips_of(e: StatementEmitter, s: Repeat, values: Sequence[Value]) -> Trips |
         if counter not in s.carries or counter.dtype.kind not in "iu":
             continue
         position = s.carries.index(counter)
-        if _is_next(s.new[position], counter, step) and _is_invariant(e, limit, s):
+        if is_next(s.new[position], counter, step) and _is_invariant(e, limit, s):
             return Trips(_distance(e, values[position], limit, step > 0), position, step)
     return None
 
@@ -67,7 +67,7 @@ def _only_tests(e: StatementEmitter, s: Repeat) -> bool:
     )
 
 
-def _is_next(new: Expr, counter: Expr, step: int) -> bool:
+def is_next(new: Expr, counter: Expr, step: int) -> bool:
     """Whether `new` is counter + step."""
     if new.op == "sub":
         return new.args[0] is counter and new.args[1].op == "const" and new.args[1].attr == -step

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...limits import limits
-from ...loop_ir.scalar_code import Body, Repeat, Write, calls, has_routines, nodes
+from ...loop_ir.scalar_code import Body, Repeat, Write, calls, has_routines, may_fail, nodes
 from ...loop_ir.steps import ScalarCode
 from ...math.functions import Elementwise
 from ...scalar import Expr
@@ -59,6 +59,7 @@ def _touches(block: Body) -> bool:
 class NestEmitter(ScalarCodeEmitter):
     """Emits one step as a function for LLVM's passes, which takes its arrays and the status block."""
 
+    vectors_by_hand = False
     shared: Repeat | None = None  # the loop whose trips threads share, `grain` of them at a time
     length = grain = 0
     span: tuple[Value, Value]
@@ -97,6 +98,13 @@ class NestEmitter(ScalarCodeEmitter):
 
     def copies(self, size: int) -> int:
         return 1
+
+    def _repeat(self, s: Repeat) -> None:
+        """A loop that may end in its middle LLVM makes no vectors of."""
+        before = self.b.as_on_x86
+        self.b.as_on_x86 = self.on_x86 and (s.condition is not None or may_fail(s.body))
+        super()._repeat(s)
+        self.b.as_on_x86 = before
 
     def counted(self, s: Repeat, values: Sequence[Value], trips: Trips) -> Sequence[Value]:
         lanes = lanes_of_trips(self, s)

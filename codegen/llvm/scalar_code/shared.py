@@ -12,12 +12,11 @@ from ...limits import limits
 from ...loop_ir.scalar_code import (
     Let,
     Repeat,
-    Require,
-    Special,
     Write,
     blocks,
     calls,
-    computed,
+    may_fail,
+    specials,
     within,
 )
 from ...loop_ir.steps import ScalarCode
@@ -55,13 +54,6 @@ def shared_loop(step: ScalarCode) -> tuple[Repeat, int] | None:
 def _may_be_anywhere(loop: Repeat) -> bool:
     """Whether no trip touches what another trip writes, or can fail; where the user says that trips are
     independent, it does not matter which of those fails that do."""
-    for block in blocks(loop.body):
-        if any(isinstance(s, Special) for s in block.statements):
-            return False
-        if loop.independent:
-            continue
-        if any(isinstance(s, Require) for s in block.statements):
-            return False
-        if any(node.op in ("bounded", "demanded") for node in computed(block)):
-            return False
+    if any(specials(loop.body)) or (not loop.independent and may_fail(loop.body)):
+        return False
     return are_apart(loop)

@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
+from ....ir.types import I64
 from ...loop_ir.scalar_code import (
     Body,
     Choose,
@@ -39,7 +40,7 @@ from ..instructions import type_text
 from ..leaves import KernelLeaves
 from ..scalars import ScalarEmitter
 from ..text import TextEmitter
-from .counted import Trips, emit_counted, trips_of
+from .counted import Trips, emit_counted, is_next, trips_of
 from .packing import emit_packed
 
 REPEATED = 40  # expressions in a body and its copies together
@@ -105,7 +106,17 @@ class StatementEmitter(ABC):
     def _require(self, s: Require) -> None:
         bad = ~self.exprs.operand(s.flag).value
         words = [self._word(v) for v in s.values]
-        self.leave_if(bad, words, s.site)
+        if s.taken is None:
+            self.leave_if(bad, words, s.site)
+            return
+        taken = self.exprs.operand(s.taken).value
+        doubt, on = self.b.later("doubt"), self.b.later("on")
+        self.b.fork(bad, doubt, (), on, hint=self.b.unlikely())
+        self.b.at(doubt)
+        with self.b.scope():
+            self.leave_if(taken, words, s.site)
+            self.b.jump(on)
+        self.b.at(on)
 
     def _word(self, value: Expr) -> Value:
         """The bytes of a value in an int64."""
@@ -171,16 +182,18 @@ class StatementEmitter(ABC):
         copies = self.copies(_size(s.body) + _size(s.test) + len(s.new) + 1)
         every = interval(self.step.work * copies)
         polls = s.counter is None or s.length > every
+        clock = _counting(s) if polls else None
+        ticks = polls and clock is None
         most = None if s.trips is None else self.exprs.operand(s.trips).value
         head, leave = self.b.later("while"), self.b.later("done")
-        own = ["i64"] * (polls + (most is not None))  # turns until it polls, and the trip
+        own = ["i64"] * (ticks + (most is not None))  # turns until it polls, and the trip
         types = [type_text(c.dtype, 1) for c in s.carries]
         parameters = self.b.parameters(head, *own, *types)
         counts, names = parameters[: len(own)], parameters[len(own) :]
         last = self.b.parameters(leave, *types)
-        self.b.jump(head, *([every] * polls), *([0] * (most is not None)), *values)
+        self.b.jump(head, *([every] * ticks), *([0] * (most is not None)), *values)
         self.b.at(head)
-        fewer = counts[0] - 1 if polls else None
+        fewer = counts[0] - 1 if ticks else None
         trip = counts[-1] if most is not None else None
         now: Sequence[Value] = names
         for _ in range(copies):
@@ -203,6 +216,8 @@ class StatementEmitter(ABC):
             if trip is not None:
                 trip = self.b.stepped(trip, 1, "nuw nsw")
         trips = [] if trip is None else [trip]
+        if clock is not None:
+            self._poll_each(now[clock], every, copies)
         if fewer is None:
             self.b.jump(head, *trips, *now)
         else:
@@ -210,6 +225,16 @@ class StatementEmitter(ABC):
         self.b.at(leave)
         for carry, value in zip(s.carries, last, strict=True):
             self.exprs.bind(carry, value, uniform=True)
+
+    def _poll_each(self, clock: Value, every: int, copies: int) -> None:
+        """Look for signals once in so many turns, as a number tells that `copies` trips moved by one."""
+        due, on = self.b.later("due"), self.b.later("on")
+        low = clock & (every * copies - 1)
+        self.b.fork(low.ult(copies), due, (), on, hint=self.b.unlikely())
+        self.b.at(due)
+        self.poll()
+        self.b.jump(on)
+        self.b.at(on)
 
     def _poll_if(self, fewer: Value, every: int, head: Any, values: Sequence[Value]) -> None:
         """Go back to `head`, with a look for signals each time that no turns are left until one."""
@@ -227,6 +252,8 @@ class StatementEmitter(ABC):
 class ScalarCodeEmitter(StatementEmitter):
     """Emits one step. `polls` tells afterwards whether it looks for signals."""
 
+    vectors_by_hand = True  # LLVM makes none of what is emitted
+
     def __init__(
         self,
         step: ScalarCode,
@@ -237,6 +264,8 @@ class ScalarCodeEmitter(StatementEmitter):
         b = TextEmitter(target, 1, definitions=definitions)
         self.step = step
         self.calls = self.functions(functions)
+        self.on_x86 = "x86_64" in target.triple
+        b.as_on_x86 = self.on_x86 and self.vectors_by_hand
         exprs = ScalarEmitter(b, calls=self.calls)
         self.arrays = list(dict.fromkeys([*step.reads, *step.writes]))
         *addresses, self.status = self.take(b)
@@ -330,6 +359,14 @@ def result_types(routine: Routine) -> str:
 def interval(work: int) -> int:
     """Turns of a loop between two looks at the clock: a power of two."""
     return 1 << max(POLLED_WORK // max(work, 1), 1).bit_length() - 1
+
+
+def _counting(s: Repeat) -> int | None:
+    """The carry that each trip moves by one, if there is such an integer of 64 bits."""
+    for k, (carry, new) in enumerate(zip(s.carries, s.new, strict=True)):
+        if carry.dtype == I64 and (is_next(new, carry, 1) or is_next(new, carry, -1)):
+            return k
+    return None
 
 
 def _size(block: Body) -> int:

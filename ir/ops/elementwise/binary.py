@@ -13,8 +13,10 @@ Conventions where a derivative does not exist:
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ...cost import Cost
 from ...graph import uniform
@@ -22,6 +24,8 @@ from ...opdef import Commutes
 from ..families import ANY, IDENTITY, INEXACT, INTEGER, NUMBER, REAL, elementwise
 from ..term import Term, where
 
+Ints = npt.NDArray[np.integer[Any]]
+Bools = npt.NDArray[np.bool_]
 _TWO = ("T", "T")
 _APART = ((-2.0, -0.2), (0.2, 2.0))  # samples that never meet
 _POSITIVE = ((0.3, 2.0), (0.3, 2.0))
@@ -236,6 +240,39 @@ elementwise(
 # Integers only.
 elementwise("gcd", Cost.FUNCTION, np.gcd, kinds=INTEGER, operands=_TWO, commutative=Commutes.BITS)
 elementwise("lcm", Cost.FUNCTION, np.lcm, kinds=INTEGER, operands=_TWO, commutative=Commutes.BITS)
+
+
+# Whether what Python's integers give is what fixed numbers of bits give.
+def _sum_fits(x: Ints, y: Ints) -> Bools:
+    r = x + y
+    return (x ^ r) & (y ^ r) >= 0 if r.dtype.kind == "i" else r >= x
+
+
+def _difference_fits(x: Ints, y: Ints) -> Bools:
+    return (x ^ y) & (x ^ (x - y)) >= 0 if x.dtype.kind == "i" else x >= y
+
+
+def _product_fits(x: Ints, y: Ints) -> Bools:
+    product, by = x * y, np.where(x == 0, x.dtype.type(1), x)
+    same = (product // by == y) & (product % by == 0)
+    return (x == 0) | (same & ~((x == -1) & (product == y) & (y != 0)))
+
+
+for _name, _reference in {
+    "add_fits": _sum_fits,
+    "sub_fits": _difference_fits,
+    "mul_fits": _product_fits,
+}.items():
+    elementwise(
+        _name,
+        Cost.CHEAP,
+        _reference,
+        kinds=INTEGER,
+        operands=_TWO,
+        result="bool",
+        commutative=Commutes.NO if _name == "sub_fits" else Commutes.BITS,
+        doc="whether the result fits, which else wraps",
+    )
 
 # Comparisons.
 for _name, _ufunc in {

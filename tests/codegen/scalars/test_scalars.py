@@ -15,6 +15,7 @@ from scalar_models import (
     ARITHMETIC,
     CASES,
     COMPARISONS,
+    FITS,
     FLOATS,
     I8,
     INTS,
@@ -46,6 +47,7 @@ from jitney.codegen.scalar import (
     table,
     var,
 )
+from jitney.ir.opdef import OPS
 from jitney.ir.types import BOOL, F32, F64, I32, I64
 from jitney.runtime.native.host import host_target
 
@@ -77,6 +79,20 @@ def test_division_by_constants():
             want = signed_exactly(op)(a, np.full_like(a, n))
             for width in widths(dtype)[:2]:
                 same(native(lambda x, op=op, n=n: binary(op, x, n), [dtype], width)(a), want)
+
+
+@pytest.mark.parametrize("op", FITS)
+@pytest.mark.parametrize("dtype", INTS, ids=str)
+def test_what_does_not_wrap(op, dtype):
+    a, b = samples(dtype, 1), samples(dtype, 2)
+    ends = np.iinfo(dtype)
+    exact = [FITS[op](int(x), int(y)) for x, y in zip(a, b, strict=True)]
+    want = np.array([ends.min <= z <= ends.max for z in exact])
+    assert want.any() and not want.all()
+    np.testing.assert_array_equal(OPS[op].reference(a, b), want)
+    for width in widths(dtype):
+        found = native(lambda x, y: compare(op, x, y), [dtype, dtype], width)(a, b)
+        np.testing.assert_array_equal(found, want)
 
 
 @pytest.mark.parametrize("dtype", ALL, ids=str)
