@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from .tracer.interop.array_api import __array_namespace_info__ as __array_namespace_info__
     from .tracer.interop.array_api import from_dlpack as from_dlpack
     from .tracer.interop.array_api import isdtype as isdtype
-    from .tracer.jit.jit import jit as jit
+    from .tracer.jit.decorator import jit as jit
     from .tracer.kernels.guvectorize import guvectorize as guvectorize
     from .tracer.kernels.stencil import stencil as stencil
     from .tracer.kernels.vectorize import vectorize as vectorize
@@ -115,7 +115,7 @@ _HOMES = {
     "isdtype": "tracer.interop.array_api",
     "jacfwd": "tracer.transforms.jacobians",
     "jacrev": "tracer.transforms.jacobians",
-    "jit": "tracer.jit.jit",
+    "jit": "tracer.jit.decorator",
     "jvp": "tracer.transforms.derivatives",
     "linear_transpose": "tracer.transforms.linear",
     "linearize": "tracer.transforms.linear",

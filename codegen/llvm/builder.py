@@ -22,9 +22,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from itertools import count
 from typing import Protocol
 
+from .blocks import Block as Block
+from .blocks import Code as Code
 from .types import bits_of as bits_of
 from .types import bools as bools
 from .types import bytes_of as bytes_of
@@ -46,30 +47,6 @@ from .values import poison as poison
 from .values import symbol as symbol
 from .values import vector_constant as vector_constant
 from .values import zeros as zeros
-
-
-class Block:
-    """A basic block. `params` are values inside it, given by each jump to it."""
-
-    def __init__(self, label: str, params: list[Value]) -> None:
-        self.label = label
-        self.params = params
-        self.incoming: list[tuple[str, list[str]]] = []
-        self.lines: list[str] = []
-        self.is_placed = False
-
-    def enter(self, origin: str, values: Sequence[Value | Number]) -> None:
-        """Note a jump from the block `origin`."""
-        texts = [operand_text(p.type, v) for p, v in zip(self.params, values, strict=True)]
-        self.incoming.append((origin, texts))
-
-    def text(self) -> str:
-        phis = [
-            f"  {param.text} = phi {param.type} "
-            + ", ".join([f"[ {values[k]}, %{label} ]" for label, values in self.incoming])
-            for k, param in enumerate(self.params)
-        ]
-        return "\n".join([f"{self.label}:", *phis, *self.lines])
 
 
 class OpenLoop:
@@ -122,28 +99,6 @@ class Callee(Protocol):
     @property
     def address(self) -> Value:
         """Where it is."""
-
-
-class Code:
-    """The blocks of one function, which several builders may write, its parameters, and its counter
-    of names."""
-
-    def __init__(self) -> None:
-        self.numbers = count()
-        self.params: dict[str, Value] = {}
-        self.start = Block("start", [])  # stands before all else: memory on the stack
-        self.blocks: list[Block] = []
-        self.here = Block("entry", [])
-        self.place(self.here)
-
-    def place(self, block: Block) -> None:
-        block.is_placed = True
-        self.blocks.append(block)
-
-    def text(self) -> str:
-        first, *others = self.blocks
-        texts = [block.text() for block in others]
-        return "\n".join(["entry:", *self.start.lines, *first.lines, *texts])
 
 
 class Builder(ABC):

@@ -17,7 +17,7 @@ from native_calls import Model, X, native_hits, same, warm
 
 import jitney as jt
 from jitney.runtime.call.callable import is_native
-from jitney.tracer.jit.jit import JitFunction
+from jitney.tracer.jit.function import JitFunction
 
 
 class Deeper(Model):

@@ -389,10 +389,10 @@ with warnings.catch_warnings(record=True) as seen:
     warnings.simplefilter("always")
     for k in range(2):
         f = jt.jit(lambda x, k=k: x + k)
-        print(*f(np.ones(1 << 18))[:2] == 1.0 + k, type(f) is jt.tracer.jit.jit.JitFunction)
+        print(*f(np.ones(1 << 18))[:2] == 1.0 + k, type(f) is jt.tracer.jit.function.JitFunction)
 print([w.category is UntriedPlatformWarning and "JITNEY_NATIVE_CALLS=1" in str(w.message) for w in seen])
 config.native_calls = True
-print(type(jt.jit(lambda x: x)) is jt.tracer.jit.jit.JitFunction)
+print(type(jt.jit(lambda x: x)) is jt.tracer.jit.function.JitFunction)
 from jitney.runtime import info
 print(info.facts()["platform"].endswith("(never tried; calls go through Python)"))
 """

@@ -31,13 +31,12 @@ from ..messages import errors
 from ..messages.errors import complain
 from .bounded import RULES, Bounded
 from .cuts import is_cut
+from .index_items import is_asked, is_fixed
 from .index_plan import (
     DEFAULT,
     IndexPlan,
     Subscript,
     basic_items,
-    is_asked,
-    is_fixed,
     resolve,
 )
 from .masked import Masked, same_mask, spread

@@ -30,7 +30,7 @@ from ..data.foreign import is_foreign
 from ..devices.device_calls import serve
 from ..devices.devices import client, device_of, own_device, put, put_all, resolved, unpickled
 from ..functions import operators
-from ..jit.jit import jit
+from ..jit.decorator import jit
 from ..messages import errors
 from ..messages.errors import complain
 

@@ -15,7 +15,7 @@ from ..messages.tracebacks import shorten
 if TYPE_CHECKING:
     from ...ir.graph import Graph
     from .cache_info import CacheInfo
-    from .jit import JitFunction
+    from .function import JitFunction
     from .lowered import Lowered
 
 P = ParamSpec("P")

@@ -20,7 +20,7 @@ from .dispatch import Call
 
 if TYPE_CHECKING:
     from ...runtime.call.callable import NativeProgram
-    from .jit import JitFunction
+    from .function import JitFunction
 
 Array = np.ndarray[Any, Any]
 

@@ -9,7 +9,7 @@ from ..core.trace import ACTIVE, HELD
 from .entry import Entry
 
 if TYPE_CHECKING:
-    from .jit import JitFunction
+    from .function import JitFunction
 
 ATTEMPTS = 8  # at writing a program for an entry
 _PROGRAMS = 64  # per function, over all signatures

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from ...ir.passes.mincut import SavePlan
     from ...runtime.cuda.client import LoadedProgram
     from ...runtime.executable import Executable
-    from .jit import JitFunction
+    from .function import JitFunction
 
 
 _TRIES = 4

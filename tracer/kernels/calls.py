@@ -9,7 +9,7 @@ import numpy as np
 
 from ..core.trace import current_trace
 from ..data.callables import Function
-from ..jit.jit import jit
+from ..jit.decorator import jit
 from ..messages import errors
 from ..messages.errors import complain
 

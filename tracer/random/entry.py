@@ -158,7 +158,7 @@ class _Compiled:
     ) -> Callable[..., Any]:
         compiled = self.made.get((fixed, names))
         if compiled is None:
-            from ..jit.jit import jit
+            from ..jit.decorator import jit
 
             self.signature.bind(**dict(fixed), **dict.fromkeys(names))
             compiled = jit(_partial(self.function, fixed, names))

@@ -24,7 +24,7 @@ class Blockwise:
 
     def __call__(self, *operands: np.ndarray[Any, Any]) -> Any:
         """The result, or a tuple of results; operands without dims give scalars."""
-        from ..jit.jit import jit
+        from ..jit.decorator import jit
 
         if self.compiled is None:
             self.compiled = jit(self.function)

@@ -20,7 +20,7 @@ from jitney.runtime.compile import executable_key
 from jitney.runtime.cuda.client import program_key
 from jitney.runtime.native.host import host_target
 from jitney.runtime.options import CompileOptions
-from jitney.tracer.jit.jit import JitFunction
+from jitney.tracer.jit.function import JitFunction
 from jitney.tracer.jit.options import Options
 from jitney.tracer.jit.trace_cache import CachedTrace
 

@@ -1,0 +1,54 @@
+"""The blocks of a function that is being written: their lines, and the phis of their parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+
+from .values import Number, Value, operand_text
+
+
+class Block:
+    """A basic block. `params` are values inside it, given by each jump to it."""
+
+    def __init__(self, label: str, params: list[Value]) -> None:
+        self.label = label
+        self.params = params
+        self.incoming: list[tuple[str, list[str]]] = []
+        self.lines: list[str] = []
+        self.is_placed = False
+
+    def enter(self, origin: str, values: Sequence[Value | Number]) -> None:
+        """Note a jump from the block `origin`."""
+        texts = [operand_text(p.type, v) for p, v in zip(self.params, values, strict=True)]
+        self.incoming.append((origin, texts))
+
+    def text(self) -> str:
+        phis = [
+            f"  {param.text} = phi {param.type} "
+            + ", ".join([f"[ {values[k]}, %{label} ]" for label, values in self.incoming])
+            for k, param in enumerate(self.params)
+        ]
+        return "\n".join([f"{self.label}:", *phis, *self.lines])
+
+
+class Code:
+    """The blocks of one function, which several builders may write, its parameters, and its counter
+    of names."""
+
+    def __init__(self) -> None:
+        self.numbers = count()
+        self.params: dict[str, Value] = {}
+        self.start = Block("start", [])  # stands before all else: memory on the stack
+        self.blocks: list[Block] = []
+        self.here = Block("entry", [])
+        self.place(self.here)
+
+    def place(self, block: Block) -> None:
+        block.is_placed = True
+        self.blocks.append(block)
+
+    def text(self) -> str:
+        first, *others = self.blocks
+        texts = [block.text() for block in others]
+        return "\n".join(["entry:", *self.start.lines, *first.lines, *texts])
