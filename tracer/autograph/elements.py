@@ -16,14 +16,16 @@ from ..arrays.common import array
 from ..arrays.table import holds_tracer
 from ..containers.growing import look_up, may_be_missing
 from ..containers.kinds import CLASSES
-from ..core.constants import known_array
-from ..core.tracers import Tracer
+from ..core.constants import is_undecided, known_array
+from ..core.tracers import WEAK_DTYPES, Tracer, as_value, weak_kind, wrap
 from ..indexing.concatenators import c_, r_
 from ..messages import errors
 from ..messages.errors import complain
 from .texts import remainder
 from .twins import convert
 from .variables import is_own_array, put, taken_over
+
+_MOST = 4096  # numbers in a list that is indexed as an array is
 
 
 def own(root: Any, indices: Sequence[Any], value: Any) -> Any:
@@ -63,7 +65,8 @@ def delete_item(x: Any, index: Any) -> None:
 
 
 def item(x: Any, index: Any) -> Any:
-    """`x[index]`; an array of NumPy's that is indexed by traced values becomes a constant."""
+    """`x[index]`; an array of NumPy's that is indexed by traced values becomes a constant, and numbers
+    of one kind in a list, which nobody else sees, an array."""
     look_up(x, index)
     if x is np.r_ or x is np.c_:
         return (r_ if x is np.r_ else c_)[index]
@@ -71,6 +74,10 @@ def item(x: Any, index: Any) -> Any:
         return x[tuple(map(_range, index)) if isinstance(index, tuple) else _range(index)]
     if type(x) is np.ndarray and _holds_tracer(index):
         return array(x)[index]
+    if type(x) in (list, tuple) and is_undecided(index):
+        kind = _kind_of_all(x)
+        if kind is not None and index.dtype.kind in "iu" and not index.shape:
+            return wrap(as_value(array(x, kind[1])[index]), kind[0])
     if type(x) in CLASSES:
         with may_be_missing(x):
             return x[index]
@@ -87,6 +94,22 @@ def attribute(x: Any, name: str) -> Any:
         if type(found) is property and type(found.fget) is FunctionType:
             return convert(found.fget)(x)
     return getattr(x, name)
+
+
+def _kind_of_all(items: Sequence[Any]) -> tuple[str | None, Any] | None:
+    """The kind of all numbers in a list or tuple, weak kind and dtype, if they are such of one kind."""
+    kinds = {_kind(item) for item in items[:_MOST]}
+    return kinds.pop() if len(kinds) == 1 and len(items) <= _MOST else None
+
+
+def _kind(item: Any) -> tuple[str | None, Any] | None:
+    weak = weak_kind(item)
+    if weak is not None:
+        fits = type(item) is not int or -(2**63) <= item < 2**63
+        return (weak, WEAK_DTYPES[weak]) if fits else None
+    if isinstance(item, Tracer) and not item.scalar:
+        return None
+    return (None, item.dtype) if isinstance(item, (Tracer, np.generic)) else None
 
 
 def _hold_tracers(value: Any, indices: Sequence[Any]) -> bool:

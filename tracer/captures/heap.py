@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import CellType, FunctionType
 from typing import Any
@@ -54,6 +54,7 @@ _LIMIT = 5000  # nodes
 standing_in = renewed(threading.RLock())  # held while tracers stand in objects of the user's
 _LOGS = (list, deque, set)
 _DICTS = (dict, OrderedDict, defaultdict, Counter)
+_PLAIN = (bool, int, str, type(None))
 _WEAK = {bool: "b", int: "i", float: "f", complex: "c"}
 
 
@@ -73,10 +74,12 @@ class Input:
 
 @record(eq=False)
 class Fixed:
-    """A slot holds a value that has to stay as it is; `frozen` is its snapshot."""
+    """A slot holds a value that has to stay as it is; `frozen` is its snapshot. Of arrays, see `Policy`,
+    also which they are: `number`."""
 
     value: Any
     frozen: Any
+    number: int | None = None
 
 
 Content = Inner | Input | Fixed
@@ -94,7 +97,9 @@ class Node:
     slots: dict[Any, Content]
     log: bool = False
     live: bool = False  # numbers in it are inputs
-    absent: tuple[str, ...] = ()  # attributes that the function may have asked for
+    absent: frozenset[str] = (
+        frozenset()
+    )  # attributes that it may not have, but for those in `slots`
     exact: tuple[str, ...] | None = None  # all attributes, if it may have asked for any
     standing: Any = None  # what stands in its place: of a tuple, one with tracers
 
@@ -167,6 +172,10 @@ class Heap:
         self.apart: list[list[tuple[int, bool]]] = []
         self._numbers: dict[int, int] = {}  # of nodes, by id
         self._arrays: dict[int, int] = {}  # inputs by id
+        # Whether one that the function saw itself, see `Policy`, has to be the same at each call.
+        self.keeps_arrays = True
+        self._named = frozenset(mentions.names | mentions.stored)
+        self._classes: dict[type, dict[str, Any]] = {}
         for path, written in roots:
             value = path.find()
             name = path.name
@@ -209,6 +218,9 @@ class Heap:
                 return Inner(number)
         if is_random_state(value):
             return Fixed(value, None)  # by identity: who draws from it sees to the rest
+        if is_traceable_array(value):
+            number = self._arrays.setdefault(id(value), len(self._arrays))
+            return Fixed(value, elements_of(value), number)
         return Fixed(value, freeze(value))
 
     def _input(self, value: Any, spec: Spec) -> int:
@@ -226,25 +238,27 @@ class Heap:
                 live = node.live or (number, key) in more
                 node.slots[key] = self._content(item, f"{node.name}[{key!r}]", live, False)
             return
-        names, stored, logs = self.mentions.names, self.mentions.stored, self.mentions.logs
         attributes = attributes_of(value) or {}
-        absent = []
-        wanted = names | stored
         own = all(is_user_module(base.__module__) for base in node.cls.__mro__[:-1])
+        named = {key: held for key, held in attributes.items() if key in self._named}
         if self.mentions.reflects or not own:  # who knows what is read
-            wanted = wanted | attributes.keys()
+            named = attributes
             node.exact = tuple(attributes)
-        for key in sorted(wanted):
-            held = attributes.get(key, ABSENT)
-            if held is ABSENT:
-                held = _of_class(node.cls, key)
-            if held is ABSENT:
-                if self.mentions.asks:
-                    absent.append(key)
-                continue
-            live = key in stored or (number, key) in more
-            node.slots[key] = self._content(held, f"{node.name}.{key}", live, key in logs)
-        node.absent = tuple(absent)
+        for key, held in sorted((self._of_class(node.cls) | named).items()):
+            live = key in self.mentions.stored or (number, key) in more
+            log = key in self.mentions.logs
+            node.slots[key] = self._content(held, f"{node.name}.{key}", live, log)
+        if self.mentions.asks:
+            node.absent = self._named
+
+    def _of_class(self, cls: type) -> dict[str, Any]:
+        """What objects have of their class, of all that is named."""
+        data = self._classes.get(cls)
+        if data is None:
+            names = {name for base in cls.__mro__[:-1] for name in vars(base)} & self._named
+            pairs = [(name, _of_class(cls, name)) for name in names]
+            data = self._classes[cls] = {name: held for name, held in pairs if held is not ABSENT}
+        return data
 
     # What stands in while the function is traced
 
@@ -366,6 +380,7 @@ class Heap:
         that was traced."""
         inputs: list[Any] = [ABSENT] * len(self.inputs)
         nodes: list[Any] = [ABSENT] * len(self.nodes)
+        arrays: dict[int, Any] = {}
 
         def fits(content: Content, value: Any) -> bool:
             if isinstance(content, Inner):
@@ -376,6 +391,13 @@ class Heap:
                 return self._take(content.number, value, inputs)
             if content.frozen is None:
                 return value is content.value
+            if content.number is not None:
+                same = arrays.setdefault(content.number, value) is value
+                return same and self.fits_array(content, value)
+            if type(value) in _PLAIN:
+                return type(content.value) is type(value) and bool(content.value == value)
+            if type(value) is float and value is content.value:
+                return True
             return bool(value is not ABSENT and freeze(value) == content.frozen)
 
         for path, content in self.roots:
@@ -385,7 +407,7 @@ class Heap:
             if node.log:
                 continue
             held = _held(node, value)
-            if held is None or any(map(held.__contains__, node.absent)):
+            if held is None or has_more(held, node.slots, node.absent):
                 return None
             for key, content in node.slots.items():
                 if not fits(content, held.get(key, ABSENT)):
@@ -393,6 +415,12 @@ class Heap:
         if not all(_are_apart(nodes, group) for group in self.apart):
             return None
         return inputs, nodes
+
+    def fits_array(self, content: Fixed, value: Any) -> bool:
+        """Whether an array is like one that the function saw itself."""
+        if self.keeps_arrays and value is not content.value:
+            return False
+        return type(value) is np.ndarray and bool(elements_of(value) == content.frozen)
 
     def _take(self, number: int, value: Any, inputs: list[Any]) -> bool:
         wanted = self.inputs[number].spec
@@ -448,6 +476,16 @@ def _are_apart(nodes: Sequence[Any], group: Sequence[tuple[int, bool]]) -> bool:
     changed = [id(nodes[n]) for n, is_changed in group if is_changed]
     others = {id(nodes[n]) for n, is_changed in group if not is_changed}
     return len(set(changed)) == len(changed) and others.isdisjoint(changed)
+
+
+def elements_of(array: np.ndarray[Any, Any]) -> tuple[Any, ...]:
+    """All that there is to know of an array, but for which it is."""
+    return array.dtype, array.shape, array.strides, array.flags.writeable, array.tobytes()
+
+
+def has_more(names: Iterable[str], known: Container[str], absent: Container[str]) -> bool:
+    """Whether an object has attributes now that it did not have, and that would matter."""
+    return any(name in absent and name not in known for name in names)
 
 
 def _contents(node: Node) -> dict[Any, Any]:

@@ -25,7 +25,7 @@ from ..captures.effects import (
     build,
 )
 from ..captures.frozen import attributes_of, freeze
-from ..captures.heap import Content, Heap, Inner, Input, Node
+from ..captures.heap import Content, Fixed, Heap, Inner, Input, Node, has_more
 from ..captures.paths import ABSENT
 from .native_guards import NotNative, plain_keys
 
@@ -41,6 +41,10 @@ class NativeHeap:
         self.heap, self.effects, self.first = heap, effects, first
         self.words: dict[int, int] = {}  # of the nodes
         self._inputs: dict[int, int] = {}  # words of what holds the inputs
+        self._arrays: dict[
+            int, int
+        ] = {}  # words of what holds the arrays that were seen themselves
+        self._plain: set[tuple[type, str]] = set()  # attributes whose reading runs no code
         self._value: Callable[[int], int] = int
 
     # Before the run
@@ -63,13 +67,16 @@ class NativeHeap:
         program = self.program
         if node.is_object:
             for key, content in node.slots.items():
-                _refuse_code(node.cls, key)
+                if (node.cls, key) not in self._plain:
+                    _refuse_code(node.cls, key)
+                    self._plain.add((node.cls, key))
                 held = getattr(value, key)
                 self._content(self.writer.attribute(word, key), content, held)
             if node.exact is not None:
                 program.ask(program.own(), partial(_check_exact, node.exact), word)
             elif node.absent:
-                program.ask(program.own(), partial(_check_absent, node.absent), word)
+                check = partial(_check_absent, frozenset(node.slots), node.absent)
+                program.ask(program.own(), check, word)
             return
         if node.cls is dict:
             words = program.values(word, plain_keys(value))
@@ -102,6 +109,9 @@ class NativeHeap:
             self.writer.input(word, value, self.first + content.number)
         elif content.frozen is None:
             program.identity(word, content.value)
+        elif content.number is not None:
+            program.same(word, self._arrays.setdefault(content.number, word))
+            program.ask(program.own(), partial(_check_array, self.heap, content), word)
         elif not self.writer.attempt(self.writer.frozen, word, value):
             program.ask(program.own(), partial(_check_same, content.frozen), word)
 
@@ -214,13 +224,18 @@ def _refuse_code(cls: type, name: str) -> None:
         raise NotNative
 
 
-def _check_absent(names: Sequence[str], value: Any) -> None:
-    if any(map((attributes_of(value) or {}).__contains__, names)):
+def _check_absent(known: frozenset[str], absent: frozenset[str], value: Any) -> None:
+    if has_more(attributes_of(value) or {}, known, absent):
         raise LookupError
 
 
 def _check_exact(names: Sequence[str], value: Any) -> None:
     if tuple(attributes_of(value) or {}) != names:
+        raise LookupError
+
+
+def _check_array(heap: Heap, content: Fixed, value: Any) -> None:
+    if not heap.fits_array(content, value):
         raise LookupError
 
 

@@ -16,6 +16,7 @@ from ...ir.record import replace
 from ...runtime.cuda.array import DeviceArray
 from ...runtime.devices import CPU, Device
 from ..captures.captured_variables import CapturedVariables, refuse_random
+from ..captures.effects import Effects
 from ..captures.heap import Policy
 from ..captures.kept import ChangedArgument, WantsHeap
 from ..captures.purity import compare, random_states, watched_entropy
@@ -79,7 +80,8 @@ def _with_fixed(
     function: JitFunction, call: Call, captured: CapturedVariables, views: bool, first: Exception
 ) -> tuple[Traced, CapturedVariables] | None:
     """Trace with the numbers of the heap as they are, in case that Python asks for them; then with its
-    arrays, too, which a function that changes nothing may ask for. `first` is why it is tried."""
+    arrays, too, which a function that does not change them may ask for. `first` is why it is
+    tried."""
     if captured.heap is None:
         return None
     answered = None
@@ -94,11 +96,24 @@ def _with_fixed(
     again = function._captured_variables(call, policy=policy)
     seen = [] if again.heap is None else again.heap.fixed_arrays()
     traced = _trace_without_changes(function, call, again, views, seen)
-    if traced is None or (traced[1].effects is not None and traced[1].effects.writes):
+    if traced is None:
         if answered is not None:
             raise answered
         return None
+    if traced[1].heap is not None:
+        traced[1].heap.keeps_arrays = _gives_back(traced[0], traced[1].effects, seen)
     return traced
+
+
+def _gives_back(
+    traced: Traced, effects: Effects | None, arrays: Sequence[np.ndarray[Any, Any]]
+) -> bool:
+    """Whether some of these arrays, or views of them, are returned or stored: a call gives those that
+    were there when the function was traced."""
+    leaves = [] if effects is None else effects.leaves
+    outer = [*leaves, *(capture.outer for capture in traced.captures)]
+    found = [x for x in outer if isinstance(x, np.ndarray)]
+    return any(np.may_share_memory(x, array) for x in found for array in arrays)
 
 
 def _trace_without_changes(

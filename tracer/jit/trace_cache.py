@@ -243,7 +243,7 @@ def _heap(key: Fingerprint, heap: Heap) -> None:
     for path, content in heap.roots:
         key.put(str(path), repr(content) if not isinstance(content, Fixed) else "fixed")
     for node in heap.nodes:
-        key.put("node", str(node.log), *node.absent)
+        key.put("node", str(node.log))
         key.value(node.cls)
         for name, content in node.slots.items():
             key.value(name)

@@ -469,3 +469,36 @@ def test_operators_that_are_replaced_count() -> None:
     assert compiled(1.0) == 10.0
     assert compiled(2.0) == 20.0
     assert table.calls == 4
+
+
+def test_arrays_that_python_asks_for_while_numbers_change() -> None:
+    class Curve:
+        def __init__(self, times: Any) -> None:
+            self.times, self.dates, self.first = times, [], None
+
+        def build(self, step: Any) -> Any:
+            self.dates, t = [], 0.0
+            while t < self.times[-1]:  # a list cannot grow so, but with the numbers as they are
+                self.dates.append((t, "ordinary" if t else "first"))
+                t += step
+            return len(self.dates)
+
+        def keep(self, step: Any) -> Any:
+            self.first = self.times
+            return self.build(step)
+
+    compiled = jt.jit(Curve.build)
+    for last in (2.0, 2.0, 3.0, 1.0):
+        curve, other = Curve(np.array([0.0, last])), Curve(np.array([0.0, last]))
+        assert compiled(curve, 0.5) == other.build(0.5) and curve.dates == other.dates
+    assert misses(compiled) == 3
+    # An array that is stored is the caller's own, or this is refused.
+    kept = jt.jit(Curve.keep)
+    for _ in range(2):
+        curve = Curve(np.array([0.0, 2.0]))
+        try:
+            kept(curve, 0.5)
+        except jt.errors.JitneyError:
+            assert curve.first is None
+        else:
+            assert curve.first is curve.times
