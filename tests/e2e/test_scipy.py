@@ -31,20 +31,26 @@ HEAD = """\
 # SciPy's functions
 
 Functions of SciPy that claim to take arrays of any library, called in a function under `jt.jit` with
-traced arrays. SciPy asks for it before it is imported: `SCIPY_ARRAY_API=1`. What SciPy writes with the
-array's own namespace compiles, fuses and has derivatives; so do special functions that `jt.special`
-has itself. The other ufuncs of `scipy.special` are called by the addresses of their loops, also without
-`SCIPY_ARRAY_API`: no Python runs, and the results are SciPy's, but they have no derivatives.
+traced arrays. What SciPy writes with the array's own namespace compiles, fuses and has derivatives; so
+do special functions that `jt.special` has itself. The other ufuncs of `scipy.special` are called by
+the addresses of their loops: no Python runs, and the results are SciPy's, but they have no
+derivatives. The lists below are those of `SCIPY_ARRAY_API=1`, set before SciPy is imported, which code
+without source (`exec`) and `autograph=False` need; elsewhere jitney turns that switch on for the call
+(from SciPy 1.17 on).
 
-Also without `SCIPY_ARRAY_API` these are ours, with SciPy's signatures, and have derivatives: of
-`scipy.linalg` `block_diag`, `cho_factor`, `cho_solve`, `cholesky`, `circulant`, `det`, `eigvals`,
-`eigvalsh`, `expm`, `inv`, `lstsq`, `lu`, `lu_factor`, `lu_solve`, `norm`, `pinv`, `qr`, `solve`,
-`solve_triangular`, `svd`, `svdvals`, `toeplitz`; of `scipy.special` `logsumexp`, `softmax`,
-`log_softmax`; `scipy.spatial.distance.cdist`; and the methods `pdf`, `logpdf`, `cdf`, `logcdf`, `sf`,
-`logsf`, `ppf`, `isf` of `scipy.stats.norm`.
+These are ours in any case, with SciPy's signatures, and have derivatives: of `scipy.linalg`
+`block_diag`, `cho_factor`, `cho_solve`, `cholesky`, `circulant`, `det`, `eigvals`, `eigvalsh`, `expm`,
+`inv`, `lstsq`, `lu`, `lu_factor`, `lu_solve`, `norm`, `pinv`, `qr`, `solve`, `solve_triangular`,
+`svd`, `svdvals`, `toeplitz`; of `scipy.special` `logsumexp`, `softmax`, `log_softmax`;
+`scipy.spatial.distance.cdist`; of `scipy.ndimage` `convolve`, `convolve1d`, `correlate`,
+`correlate1d`, `gaussian_filter`, `gaussian_filter1d`, `laplace`, `maximum_filter`, `maximum_filter1d`,
+`minimum_filter`, `minimum_filter1d`, `prewitt`, `sobel`, `uniform_filter`, `uniform_filter1d` of
+signed integers and floats, without `output=`; of `scipy.signal` `convolve`, `convolve2d`, `correlate`,
+`correlate2d`, `lfilter`; and the methods `pdf`, `logpdf`, `cdf`, `logcdf`, `sf`, `logsf`, `ppf`, `isf`
+of `scipy.stats.norm`.
 
-This page is made by `tests/e2e/test_scipy.py`, with SciPy 1.17. Outside of compiled functions everything
-is as in SciPy, because arrays are NumPy's.
+This page is made by `tests/e2e/test_scipy.py`, with SciPy 1.17. Outside of compiled functions
+everything is as in SciPy, because arrays are NumPy's.
 """
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.linalg
-from scipy import linalg, special
+from scipy import fft, integrate, linalg, ndimage, signal, special, stats
 from scipy.linalg import cholesky as factor
 from scipy.spatial.distance import cdist
 from scipy.stats import norm
@@ -117,3 +117,85 @@ def test_functions_that_draw_call_them_too() -> None:
     np.random.seed(3)
     for got, want in zip(jt.jit(f)(), expected, strict=True):
         np.testing.assert_allclose(got, want)
+
+
+MODES = ("reflect", "constant", "nearest", "mirror", "wrap")
+
+
+def one_axis(x: Any, w: Any) -> Any:
+    filters: list[Any] = []
+    for mode in MODES:
+        filters += [
+            ndimage.correlate1d(x, [1.0, 2.0, -1.0, 0.5], 0, mode=mode, cval=2.0),
+            ndimage.convolve1d(x, w, mode=mode, origin=-1),
+            ndimage.gaussian_filter1d(x, 1.2, axis=0, mode=mode),
+            ndimage.uniform_filter1d(x, 4, mode=mode, origin=1),
+            ndimage.maximum_filter1d(x, 3, axis=0, mode=mode),
+            ndimage.minimum_filter1d(x, 2, mode=mode),
+        ]
+    return filters
+
+
+def images(x: Any, w: Any) -> Any:
+    filters: list[Any] = []
+    for mode in MODES:
+        filters += [
+            ndimage.correlate(x, x[:3, :2], mode=mode, cval=0.5, origin=0),
+            ndimage.convolve(x, x[:2, :3], mode=mode),
+            ndimage.gaussian_filter(x, (1.0, 0.6), order=(0, 1), mode=mode),
+            ndimage.uniform_filter(x, mode=mode),
+            ndimage.uniform_filter(x, (2, 5), mode=mode),
+            ndimage.maximum_filter(x, (3, 2), mode=mode),
+            ndimage.minimum_filter(x, 3, mode=mode),
+            ndimage.sobel(x, 0, mode=mode),
+            ndimage.prewitt(x, mode=mode),
+            ndimage.laplace(x, mode=mode),
+        ]
+    return filters
+
+
+def signals(x: Any, w: Any) -> Any:
+    results: list[Any] = []
+    for mode in ("full", "same", "valid"):
+        results += [
+            signal.convolve(x[0], w, mode),
+            signal.convolve(x, x[:2, :3], mode),
+            signal.correlate(x[0], w, mode=mode),
+            signal.convolve2d(x, x[:3, :3], mode=mode, fillvalue=2),
+        ]
+    return [
+        *results,
+        signal.correlate2d(x, x[:2, :3]),
+        signal.correlate2d(x, x[:2, :3], "valid"),
+        signal.lfilter([1, 0.5], [2, -0.25, 0.5], x),
+        signal.lfilter(w, [1.0], x, axis=0),
+        signal.lfilter([0.5], [1.0, -0.9], x[0]),
+    ]
+
+
+@pytest.mark.parametrize("function", [one_axis, images, signals])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int32])
+def test_filters_give_what_scipys_give(function: Callable[..., Any], dtype: Any) -> None:
+    x = (np.random.default_rng(0).random((6, 7)) * 40 - 20).astype(dtype)
+    w = np.array([3, 1, -2]).astype(dtype)
+    tolerance = 1e-5 if dtype is np.float32 else 1e-12
+    for k, (got, want) in enumerate(zip(jt.jit(function)(x, w), function(x, w), strict=True)):
+        assert got.shape == want.shape and got.dtype == want.dtype, k
+        np.testing.assert_allclose(got, want, rtol=tolerance, atol=20 * tolerance, err_msg=str(k))
+
+
+def of_any_library(x: Any) -> Any:
+    return (
+        *(stats.entropy(x[0] ** 2), stats.zscore(x, axis=1), stats.skew(x[0]), stats.sem(x)),
+        *(fft.fft(x[0]), fft.irfft(x[1]), signal.fftconvolve(x[0], x[1])),
+        *(integrate.trapezoid(x), integrate.cumulative_trapezoid(x[0], dx=0.5)),
+        *(stats.pearsonr(x[0], x[1]).statistic, stats.ttest_ind(x[0], x[1]).pvalue),
+    )
+
+
+def test_functions_of_any_librarys_arrays_need_no_switch() -> None:
+    x = np.random.default_rng(0).random((3, 8))
+    for got, want in zip(jt.jit(of_any_library)(x), of_any_library(x), strict=True):
+        assert np.shape(got) == np.shape(want)
+        np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-12)
+    assert type(stats.zscore(np.ma.masked_less(x, 0.1))) is np.ma.MaskedArray  # SciPy is as it was

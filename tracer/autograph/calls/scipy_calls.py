@@ -16,19 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from ....ir.surface import ensure
-from ...arrays.common import array, check_values
-from ...arrays.table import FUNCTIONS, holds_tracer
+from ...arrays.common import array
+from ...arrays.table import holds_tracer
+from .scipy_common import Formula, Unfit, any_arrays, finite, ours, unless
+from .scipy_filters import FILTERS
 
 _MEMORY = ("overwrite_a", "overwrite_b", "overwrite_ab", "lwork", "lapack_driver", "driver")
-_FINITE = "array must not contain infs or NaNs"
 _SYMMETRIC = ("sym", "her", "pos", "symmetric", "hermitian", "positive definite")
 _GENERAL = (None, "gen", "general")
-Formula = Callable[..., Any]
-
-
-class Unfit(Exception):
-    """SciPy's own function has to be asked."""
 
 
 def replaced_scipy(function: Any) -> Formula | None:
@@ -39,14 +34,16 @@ def replaced_scipy(function: Any) -> Formula | None:
         if type(module) is str and module.startswith("scipy."):
             place = ".".join(module.split(".")[:2])
             formula = _FORMULAS.get((place, function.__name__))
-            if formula is not None and any(
+            known = formula is not None and any(
                 _lies(m, function.__name__, function) for m in (place, module)
-            ):
-                return _with_arrays(function, formula)
+            )
+            return _with_arrays(function, formula if known else None)
     elif kind is MethodType and type(function.__self__).__module__.startswith("scipy.stats"):
         formula = _NORMAL.get(function.__name__)
         if formula is not None and _lies("scipy.stats", "norm", function.__self__):
             return _with_arrays(function, formula)
+    elif kind.__module__ == "uarray" or kind.__module__.startswith("scipy._lib._uarray"):
+        return _with_arrays(function, None)  # `scipy.fft`
     return None
 
 
@@ -57,57 +54,39 @@ def _lies(place: str, name: str, value: Any) -> bool:
     return found is value or (code is not None and getattr(found, "__code__", None) is code)
 
 
-def _with_arrays(function: Any, formula: Formula) -> Formula:
+def _with_arrays(function: Any, formula: Formula | None) -> Formula:
+    """The function itself, of any library's arrays if there is no formula or it is not fit."""
+
     def call(*args: Any, **kwargs: Any) -> Any:
-        if holds_tracer((*args, *kwargs.values())):
+        if not holds_tracer((*args, *kwargs.values())):
+            return function(*args, **kwargs)
+        if formula is not None:
             try:
                 return formula(*args, **{k: v for k, v in kwargs.items() if k not in _MEMORY})
             except Unfit:
                 pass
-        return function(*args, **kwargs)
+        with any_arrays():
+            return function(*args, **kwargs)
 
     return call
-
-
-def _ours(name: str) -> Formula:
-    def call(*args: Any, **kwargs: Any) -> Any:
-        ensure(name.split(".")[0])
-        return FUNCTIONS[name](*args, **kwargs)
-
-    return call
-
-
-def _finite(a: Any, check: bool = True) -> Any:
-    """As SciPy's checks, at the call."""
-    a = array(a)
-    if a.dtype.kind not in "fc":
-        a = a.astype(np.float64)
-    if check:
-        check_values(np.isfinite(a).all(), _FINITE, ValueError)
-    return a
-
-
-def _unless(*options: Any) -> None:
-    if any(options):
-        raise Unfit
 
 
 def _matrices(*names: str) -> dict[tuple[str, str], Formula]:
     """Functions of one matrix, which are ours but for the check."""
 
     def make(name: str) -> Formula:
-        ours = _ours(f"linalg.{name}")
-        return lambda a, check_finite=True: ours(_finite(a, check_finite))
+        own = ours(f"linalg.{name}")
+        return lambda a, check_finite=True: own(finite(a, check_finite))
 
     return {("scipy.linalg", name): make(name) for name in names}
 
 
 def _cholesky(a: Any, lower: bool = False, check_finite: bool = True) -> Any:
-    return np.linalg.cholesky(_finite(a, check_finite), upper=not lower)
+    return np.linalg.cholesky(finite(a, check_finite), upper=not lower)
 
 
 def _cho_factor(a: Any, lower: bool = False, check_finite: bool = True) -> Any:
-    a = _finite(a, check_finite)
+    a = finite(a, check_finite)
     factor = np.linalg.cholesky(a, upper=not lower)  # the other triangle stays what it was
     rest = np.triu(a, 1) if lower else np.tril(a, -1)
     return factor + rest, lower
@@ -116,17 +95,17 @@ def _cho_factor(a: Any, lower: bool = False, check_finite: bool = True) -> Any:
 def _cho_solve(c_and_lower: Any, b: Any, check_finite: bool = True) -> Any:
     c, lower = c_and_lower
     c = np.tril(c) if lower else np.triu(c)
-    return _ours("linalg.cho_solve")((_finite(c, check_finite), lower), _finite(b, check_finite))
+    return ours("linalg.cho_solve")((finite(c, check_finite), lower), finite(b, check_finite))
 
 
 def _det(a: Any, check_finite: bool = True) -> Any:
-    a = _finite(a, check_finite)
+    a = finite(a, check_finite)
     return np.linalg.det(a.astype(np.complex128 if a.dtype.kind == "c" else np.float64))
 
 
 def _inv(a: Any, check_finite: bool = True, *, assume_a: Any = None, lower: bool = False) -> Any:
-    _unless(assume_a not in _GENERAL)
-    return np.linalg.inv(_finite(a, check_finite))
+    unless(assume_a not in _GENERAL)
+    return np.linalg.inv(finite(a, check_finite))
 
 
 def _solve(
@@ -137,14 +116,14 @@ def _solve(
     assume_a: Any = None,
     transposed: bool = False,
 ) -> Any:
-    a, b = _finite(a, check_finite), _finite(b, check_finite)
+    a, b = finite(a, check_finite), finite(b, check_finite)
     if assume_a in _SYMMETRIC:  # one triangle is read
         other = np.swapaxes(a, -1, -2)
         if assume_a not in ("sym", "symmetric"):
             other = np.conj(other)
         a = np.tril(a) + np.triu(other, 1) if lower else np.triu(a) + np.tril(other, -1)
     else:
-        _unless(assume_a not in _GENERAL)
+        unless(assume_a not in _GENERAL)
     return np.linalg.solve(a.mT if transposed else a, b)
 
 
@@ -156,34 +135,34 @@ def _solve_triangular(
     unit_diagonal: bool = False,
     check_finite: bool = True,
 ) -> Any:
-    a, b = _finite(a, check_finite), _finite(b, check_finite)
-    return _ours("linalg.solve_triangular")(
+    a, b = finite(a, check_finite), finite(b, check_finite)
+    return ours("linalg.solve_triangular")(
         a, b, lower=lower, trans=trans, unit_diagonal=unit_diagonal
     )
 
 
 def _lu(a: Any, permute_l: bool = False, check_finite: bool = True, p_indices: bool = False) -> Any:
-    p, lower, upper = _ours("linalg.lu")(_finite(a, check_finite))
+    p, lower, upper = ours("linalg.lu")(finite(a, check_finite))
     if permute_l:
         return p @ lower, upper
     return (np.argmax(p, axis=-1).astype(np.int32) if p_indices else p), lower, upper
 
 
 def _lu_factor(a: Any, check_finite: bool = True) -> Any:
-    lu, pivots = _ours("linalg.lu_factor")(_finite(a, check_finite))
+    lu, pivots = ours("linalg.lu_factor")(finite(a, check_finite))
     return lu, pivots.astype(np.int32)
 
 
 def _lu_solve(lu_and_piv: Any, b: Any, trans: Any = 0, check_finite: bool = True) -> Any:
     lu, pivots = lu_and_piv
-    b = _finite(b, check_finite)
-    return _ours("linalg.lu_solve")((lu, array(pivots).astype(np.int64)), b, trans)
+    b = finite(b, check_finite)
+    return ours("linalg.lu_solve")((lu, array(pivots).astype(np.int64)), b, trans)
 
 
 def _qr(a: Any, mode: str = "full", pivoting: bool = False, check_finite: bool = True) -> Any:
-    _unless(pivoting, mode not in ("full", "r", "economic"))
+    unless(pivoting, mode not in ("full", "r", "economic"))
     q, r = np.linalg.qr(
-        _finite(a, check_finite), mode="reduced" if mode == "economic" else "complete"
+        finite(a, check_finite), mode="reduced" if mode == "economic" else "complete"
     )
     return (r,) if mode == "r" else (q, r)
 
@@ -191,22 +170,22 @@ def _qr(a: Any, mode: str = "full", pivoting: bool = False, check_finite: bool =
 def _svd(
     a: Any, full_matrices: bool = True, compute_uv: bool = True, check_finite: bool = True
 ) -> Any:
-    found = _ours("linalg.svd")(_finite(a, check_finite), full_matrices, compute_uv)
+    found = ours("linalg.svd")(finite(a, check_finite), full_matrices, compute_uv)
     return tuple(found) if compute_uv else found
 
 
 def _eigvalsh(
     a: Any, b: Any = None, *, lower: bool = True, check_finite: bool = True, **subsets: Any
 ) -> Any:
-    _unless(b is not None, subsets.pop("type", 1) != 1, *(s is not None for s in subsets.values()))
-    return np.linalg.eigvalsh(_finite(a, check_finite), UPLO="L" if lower else "U")
+    unless(b is not None, subsets.pop("type", 1) != 1, *(s is not None for s in subsets.values()))
+    return np.linalg.eigvalsh(finite(a, check_finite), UPLO="L" if lower else "U")
 
 
 def _eigvals(
     a: Any, b: Any = None, check_finite: bool = True, homogeneous_eigvals: bool = False
 ) -> Any:
-    _unless(b is not None, homogeneous_eigvals)
-    return np.linalg.eigvals(_finite(a, check_finite))
+    unless(b is not None, homogeneous_eigvals)
+    return np.linalg.eigvals(finite(a, check_finite))
 
 
 def _pinv(
@@ -217,8 +196,8 @@ def _pinv(
     return_rank: bool = False,
     check_finite: bool = True,
 ) -> Any:
-    _unless(atol is not None, return_rank)
-    a = _finite(a, check_finite)
+    unless(atol is not None, return_rank)
+    a = finite(a, check_finite)
     return np.linalg.pinv(
         a, rtol=max(a.shape[-2:]) * np.finfo(a.dtype).eps if rtol is None else rtol
     )
@@ -227,19 +206,19 @@ def _pinv(
 def _norm(
     a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, check_finite: bool = True
 ) -> Any:
-    return np.linalg.norm(_finite(a, check_finite), ord, axis, keepdims)
+    return np.linalg.norm(finite(a, check_finite), ord, axis, keepdims)
 
 
 def _lstsq(a: Any, b: Any, cond: Any = None, check_finite: bool = True) -> Any:
-    a, b = _finite(a, check_finite), _finite(b, check_finite)
+    a, b = finite(a, check_finite), finite(b, check_finite)
     found = np.linalg.lstsq(a, b, rcond=np.finfo(a.dtype).eps if cond is None else cond)
     return tuple(found)
 
 
 def _circulant(c: Any) -> Any:
     c = array(c)
-    _unless(c.ndim != 1)
-    return _ours("linalg.toeplitz")(c, np.roll(c[::-1], 1))
+    unless(c.ndim != 1)
+    return ours("linalg.toeplitz")(c, np.roll(c[::-1], 1))
 
 
 def _cdist(xa: Any, xb: Any, metric: Any = "euclidean") -> Any:
@@ -249,7 +228,7 @@ def _cdist(xa: Any, xb: Any, metric: Any = "euclidean") -> Any:
         return np.sqrt((apart * apart).sum(axis=-1))
     if metric == "sqeuclidean":
         return (apart * apart).sum(axis=-1)
-    _unless(metric not in ("cityblock", "chebyshev"))
+    unless(metric not in ("cityblock", "chebyshev"))
     return apart.sum(axis=-1) if metric == "cityblock" else apart.max(axis=-1)
 
 
@@ -267,7 +246,7 @@ def _normal(formula: Callable[[Any], Any], density: bool = False, log: bool = Fa
 
 def _quantile(sign: float) -> Formula:
     def call(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
-        return np.where(scale > 0, sign * _ours("special.ndtri")(q) * scale + loc, np.nan)[()]
+        return np.where(scale > 0, sign * ours("special.ndtri")(q) * scale + loc, np.nan)[()]
 
     return call
 
@@ -276,14 +255,15 @@ _ROOT = math.sqrt(2 * math.pi)
 _NORMAL: dict[str, Formula] = {
     "pdf": _normal(lambda z: np.exp(-z * z / 2.0) / _ROOT, density=True),
     "logpdf": _normal(lambda z: -z * z / 2.0 - math.log(_ROOT), density=True, log=True),
-    "cdf": _normal(lambda z: _ours("special.ndtr")(z)),
-    "sf": _normal(lambda z: _ours("special.ndtr")(-z)),
-    "logcdf": _normal(lambda z: _ours("special.log_ndtr")(z)),
-    "logsf": _normal(lambda z: _ours("special.log_ndtr")(-z)),
+    "cdf": _normal(lambda z: ours("special.ndtr")(z)),
+    "sf": _normal(lambda z: ours("special.ndtr")(-z)),
+    "logcdf": _normal(lambda z: ours("special.log_ndtr")(z)),
+    "logsf": _normal(lambda z: ours("special.log_ndtr")(-z)),
     "ppf": _quantile(1.0),
     "isf": _quantile(-1.0),
 }
 _FORMULAS: dict[tuple[str, str], Formula] = {
+    **FILTERS,
     **_matrices("expm", "svdvals"),
     **{
         ("scipy.linalg", formula.__name__[1:]): formula
@@ -293,10 +273,8 @@ _FORMULAS: dict[tuple[str, str], Formula] = {
             *(_lstsq, _circulant),
         )
     },
-    ("scipy.linalg", "block_diag"): _ours("linalg.block_diag"),
-    ("scipy.linalg", "toeplitz"): _ours("linalg.toeplitz"),
+    ("scipy.linalg", "block_diag"): ours("linalg.block_diag"),
+    ("scipy.linalg", "toeplitz"): ours("linalg.toeplitz"),
     ("scipy.spatial", "cdist"): _cdist,
-    **{
-        ("scipy.special", n): _ours(f"special.{n}") for n in ("logsumexp", "softmax", "log_softmax")
-    },
+    **{("scipy.special", n): ours(f"special.{n}") for n in ("logsumexp", "softmax", "log_softmax")},
 }

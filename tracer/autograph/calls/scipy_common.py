@@ -1,0 +1,77 @@
+"""What formulas for SciPy's functions share: what they leave to SciPy, its checks, and its switch for
+arrays of other libraries."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ....ir.surface import ensure
+from ...arrays.common import array, check_values
+from ...arrays.table import FUNCTIONS
+
+FINITE = "array must not contain infs or NaNs"
+Formula = Callable[..., Any]
+
+
+class Unfit(Exception):
+    """SciPy's own function has to be asked."""
+
+
+def unless(*options: Any) -> None:
+    """The formula does not know what any of these asks for."""
+    if any(options):
+        raise Unfit
+
+
+def ours(name: str) -> Formula:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        ensure(name.split(".")[0])
+        return FUNCTIONS[name](*args, **kwargs)
+
+    return call
+
+
+def finite(a: Any, check: bool = True) -> Any:
+    """As SciPy's checks, at the call."""
+    a = array(a)
+    if a.dtype.kind not in "fc":
+        a = a.astype(np.float64)
+    if check:
+        check_values(np.isfinite(a).all(), FINITE, ValueError)
+    return a
+
+
+class _Switch:
+    """What SciPy asks whether arrays need be NumPy's, once its modules are there: what it was set to; in
+    calls with traced values, of the thread that traces, they need not."""
+
+    def __init__(self, outside: Any) -> None:
+        self.outside = outside
+        self.thread = threading.local()
+
+    def __bool__(self) -> bool:
+        return bool(self.outside) or getattr(self.thread, "on", False)
+
+
+@contextlib.contextmanager
+def any_arrays() -> Iterator[None]:
+    """SciPy's functions take arrays of any library, as with SCIPY_ARRAY_API=1, if it has that switch."""
+    module = sys.modules.get("scipy._lib._array_api")
+    asking = getattr(getattr(module, "array_namespace", None), "__globals__", {})
+    switch = asking.get("SCIPY_ARRAY_API")
+    if switch is None:
+        yield
+        return
+    if not isinstance(switch, _Switch):
+        switch = asking["SCIPY_ARRAY_API"] = _Switch(switch)
+    before, switch.thread.on = getattr(switch.thread, "on", False), True
+    try:
+        yield
+    finally:
+        switch.thread.on = before
