@@ -10,14 +10,14 @@ clipped, a matrix that has no inverse gives NaN.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from ..build import Builder
 from ..graph import Graph, Op, Value
 from ..ops.control.effects import ERRORS
-from ..types import I64, is_inexact
+from ..types import I64, TOKEN, is_inexact
 
 
 def failures(ops: Sequence[Op]) -> Iterator[tuple[Op, type[BaseException]]]:
@@ -43,20 +43,53 @@ def message(op: Op) -> str | None:
 
 def first_failure(graph: Graph, numbers: Mapping[Op, int]) -> Graph:
     """A graph with the parameters of `graph` and one result: the number of the first of these ops that
-    fails, and -1 if none does."""
-    new = _telling(graph, numbers)
-    new.outputs = new.outputs[-1:]
+    fails, and -1 if none does. If `graph` gives a token, that is a result before it."""
+    last = _last(graph.ops, numbers)
+    new = _telling(graph, numbers, graph.ops[: last + 1])
+    tokens = [v for op in new.ops for v in op.results if v.type is TOKEN]
+    tokens = [*(p for p in new.params if p.type is TOKEN), *tokens][-1:] if graph.outputs else []
+    new.outputs = [*tokens, new.outputs[-1]]
     return new
 
 
-def _telling(graph: Graph, numbers: Mapping[Op, int]) -> Graph:
-    """`graph`, with that number as one more output."""
+def changes_before(ops: Sequence[Op], failing: Collection[Op]) -> Op | None:
+    """An op that changes something before it is known whether the last of these fails, or None."""
+    ops = ops[: _last(ops, failing) + 1]
+    within = [inner for op in ops for inner in (op, *_everything(op))]
+    return next((op for op in within if _changes(op)), None)
+
+
+def _last(ops: Sequence[Op], failing: Collection[Op]) -> int:
+    """The place of the last op that is one of these, or has one inside."""
+    found = (
+        k for k, op in enumerate(ops) if op in failing or any(i in failing for i in _within(op))
+    )
+    return max(found, default=-1)
+
+
+def _changes(op: Op) -> bool:
+    if not op.definition.effect or op.name == "assert":
+        return False
+    reads: Callable[[Op], bool] | None = op.definition.extra.get("reads")
+    return reads is None or not reads(op)
+
+
+def _everything(op: Op) -> Iterator[Op]:
+    """The ops in the regions of one, and in theirs."""
+    for region in op.regions:
+        for inner in region.ops:
+            yield inner
+            yield from _everything(inner)
+
+
+def _telling(graph: Graph, numbers: Mapping[Op, int], ops: Sequence[Op] | None = None) -> Graph:
+    """`graph`, with that number as one more output; or the number alone, as some of its ops tell it."""
     new = Graph(graph.name)
     env = {v: new.add_param(v.type, v.name) for v in graph.params}
     b = Builder(new)
     none = b.const(np.int64(-1), I64)
     told: list[Value] = []  # the number of each op that fails
-    for op in graph.ops:
+    for op in graph.ops if ops is None else ops:
         if op.name == "cond" and any(one in numbers for one in _within(op)):
             regions = [_telling(region, numbers) for region in op.regions]
             made = b.append(op.definition, [env[v] for v in op.operands], op.attrs, regions)
@@ -69,7 +102,7 @@ def _telling(graph: Graph, numbers: Mapping[Op, int]) -> Graph:
     which = none
     for number in reversed(told):
         which = b.select(b.ne(number, none), number, which)
-    new.outputs = [*(env[v] for v in graph.outputs), which]
+    new.outputs = [*(env[v] for v in graph.outputs if ops is None), which]
     return new
 
 

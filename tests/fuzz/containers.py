@@ -62,7 +62,7 @@ class Writer:
         if type == "i":
             return self.pick(
                 k, "n", f"{k} % 3", f"{k} * 7 % 5", f"{k} - 2", "1", "0", "-1", f"n - {k}",
-                lambda: f"len({self.one().name})",
+                f"len({self.draw.choice(self.variables).name})" if self.variables else "2",
             )  # fmt: skip
         if type == "f":
             return self.pick(
@@ -71,7 +71,7 @@ class Writer:
         if type == "b":
             return self.pick(f"{k} % 2 == 0", f"{k} > 2", "True", "False", "t > 0.5")
         if type == "z":
-            return self.pick(f"a[{k} % 6]", "a[0]", f"a[{k} - 1]")
+            return self.pick(f"a[{k} % 6]", "a[0]", f"a[{k} % 4 - 1]")
         return self.pick(f"x[{k} % 4]", "x[1]")
 
     def question(self, type: str) -> str:
@@ -84,7 +84,7 @@ class Writer:
 
     def one(self, *classes: str) -> Variable:
         found = [c for c in self.variables if not classes or c.cls in classes]
-        return self.draw.choice(found) if found else self.variables[0]
+        return self.draw.choice(found)
 
     def asked(self, c: Variable) -> list[tuple[str, str]]:
         """What can be asked: n gives a number, q a truth, e an element, v a value, l a list."""
@@ -366,8 +366,9 @@ def described(value: Any) -> str:
 
 
 def _plain(key: Any) -> Any:
-    if isinstance(key, tuple):
-        return tuple(map(_plain, key))
+    if isinstance(key, tuple):  # which an OrderedDict takes for all arguments
+        return ", ".join(map(str, map(_plain, key)))
+    key = key.split("\n")[0] if isinstance(key, str) else key
     return key.item() if isinstance(key, np.generic) else key
 
 
@@ -383,7 +384,7 @@ def outcomes(function: Callable[..., Any], calls: list[tuple[Any, ...]]) -> str:
         except Exception as error:
             said = [str(a).split("\n")[0] if isinstance(a, str) else a for a in error.args]
             if isinstance(error, KeyError):  # which may be a number of NumPy's
-                said = [_plain(a) for a in said]
+                said = [_plain(error.args)]
             text = f"{type(error).__name__}{said}"
         found.append(f"{text} {[described(a) for a in own]}")
     return "\n".join(found)

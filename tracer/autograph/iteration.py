@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterator
-from functools import reduce
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -23,7 +21,7 @@ from ..indexing.bounded import Bounded
 from ..indexing.masked import Masked
 from ..messages import errors
 from ..messages.errors import complain, describe
-from .logic import choose
+from .logic import and_, choose
 from .variables import in_graph, is_traced, is_undecided
 
 
@@ -42,6 +40,7 @@ class Items:
     )
     # Whether there is an item of a number, if that may change while it is run over:
     going: Callable[[Any], Any] | None = None
+    may_raise: bool = False  # what `going` asks: not to be asked without need
     independent: bool = False  # whether iterations over them are said to be, by `jt.prange`
 
     def __iter__(self) -> Iterator[Any]:
@@ -74,10 +73,11 @@ def items_of(x: Any) -> Items | None:
 
 
 def _of_container(x: Any) -> Items:
-    """A list is asked for its length each time, as it may grow while it is run over."""
+    """It is asked each time whether it goes on, as it may change while it is run over."""
+    going = x.going() if x.is_known else None
     length, item = x.walked()
-    going = (lambda i: i < x.length()) if isinstance(x, List) and x.is_known else None
-    return Items(length, item, text="a container that grows", going=going)
+    may_raise = going is not None and not isinstance(x, List)
+    return Items(length, item, text="a container that grows", going=going, may_raise=may_raise)
 
 
 def _rows(x: Any) -> Items:
@@ -199,6 +199,7 @@ def enumerate_(iterable: Any, start: Any = 0) -> Any:
         lambda i, pair: items.done(i, pair[1]),
         "enumerate of a traced value",
         items.going,
+        items.may_raise,
     )
 
 
@@ -234,8 +235,7 @@ def zip_(*iterables: Any, **options: Any) -> Any:
             part.done(i, item)
 
     def going(i: Any) -> Any:
-        tests = (i < p.length if p.going is None else p.going(i) for p in parts)
-        return reduce(operator.and_, tests)
+        return _all_go_on(parts, i)
 
     return Items(
         length,
@@ -243,7 +243,19 @@ def zip_(*iterables: Any, **options: Any) -> Any:
         done,
         "zip of a traced value",
         going if any(p.going for p in parts) and not isinstance(length, int) else None,
+        any(p.may_raise for p in parts),
     )
+
+
+def _all_go_on(parts: Sequence[Items], i: Any) -> Any:
+    """Whether all have an item of a number: who comes after one that has not is not asked."""
+    first, *others = parts
+    goes_on = i < first.length if first.going is None else first.going(i)
+    if not others:
+        return goes_on
+    if any(p.may_raise for p in others):
+        return and_(goes_on, lambda: _all_go_on(others, i))
+    return goes_on & _all_go_on(others, i)
 
 
 def _smaller(a: Any, b: Any) -> Any:
@@ -265,7 +277,8 @@ def reversed_(x: Any) -> Any:
         lambda i: items.item(last - i),
         lambda i, item: items.done(last - i, item),
         "reversed of a traced value",
-        _while_there(x, items.length) if items.going is not None and isinstance(x, List) else None,
+        _while_there(x, items.length) if isinstance(x, List) and x.is_known else items.going,
+        items.may_raise,
     )
 
 

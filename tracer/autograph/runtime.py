@@ -11,6 +11,8 @@ from ...ir.record import replace
 from ..captures.untraced import as_python as as_python
 from ..containers.growing import comprehended as comprehended
 from ..containers.growing import made as made
+from ..containers.growing import made_dict as made_dict
+from ..containers.growing import made_set as made_set
 from ..containers.growing import repeated as repeated
 from ..containers.kinds import Again
 from ..control.regions import TracedRegion
@@ -308,7 +310,10 @@ def _loop_over(
         )
 
     def test(count: Any) -> Any:
-        left = truth(count < length if items.going is None else items.going(count))
+        going = items.going or (lambda k: k < length)
+        if more is not None and items.may_raise:
+            return and_(truth(more()), lambda: truth(going(count)))
+        left = truth(going(count))
         return left if more is None else and_(left, lambda: truth(more()))
 
     if more is not None and more() is False:

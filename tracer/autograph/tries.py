@@ -16,8 +16,9 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from ...ir.graph import Op
-from ...ir.passes.failures import failures, first_failure, message, tellable
+from ...ir.passes.failures import changes_before, failures, first_failure, message, tellable
 from ...ir.record import record
+from ..core.effects import advance, order_token
 from ..core.trace import require_trace
 from ..core.tracers import wrap
 from ..core.tracing import LEFT_REGION
@@ -82,13 +83,17 @@ def try_stmt(
         _watched(body, otherwise, handlers)
         return
     _check(one, found, handlers, single, kept)
-    graph = one.region.close(one.region.captured, [], [])
+    token = [order_token()] if one.effects else []
+    outputs = [None for _ in token]
+    graph = one.region.close(one.region.captured, outputs, outputs, token_at=0 if token else None)
     told = set(tellable(graph.ops))
     found = [f for f in _failures(graph.ops, handlers) if f.op in told]
-    numbers = {f.op: f.handler for f in found}
+    handled = max((k for k, f in enumerate(found) if f.handler >= 0), default=-1)
+    numbers = {f.op: f.handler for f in found[: handled + 1]}  # behind that nothing is asked
     failing = first_failure(graph, numbers)
-    (which,) = require_trace().builder.inline(failing, one.region.captured)
-    chosen = wrap(which, "i")
+    results = require_trace().builder.inline(failing, [*token, *one.region.captured])
+    advance(tuple(results))
+    chosen = wrap(results[-1], "i")
     said = {f.handler: f for f in reversed(found)}
 
     def handle(numbers: Sequence[int]) -> None:
@@ -204,6 +209,7 @@ def _check(
 ) -> None:
     """The body has to be one that can be run again, and has done nothing when it fails."""
     told = set(tellable(one.ops))
+    changing = changes_before(one.ops, [f.op for f in found if f.handler >= 0])
     for failure in found:
         if failure.handler < 0:
             continue
@@ -213,8 +219,8 @@ def _check(
             _refuse(
                 failure, "what the exception says depends on values, and the handler asks for it"
             )
-        if one.effects:
-            _refuse(failure, f"`{one.effects[0].name}` happens in the body, too")
+        if changing is not None:
+            _refuse(failure, f"`{changing.name}` happens in the body, too")
         if one.changed or (one.written and not single):
             _refuse(failure, "the body changes arrays or objects, perhaps before that")
         if kept and not single:

@@ -18,7 +18,16 @@ from ..messages.errors import complain
 from .folds import total
 from .kinds import CLASSES, Kind
 from .sequences import List
-from .stand_ins import element, enlist, fail, leaves_of, native, register, require
+from .stand_ins import (
+    element,
+    enlist,
+    fail,
+    for_each,
+    leaves_of,
+    native,
+    register,
+    require,
+)
 from .tables import Table, View
 from .walking import walk
 
@@ -48,8 +57,10 @@ class Dict(Table):
             return self.get(key, 0)
         if self.kind.cls is defaultdict and self.kind.detail is not None:
             return self._made(key)
-        if not self.is_known:
-            self._missing(key)
+        return self.value_of(key) if self.is_known else self._missing(key)
+
+    def value_of(self, key: Any) -> Any:
+        """The value of a key that is there."""
         place = self.find(key)
         self.require_key(place >= 0, key)
         return self._value_at(place)
@@ -69,8 +80,7 @@ class Dict(Table):
             return
         if not self.is_known:
             self._missing(key)
-        ok, _ = self._remove(key)
-        self.require_key(ok, key)
+        self.take(key)
 
     def get(self, key: Any, default: Any = None) -> Any:
         if not self.is_known:
@@ -112,17 +122,17 @@ class Dict(Table):
     def pop(self, key: Any, *default: Any) -> Any:
         if not self.is_known:
             return default[0] if default else self._missing(key)
-        ok, values = self._remove(key)
         form = self.kind.value
         assert form is not None
-        if default:
-            found = element(form, values)
-            return self._or(ok, lambda: found, default[0])
-        self.require_key(ok, key)
-        return element(form, values)
+        if not default:
+            return element(form, self.take(key))
+        ok, values = self._remove(key)
+        found = element(form, values)
+        return self._or(ok, lambda: found, default[0])
 
     def popitem(self, last: bool = True) -> Any:
-        message = "popitem(): dictionary is empty"
+        ordered = self.kind.cls is OrderedDict
+        message = "dictionary is empty" if ordered else "popitem(): dictionary is empty"
         if not self.is_known:
             fail(KeyError(message))
         require(as_value(self.truth()), message, "KeyError")
@@ -135,22 +145,34 @@ class Dict(Table):
         return pair
 
     def update(self, other: Any = (), **more: Any) -> None:
-        counts = self.kind.cls is Counter
-        put = self._add if counts else self.__setitem__
+        if self.kind.cls is Counter:
+            self.counted(other, more, 1)
+        else:
+            self._each(other, self.__setitem__, more)
+
+    def _each(self, other: Any, put: Callable[[Any, Any], None], more: dict[str, Any]) -> None:
+        """`put(key, value)` for all items of a dict, or of pairs."""
         if isinstance(other, Dict):
             walk(View(other, "items"), lambda pair: put(*pair))
         elif hasattr(other, "keys"):
             for key in other:
                 put(key, other[key])
-        elif counts:
-            walk(other, lambda key: self._add(key, 1))
         else:
             walk(other, lambda pair: put(*pair))
         for name, value in more.items():
             put(name, value)
 
-    def _add(self, key: Any, count: Any) -> None:
-        self[key] = self[key] + count
+    def counted(self, other: Any, more: dict[str, Any], sign: int) -> None:
+        """Count what is there, or take it off."""
+
+        def add(key: Any, count: Any) -> None:
+            self[key] = self[key] + sign * count
+
+        if isinstance(other, Dict) or hasattr(other, "keys"):
+            self._each(other, add, more)
+        else:
+            walk(other, lambda key: add(key, 1))
+            self._each((), add, more)
 
     def add_all(self, items: Any) -> None:
         self.update(items)
@@ -185,6 +207,16 @@ def _most_common(counter: Dict, n: Any = None) -> List:
     return ordered if n is None else ordered[:n]
 
 
+def _subtract(counter: Dict, other: Any = (), **more: Any) -> None:
+    counter.counted(other, more, -1)
+
+
+def _elements(counter: Dict) -> List:
+    made = List(counter.kind.derived("elements", list))
+    walk(View(counter, "items"), lambda pair: for_each(pair[1], lambda i: made.append(pair[0])))
+    return made
+
+
 def _move_to_end(table: Dict, key: Any, last: bool = True) -> None:
     if last is not True:
         complain(
@@ -197,6 +229,8 @@ def _move_to_end(table: Dict, key: Any, last: bool = True) -> None:
 
 _METHODS: dict[tuple[type, str], Any] = {
     (Counter, "most_common"): _most_common,
+    (Counter, "subtract"): _subtract,
+    (Counter, "elements"): _elements,
     (Counter, "total"): lambda counter: total(View(counter, "values")),
     (OrderedDict, "move_to_end"): _move_to_end,
 }

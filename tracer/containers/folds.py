@@ -22,6 +22,11 @@ def total(items: Any, start: Any = 0) -> Any:
     return fori_loop(0, length, lambda i, so_far: so_far + item(i), start)
 
 
+def sure(key: Any) -> Any:
+    """A function that orders items: `d.get` gives None for none of them, or Python would raise."""
+    return getattr(getattr(key, "__self__", None), "value_of", key)
+
+
 def extreme(items: Any, builtin: Any, *, key: Any = None, default: Any = None) -> Any:
     """`min` or `max`: of equals the first."""
     found = walked(items)
@@ -32,7 +37,7 @@ def extreme(items: Any, builtin: Any, *, key: Any = None, default: Any = None) -
         if default is not None:
             return default
         fail(ValueError(message))
-    by = key or (lambda x: x)
+    by = sure(key) or (lambda x: x)
 
     def better(i: Any, best: Any) -> Any:
         x = item(i)
@@ -73,7 +78,8 @@ def some(items: Any, truth: Callable[[Any], Any], wanted: bool) -> Any:
     def step(state: Any) -> Any:
         return state[0] + 1, wrap(as_value(truth(item(state[0])), BOOL), "b")
 
-    return while_loop(go_on, step, (0, not wanted))[1]
+    found = while_loop(go_on, step, (0, not wanted))[1]
+    return wrap(as_value(found), "b")
 
 
 class Iterator:

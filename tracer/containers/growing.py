@@ -16,15 +16,18 @@ from contextlib import contextmanager
 from types import BuiltinFunctionType
 from typing import Any
 
+import numpy as np
+
 from ..arrays.table import LAZY
+from ..control.control import cond
 from ..core.constants import is_traced, is_undecided
 from ..core.trace import current_trace
 from . import folds, heaps, tables
 from .arrays import GrownArray
-from .kinds import CLASSES, Kind, current, kind_of, make_native
+from .kinds import CLASSES, Again, Kind, current, kind_of, make_native
 from .sequences import List, Sequence
 from .stand_ins import Container, native
-from .walking import walk, walked
+from .walking import Numbered, walk, walked
 
 _LONG = 16  # numbers of a range from which a native list is filled by a loop
 _HASHED = (set, dict, Counter, OrderedDict)  # no place for traced numbers, but as native ones
@@ -42,6 +45,32 @@ def _site(depth: int = 2) -> tuple[Any, int]:
 def made(container: Any) -> Any:
     """A container that was written down."""
     return _native_if_wanted(container, _site())
+
+
+def made_set(items: tuple[Any, ...]) -> Any:
+    """`{a, b}`"""
+    return _hashed(set, items, items)
+
+
+def made_dict(items: tuple[Any, ...]) -> Any:
+    """`{a: b, c: d}`, of pairs."""
+    return _hashed(dict, items, [key for key, _ in items])
+
+
+def _hashed(cls: type, items: Any, keys: Any) -> Any:
+    """A set or a dict that was written down: a native one where keys are traced."""
+    kinds = current()
+    if kinds is None:
+        return cls(items)
+    site = _site(3)
+    kind = kinds.sites.get(site)
+    if kind is None and _has_traced(tuple(keys)):
+        kind = kinds.sites[site] = Kind(cls)
+    if kind is None:
+        return _native_if_wanted(cls(items), site)
+    into = CLASSES[cls](kind)
+    into.add_all(items)
+    return into
 
 
 def _native_if_wanted(container: Any, site: tuple[Any, int]) -> Any:
@@ -74,38 +103,54 @@ def repeated(container: Any, times: Any) -> Any:
 
 
 def comprehended(
-    items: Any, make: Callable[[Any], Any], list_: Callable[[Any], Any] | None = None
+    items: Any,
+    make: Callable[[Any], Any],
+    listed: Callable[[Any], Any],
+    when: Callable[[Any], Any] | None = None,
 ) -> Any:
-    """`[f(x) for x in items]`, which is `make(items)`: for native items, or a native result, a loop.
-    `list_` makes a list of what goes into a set or dict."""
+    """`[f(x) for x in items if p(x)]`, which is `make(items)`: for native items, or a native result, a
+    loop. `listed` makes a list of what goes in of some items, `when` one of what is asked of them."""
     kinds = current()
     if kinds is None:
         return make(items)
     site = _site()
     kind, found = kinds.sites.get(site), walked(items)
-    many = found is not None and (not isinstance(found[0], int) or type(make(())) in _HASHED)
+    cls = type(make(()))
+    many = found is not None and (not isinstance(found[0], int) or cls in _HASHED)
     if kind is not None and type(items) is range and len(items) > _LONG:
-        found = len(items), lambda i: i * items.step + items.start
+        numbers = items
+        found = len(items), lambda i: i * numbers.step + numbers.start
         many = True
-    if not many:
+    if not many and kind is None and when is None:
         return _native_if_wanted(make(items), site)
-    assert found is not None
-    length, item = found
-    if kind is None:
-        kind = kinds.sites[site] = Kind(type(make(())))
-    into = CLASSES[kind.cls](kind)
-    walk(_Several(length, item), lambda x: into.add_all((list_ or make)((x,))))
-    return into
+    if many:
+        assert found is not None
+        items = Numbered(*found)
+        kind = kind or kinds.sites.setdefault(site, Kind(cls))
+    into = [] if kind is None else CLASSES[kind.cls](kind)
+    walk(items, lambda x: _put_in(into, (x,), listed, when, site, cls))
+    if kind is not None:
+        return into
+    return _native_if_wanted(into if cls is list else cls(into), site)
 
 
-class _Several:
-    """Items by number."""
+def _put_in(into: Any, one: Any, listed: Any, when: Any, site: Any, cls: type) -> None:
+    """Add what one item gives, if it is wanted."""
 
-    def __init__(self, length: Any, item: Callable[[Any], Any]) -> None:
-        self._both = length, item
+    def add() -> None:
+        into.extend(listed(one)) if type(into) is list else into.add_all(listed(one))
 
-    def walked(self) -> Any:
-        return self._both
+    wanted = True if when is None else when(one)[0]
+    if not is_undecided(wanted):
+        if wanted:
+            add()
+    elif type(into) is list:
+        kinds = current()
+        assert kinds is not None
+        kinds.sites[site] = Kind(cls)
+        raise Again
+    else:
+        cond(wanted, add, lambda: None)
 
 
 # Calls that make containers, and what is called with them
@@ -198,6 +243,20 @@ def _of_heap(function: Any) -> Callable[..., Any]:
     return call
 
 
+def _ends_of(function: Any, reverse: bool) -> Callable[..., Any]:
+    """`heapq.nlargest` (reverse), `heapq.nsmallest`: the first of a sorted list."""
+
+    def call(n: Any, items: Any, key: Any = None) -> Any:
+        if type(items) in CLASSES and (_has_traced(items) or is_undecided(n)):
+            make_native([items])
+        if not _is_native(items):
+            return function(n, items, key)
+        ordered = sorted_(items, key=key, reverse=reverse)
+        return ordered[: n if isinstance(n, int) and n >= 0 else np.maximum(n, 0)]
+
+    return call
+
+
 def _method(function: BuiltinFunctionType) -> Any:
     """A method of one of Python's containers: what is looked up by a traced value needs a native one."""
     container = function.__self__
@@ -229,6 +288,8 @@ _CALLS: dict[Any, Callable[..., Any]] = {
     len: len_,
     iter: iter_,
     next: next_,
+    heapq.nsmallest: _ends_of(heapq.nsmallest, False),
+    heapq.nlargest: _ends_of(heapq.nlargest, True),
     sorted: sorted_,
     **{cls: _maker(cls) for cls in (list, dict, set, deque, Counter, defaultdict, OrderedDict)},
     **{
@@ -238,14 +299,11 @@ _CALLS: dict[Any, Callable[..., Any]] = {
     **{
         getattr(module, name): _of_heap(getattr(module, name))
         for module, names in (
-            (heapq, ("nlargest", "nsmallest")),
             (bisect, ("bisect_left", "bisect_right", "insort_left", "insort_right")),
         )
         for name in names
     },
 }
-for _name in ("nlargest", "nsmallest"):
-    del _CALLS[getattr(heapq, _name)]  # the container comes second
 
 
 @contextmanager

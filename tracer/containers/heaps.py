@@ -10,7 +10,7 @@ from ..core.tracers import as_value, wrap
 from .folds import is_less
 from .kinds import Form, Unfit
 from .sequences import Sequence
-from .stand_ins import element, fail, require
+from .stand_ins import element, fail, is_tried, require
 
 _EMPTY = "index out of range"
 
@@ -35,6 +35,8 @@ def heapreplace(heap: Sequence, item: Any) -> Any:
     """Take the least item, and add one."""
     if not heap.is_known:
         fail(IndexError(_EMPTY))
+    if is_tried():
+        require(as_value(heap.truth()), _EMPTY, "IndexError")
     ok, *values = heap.put("heap_replace", item=item)
     require(ok, _EMPTY, "IndexError")
     return element(heap.form, values)
@@ -64,7 +66,7 @@ def _place(items: Sequence, x: Any, lo: Any, hi: Any, key: Any, *, after: bool) 
         middle = (ends[0] + ends[1]) // 2
         other = items[middle]
         other = other if key is None else key(other)
-        goes_on = ~is_less(x, other) if after else is_less(other, x)
+        goes_on = is_less(x, other) ^ True if after else is_less(other, x)
         return cond(goes_on, lambda: (middle + 1, ends[1]), lambda: (ends[0], middle))
 
     return while_loop(lambda ends: ends[0] < ends[1], step, (lo, hi))[0]

@@ -158,6 +158,7 @@ class Kind:
         self._key: Form | None = None
         self._value: Form | None = None
         self._asked = False  # something was answered as for an empty one
+        self._watched = False  # whether it changes is asked for
         self._same: Kind | None = None
         self._derived: dict[str, Kind] = {}
 
@@ -193,6 +194,18 @@ class Kind:
         root._asked |= not known
         return known
 
+    @property
+    def is_watched(self) -> bool:
+        """Whether loops run over the containers, which say then that they change."""
+        return self.root._watched
+
+    def watch(self) -> None:
+        """A loop runs over one of the containers."""
+        root = self.root
+        if not root._watched:
+            root._watched = True
+            raise Again
+
     def unite(self, other: Kind) -> None:
         """Make two kinds one."""
         a, b = self.root, other.root
@@ -201,6 +214,7 @@ class Kind:
         if a.cls is not b.cls or a.detail != b.detail:
             _refuse_two(a, b)
         b._same = a
+        a._watched |= b._watched
         for name, form in (("_key", b._key), ("_value", b._value)):
             if form is not None:
                 a._take(name, form)

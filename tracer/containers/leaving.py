@@ -24,7 +24,7 @@ from ..core.tracers import as_value, emit
 from ..core.tracing import Presented
 from ..data import pytree
 from .arrays import GrownArray, array_of
-from .kinds import Form, Kind, current
+from .kinds import Form, Kind, current, make_native
 from .stand_ins import Container, root, run
 from .tables import View, refuse_view
 
@@ -37,7 +37,10 @@ _LINK, _BLOCK, _FIRST, _LENGTH, _END, _INDEX, _MASK, _TAKEN = range(8)
 def leaving(result: Any) -> Any:
     """What a function gives, with native containers as what they will be in Python."""
     kinds = current()
-    if kinds is None or kinds.root is None:
+    if kinds is None:
+        return result
+    _make_native(result)
+    if kinds.root is None:
         return result
     found: list[Container] = []
     targets: list[Target] = []
@@ -70,6 +73,12 @@ def leaving(result: Any) -> Any:
         return Presented(together, Leaving(x.number, plans)) if isinstance(x, _Place) else x
 
     return optree.tree_map(present, placed, namespace=pytree.NAMESPACE)
+
+
+def _make_native(result: Any) -> None:
+    """Sets and Counters of Python's can only leave as native ones."""
+    leaves = optree.tree_leaves(result, namespace=pytree.NAMESPACE)
+    make_native([leaf for leaf in leaves if type(leaf) in (set, Counter)])
 
 
 @record

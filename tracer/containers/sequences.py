@@ -1,8 +1,9 @@
-"""Lists and deques: sequences of elements of one form."""
+"""Sequences of elements of one form, and lists."""
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,10 @@ from ..core.tracers import Tracer, as_value, wrap
 from ..data import pytree
 from ..messages import errors
 from ..messages.errors import complain
-from .kinds import NOTHING, Form, Unfit
+from .folds import is_less, some, sure
+from .kinds import CLASSES, NOTHING, Form, Unfit
 from .questions import is_equal, is_exact, question
+from .slices import as_int, bounds
 from .stand_ins import (
     Container,
     element,
@@ -24,28 +27,35 @@ from .stand_ins import (
     fail,
     for_each,
     index_value,
+    is_tried,
     leaves_of,
+    native,
     register,
     require,
     require_found,
     root,
     run,
 )
-from .walking import walk
+from .walking import Numbered, walk
 
 _MANY = 16  # elements that are put in by a loop
 
 
-def _not_in() -> str:
-    """What `index` says: with the element, until Python 3.14."""
+def _said(of: Callable[[], Any]) -> str:
+    """What Python says where an element is not there: with the element, or without."""
     try:
-        return str([1].index(0))
+        return str(of())
     except ValueError as error:
         said = str(error)
-        return "{} is not in {}" if said.startswith("0") else said.replace("list", "{1}")
+        return said.replace("0", "{}") if "0" in said else said
 
 
-_NOT_IN = _not_in()
+_NOT_THERE: dict[tuple[type, str], str] = {
+    (list, "index"): _said(lambda: [1].index(0)),
+    (list, "remove"): _said(lambda: [1].remove(0)),
+    (deque, "index"): _said(lambda: deque([1]).index(0)),
+    (deque, "remove"): _said(lambda: deque([1]).remove(0)),
+}
 
 
 class Sequence(Container):
@@ -94,6 +104,10 @@ class Sequence(Container):
     def taken(self, method: str, message: str, *places: Value) -> Any:
         if not self.is_known:
             fail(IndexError(message))
+        if is_tried():
+            there = self.ask("get", *places)[0] if places else as_value(self.truth())
+            require(there, message, "IndexError")
+            return element(self.form, self.ask(method, *places)[1:])
         ok, *values = self.ask(method, *places)
         require(ok, message, "IndexError")
         return element(self.form, values)
@@ -109,6 +123,58 @@ class Sequence(Container):
     def __iadd__(self, items: Any) -> Any:
         self.extend(items)
         return self
+
+    def is_equal(self, other: Any) -> Any:
+        """Whether they have equal elements."""
+        numbers = Numbered(self.length(), lambda i: i)
+        length = self.length() == other.length()
+        return cond(
+            length,
+            lambda: some(numbers, lambda i: is_equal(self.at(i), other.at(i)), False),
+            lambda: False,
+        )
+
+    def _first_apart(self, other: Any) -> Any:
+        """The first place where they differ, or the length of the shorter."""
+        end = np.minimum(self.length(), other.length())
+        found = while_loop(
+            lambda s: (s[0] < end) & s[1],
+            lambda s: (lambda same: (s[0] + as_number(same), same))(
+                is_equal(self.at(s[0]), other.at(s[0]))
+            ),
+            (0, True),
+        )
+        return found[0]
+
+    def _is_less(self, other: Any, or_equal: bool) -> Any:
+        if type(other) in CLASSES:
+            other = native(other)
+        if not isinstance(other, Sequence) or not self.is_comparable(other):
+            return NotImplemented
+        if not self.is_known or not other.is_known:
+            both = self.length(), other.length()
+            return both[0] <= both[1] if or_equal else both[0] < both[1]
+        place = self._first_apart(other)
+        mine, others = self.length(), other.length()
+        return cond(
+            (place < mine) & (place < others),
+            lambda: is_less(self.at(place), other.at(place)),
+            lambda: (mine <= others) if or_equal else (mine < others),
+        )
+
+    def __lt__(self, other: Any) -> Any:
+        return self._is_less(other, False)
+
+    def __le__(self, other: Any) -> Any:
+        return self._is_less(other, True)
+
+    def __gt__(self, other: Any) -> Any:
+        other = native(other) if type(other) in CLASSES else other
+        return other._is_less(self, False) if isinstance(other, Sequence) else NotImplemented
+
+    def __ge__(self, other: Any) -> Any:
+        other = native(other) if type(other) in CLASSES else other
+        return other._is_less(self, True) if isinstance(other, Sequence) else NotImplemented
 
     def insert(self, index: Any, item: Any) -> None:
         self.put("insert", index_value(index, str(self.kind)), item=item)
@@ -141,7 +207,7 @@ class Sequence(Container):
         length = self.length()
 
         def going(state: Any) -> Any:
-            return (state[0] < length) & ~state[1]
+            return (state[0] < length) & (state[1] ^ True)
 
         def step(state: Any) -> Any:
             same = is_equal(self.at(state[0]), item)
@@ -156,6 +222,10 @@ class Sequence(Container):
 
     first = walked
 
+    def going(self) -> Callable[[Any], Any]:
+        """What tells whether there is an element of a number, for a loop: it may grow or shrink."""
+        return lambda i: i < self.length()
+
     def at(self, i: Any) -> Any:
         """The element at a place that is there."""
         return element(self.form, self.ask("get", as_value(i, I64))[1:])
@@ -167,7 +237,7 @@ class Sequence(Container):
 
     def index(self, item: Any) -> Any:
         place = self.place_of(item) if self.is_known else -1
-        require_found(place >= 0, item, _NOT_IN.format("{}", self.kind))
+        require_found(place >= 0, item, _NOT_THERE[self.kind.cls, "index"])
         return place
 
     def count(self, item: Any) -> Any:
@@ -176,7 +246,7 @@ class Sequence(Container):
         if not is_exact(self.form, item):
             item_at = self.at
             return fori_loop(
-                0, self.length(), lambda i, n: n + _number(is_equal(item_at(i), item)), 0
+                0, self.length(), lambda i, n: n + as_number(is_equal(item_at(i), item)), 0
             )
         found = question(self.form, item)
         if found is None:
@@ -187,7 +257,7 @@ class Sequence(Container):
 
     def remove(self, item: Any) -> None:
         place = self.place_of(item) if self.is_known else -1
-        require_found(place >= 0, item, f"{self.kind}.remove(x): x not in {self.kind}")
+        require_found(place >= 0, item, _NOT_THERE[self.kind.cls, "remove"])
         if self.is_known:
             self.ask("take", as_value(place, I64))
 
@@ -200,13 +270,11 @@ class Sequence(Container):
         raise TypeError("sequence index must be integer, not 'slice'")
 
     def __setitem__(self, index: Any, item: Any) -> None:
-        if isinstance(index, slice):
-            complain(
-                errors.UnsupportedFunctionError,
-                f"assignment to a slice of a {self.kind} that grows in compiled code",
-                "assign element by element, or make a new list.",
-            )
         place = self._place(index)
+        if is_tried() and self.is_known:
+            require(self.ask("get", place)[0], self._outside, "IndexError")
+            self.put("set", place, item=item)
+            return
         (ok,) = self.put("set", place, item=item)
         require(ok, self._outside, "IndexError")
 
@@ -251,7 +319,7 @@ class List(Sequence):
 
     def ordered(self, key: Any, reverse: Any) -> List:
         """A sorted copy, by `key` of each element."""
-        form = self.form
+        form, key = self.form, sure(key)
         (pairs,) = run("new", root())
         keys: list[Form] = []
 
@@ -281,10 +349,60 @@ class List(Sequence):
     def _part(self, index: slice) -> Any:
         if not self.is_known:
             return self.fresh()
-        start, count, step = _bounds(index, self.length())
+        start, count, step = bounds(index, self.length())
         places = (as_value(x, I64) for x in (start, count, step))
         (made,) = self.ask("slice", root(), *places)
         return type(self)(self.kind, wrap(made, scalar=True))
+
+    def __setitem__(self, index: Any, item: Any) -> None:
+        if not isinstance(index, slice):
+            super().__setitem__(index, item)
+            return
+        made = self.fresh()
+        made.extend(item)
+        if index.step is not None and not (isinstance(index.step, int) and index.step == 1):
+            self._set_each(index, made)
+            return
+        length = self.length()
+        start, count, _ = bounds(index, length)
+        rest = self[as_int(start + count) :]
+        self._keep(start)
+        self.extend(made)
+        self.extend(rest)
+
+    def _keep(self, count: Any) -> None:
+        """Only the first elements."""
+        kept = self[: as_int(count)]
+        self.clear()
+        self.extend(kept)
+
+    def _set_each(self, index: slice, items: List) -> None:
+        start, count, step = bounds(index, self.length())
+        message = "attempt to assign sequence of size {} to extended slice of size {}"
+        many = items.length()
+        require(as_value(many == count), message, "ValueError", many, count)
+        if items.is_known:
+            for_each(count, lambda i: super(List, self).__setitem__(start + i * step, items.at(i)))
+
+    def __delitem__(self, index: Any) -> None:
+        if not isinstance(index, slice):
+            super().__delitem__(index)
+            return
+        if not self.is_known:
+            return
+        start, count, step = bounds(index, self.length())
+        if step < 0:
+            start, step = start + (count - 1) * step, -step
+        kept = self.fresh()
+
+        def look(i: Any) -> None:
+            past = i - start
+            taken = (past >= 0) & (past < count * step) & (past % step == 0)
+            cond(taken, lambda: None, lambda: kept.append(self.at(i)))
+
+        for_each(self.length(), look)
+        self.clear()
+        self.extend(kept)
 
     def __add__(self, other: Any) -> Any:
         made = self.copy()
@@ -304,57 +422,8 @@ class List(Sequence):
         return self
 
 
-class Deque(Sequence):
-    """A deque. Of one with a bound, what is too much falls off the other end."""
-
-    __slots__ = ()
-    _outside = "deque index out of range"
-
-    def append(self, item: Any) -> None:
-        super().append(item)
-        self._shed("pop_first")
-
-    def appendleft(self, item: Any) -> None:
-        self.put("prepend", item=item)
-        self._shed("pop")
-
-    def _shed(self, method: str) -> None:
-        most = self.kind.detail
-        if most is not None:
-            cond(self.length() > most, lambda: self._drop(method), lambda: None)
-
-    def _drop(self, method: str) -> None:
-        self.ask(method)
-
-    @property
-    def maxlen(self) -> int | None:
-        return self.kind.detail
-
-    def pop(self) -> Any:
-        return self.taken("pop", "pop from an empty deque")
-
-    def popleft(self) -> Any:
-        return self.taken("pop_first", "pop from an empty deque")
-
-    def extendleft(self, items: Any) -> None:
-        walk(items, self.appendleft)
-
-    def rotate(self, n: Any = 1) -> None:
-        if not self.is_known:
-            return
-        length = self.length()
-
-        def turn() -> None:
-            for_each(n % length, lambda i: self._turn())
-
-        cond(length > 0, turn, lambda: None)
-
-    def _turn(self) -> None:
-        _, *values = self.ask("pop")
-        run("prepend", self._at, *values, value=self.form.dtypes)
-
-
-def _number(x: Any) -> Any:
+def as_number(x: Any) -> Any:
+    """A traced bool as an int of Python's."""
     return wrap(as_value(x.astype(np.int64)), "i")
 
 
@@ -385,31 +454,5 @@ def _require_order(form: Form, what: str) -> None:
         )
 
 
-def _bounds(index: slice, length: Any) -> tuple[Any, Any, Any]:
-    """Where a slice starts, how many elements it has, and its step."""
-    step = 1 if index.step is None else index.step
-    if isinstance(step, Tracer):
-        complain(
-            errors.DynamicShapeError,
-            "the step of a slice depends on a traced value",
-            "write a loop.",
-        )
-    if step == 0:
-        raise ValueError("slice step cannot be zero")
-    low, high = (0, length) if step > 0 else (-1, length - 1)
-
-    def place(x: Any, default: Any) -> Any:
-        if x is None:
-            return default
-        x = np.where(x < 0, x + length, x)
-        return np.minimum(np.maximum(x, low), high)
-
-    start = place(index.start, low if step > 0 else high)
-    stop = place(index.stop, high if step > 0 else low)
-    count = (stop - start + step - (1 if step > 0 else -1)) // step
-    return start, np.maximum(count, 0), step
-
-
-for _cls, _stand_in in ((list, List), (deque, Deque)):
-    register(_cls, _stand_in)
-    enlist(_stand_in)
+register(list, List)
+enlist(List)

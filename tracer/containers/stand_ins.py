@@ -122,10 +122,27 @@ class Container:
             "write it with the other methods, or do it outside of the compiled function.",
         )
 
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, Container) or type(other) in CLASSES:
-            self._asked("a comparison of", "compare element by element.")
-        return False
+    def __eq__(self, other: object) -> Any:
+        if self is other:
+            return True
+        if type(other) in CLASSES:
+            other = native(other)
+        if not isinstance(other, Container) or not self.is_comparable(other):
+            return False
+        if not self.is_known or not other.is_known:
+            return self.length() == other.length()
+        return self.is_equal(other)
+
+    def __ne__(self, other: object) -> Any:
+        return (self == other) ^ True
+
+    def is_comparable(self, other: Container) -> bool:
+        """Whether the two may be equal by their classes."""
+        return self.kind.cls is other.kind.cls
+
+    def is_equal(self, other: Any) -> Any:
+        """Whether there is the same in both."""
+        self._asked("a comparison of", "compare element by element.")
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -176,6 +193,11 @@ def index_value(i: Any, what: str) -> Value:
 def require(ok: Value, message: str, error: str, *values: Any) -> None:
     """The error of Python's when the program comes here, unless `ok`."""
     check(wrap(ok, "b"), message, *values, error=error)
+
+
+def is_tried() -> bool:
+    """Whether a `try` looks for what may fail: that is asked before anything is changed then."""
+    return require_trace().counts is False
 
 
 def shown(value: Any) -> tuple[str, list[Any]]:

@@ -5,6 +5,7 @@ They run over their keys in the order in which these came; a set does that, too.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -18,19 +19,21 @@ from ..core.tracers import as_value, wrap
 from ..data import pytree
 from ..messages import errors
 from ..messages.errors import complain
+from .folds import some
 from .kinds import NOTHING
-from .questions import question
+from .questions import is_equal, question
 from .sequences import List
 from .stand_ins import (
     Container,
     element,
     fail,
+    is_tried,
     leaves_of,
     require,
     root,
     run,
 )
-from .walking import Walked
+from .walking import Numbered, Walked
 
 
 class Table(Container):
@@ -74,6 +77,25 @@ class Table(Container):
         """`key in self`"""
         return (self.find(key) if self.is_known else -1) >= 0
 
+    def is_comparable(self, other: Container) -> bool:
+        return issubclass(self.kind.cls, dict) == issubclass(other.kind.cls, dict)
+
+    def is_equal(self, other: Any) -> Any:
+        """Whether they have the same keys, with equal values."""
+        if self.kind.cls is other.kind.cls is OrderedDict:
+            mine, others = (View(table, "items").listed() for table in (self, other))
+            return mine.is_equal(others)
+
+        def same(key: Any, value: Any) -> Any:
+            there = other.contains(key)
+            if value is None or there is False:
+                return there
+            return cond(there, lambda: is_equal(value, other[key]), lambda: False)
+
+        pairs = Numbered(*self.entries(lambda key, value: (key, value)))
+        alike = some(pairs, lambda pair: same(*pair), False)
+        return (self.length() == other.length()) & alike
+
     def clear(self) -> None:
         self._ask("table_clear")
 
@@ -94,15 +116,27 @@ class Table(Container):
         if possible is True:
             ok, *values = self._ask("table_remove", *names)
             return wrap(ok, "b"), tuple(values)
-        nothing = (
-            () if self.kind.value is None else [as_value(0, d) for d in self.kind.value.dtypes]
-        )
+        asked = [wrap(name, scalar=True) for name in names]
+        nothing = () if self.kind.value is None else self.kind.value.dtypes
 
         def take() -> tuple[Any, ...]:
-            return tuple(wrap(v, scalar=True) for v in self._ask("table_remove", *names))
+            ok, *values = self._ask("table_remove", *map(as_value, asked))
+            return wrap(ok, "b"), *(wrap(v, scalar=True) for v in values)
 
-        ok, *rest = cond(possible, take, lambda: (False, *(wrap(v, scalar=True) for v in nothing)))
-        return ok, tuple(map(as_value, rest))
+        def leave() -> tuple[Any, ...]:
+            return False, *(wrap(as_value(0, dtype), scalar=True) for dtype in nothing)
+
+        there, *rest = cond(possible, take, leave)
+        return there, tuple(map(as_value, rest))
+
+    def take(self, key: Any) -> tuple[Value, ...]:
+        """Take a key out, which has to be there: its value."""
+        if is_tried():
+            self.require_key(self.find(key) >= 0, key)
+            return self._remove(key)[1]
+        ok, values = self._remove(key)
+        self.require_key(ok, key)
+        return values
 
     def _missing(self, key: Any) -> Any:
         """KeyError, for a table that has been empty so far."""
@@ -112,21 +146,42 @@ class Table(Container):
         check(ok, "", *pytree.flatten(key)[0], error="KeyError")
 
     def entries(self, make: Callable[[Any, Any], Any]) -> Walked:
-        """What `make` makes of each key and value, in order. Meanwhile the table keeps its size."""
+        """What `make` makes of each key and value, in order. Meanwhile the table keeps its keys."""
         if not self.is_known:
             return 0, lambda i: None
         (places,) = self._ask("table_positions", root())
-        before = self.length()
         held = wrap(places, scalar=True)
-        what = "Set" if self.kind.cls is set else "dictionary"
 
         def item(i: Any) -> Any:
-            message = f"{what} changed size during iteration"
-            require(as_value(self.length() == before), message, "RuntimeError")
             _, place = run("get", as_value(held), as_value(i, I64), value=(I64,))
             return self._entry(place, make)
 
-        return before, item
+        return self.length(), item
+
+    def going(self) -> Callable[[Any], Any]:
+        """What tells whether there is an item of a number, for a loop: RuntimeError if it has changed
+        since. An OrderedDict is not asked at its end."""
+        before, stamp = self.length(), self._stamp()
+
+        def going(i: Any) -> Any:
+            there = i < before
+            same, kept = self.length() == before, self._stamp() == stamp
+            if self.kind.cls is OrderedDict:
+                emptied = (self.length() == 0) & kept
+                for fine, how in ((emptied ^ True, "changed size"), (same & kept, "mutated")):
+                    message = f"OrderedDict {how} during iteration"
+                    require(as_value((i >= before) | fine), message, "RuntimeError")
+                return there
+            what = "Set" if self.kind.cls is set else "dictionary"
+            require(as_value(same), f"{what} changed size during iteration", "RuntimeError")
+            message = f"{what} keys changed during iteration"
+            require(as_value(kept), message, "RuntimeError")
+            return there
+
+        return going
+
+    def _stamp(self) -> Any:
+        return wrap(self._ask("changes")[0], "i")
 
     def walked(self) -> Walked:
         return self.entries(lambda key, value: key)
@@ -162,6 +217,15 @@ class View:
 
     def walked(self) -> Walked:
         return self.table.entries(_PARTS[self.what])
+
+    def going(self) -> Callable[[Any], Any]:
+        """As of the dict."""
+        return self.table.going()
+
+    @property
+    def is_known(self) -> bool:
+        """As of the dict."""
+        return self.table.is_known
 
     def first(self) -> Walked:
         """The first of them alone."""

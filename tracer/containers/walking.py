@@ -11,6 +11,16 @@ from .stand_ins import for_each
 Walked = tuple[Any, Callable[[Any], Any]]
 
 
+class Numbered:
+    """Items that are known by their numbers."""
+
+    def __init__(self, length: Any, item: Callable[[Any], Any]) -> None:
+        self._both = length, item
+
+    def walked(self) -> Walked:
+        return self._both
+
+
 def walked(items: Any) -> Walked | None:
     """How many items there are, an int or traced, and what gives one by its number; None for what Python
     runs over."""

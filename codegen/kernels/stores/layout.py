@@ -1,7 +1,8 @@
 """How containers lie in memory, and how records are moved and compared.
 
-A header has eight words: the next container of the call; the block of records, the first of them, their
-number, the block's end; and of tables the index, its mask, and how many entries are taken. A record is a
+A header has ten words: the next container of the call; the block of records, the first of them, their
+number, the block's end; of tables the index, its mask, and how many entries are taken; how often it has
+changed, for who runs over it; and one that is free. A record is a
 word for each of its values.
 """
 
@@ -22,8 +23,8 @@ DType = np.dtype[Any]
 DTypes = tuple[DType, ...]
 
 WORD = 8
-LINK, BLOCK, FIRST, LENGTH, END, INDEX, MASK, TAKEN = (k * WORD for k in range(8))
-HEADER_BYTES = 8 * WORD
+LINK, BLOCK, FIRST, LENGTH, END, INDEX, MASK, TAKEN, CHANGES = (k * WORD for k in range(9))
+HEADER_BYTES = 10 * WORD
 LEAST_BYTES = 64  # of a block
 PASSED = END  # of a table: how many entries at its begin are known to be removed
 ALLOCATE, RELEASE = "PyMem_RawMalloc", "PyMem_RawFree"  # Python's, which gives results back to it

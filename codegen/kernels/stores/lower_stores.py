@@ -19,6 +19,7 @@ from ...scalar import Expr, Unique, var
 from . import order, sequences, tables
 from .layout import (
     BLOCK,
+    CHANGES,
     FIRST,
     LENGTH,
     Records,
@@ -305,6 +306,18 @@ def _length(*_: Any) -> Any:
     return None, lambda b, x: [length_of(b, x[0])], ()
 
 
+def _touch(*_: Any) -> Any:
+    def code(b: Any, x: Sequence[Value]) -> tuple[()]:
+        b.store(b.load("i64", x[0], CHANGES, align=8) + 1, x[0], CHANGES, align=8)
+        return ()
+
+    return None, code, ()
+
+
+def _changes(*_: Any) -> Any:
+    return None, lambda b, x: [b.load("i64", x[0], CHANGES, align=8)], ()
+
+
 def _clear(*_: Any) -> Any:
     def code(b: Any, x: Sequence[Value]) -> tuple[()]:
         b.store(constant("i64", 0), x[0], LENGTH, align=8)
@@ -367,6 +380,8 @@ def _heap_push_pop(r: Records, keys: int) -> Any:
 
 _SEQUENCES: dict[str, Callable[[Records, int], Any]] = {
     "length": _length,
+    "touch": _touch,
+    "changes": _changes,
     "get": _get,
     "set": _set,
     "append": _append,

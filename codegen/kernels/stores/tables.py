@@ -13,6 +13,7 @@ from typing import NamedTuple
 from ...llvm.builder import NULL, Value, constant
 from .layout import (
     BLOCK,
+    CHANGES,
     FIRST,
     INDEX,
     LENGTH,
@@ -159,6 +160,7 @@ def put(entries: Entries) -> StoreFunction:
     whole.store(f, entry, values)
     f.store(taken + 1, f.t, TAKEN)
     f.store(length_of(f, f.t) + 1, f.t, LENGTH)
+    f.store(f.load("i64", f.t, CHANGES) + 1, f.t, CHANGES)
     f.run(_enter(), index, mask, h, taken)
     f.ret()
     return f

@@ -13,7 +13,8 @@ A container is a *sequence* of records, or a *table* from keys to values. `key` 
 dtypes of a record: of a table those of its keys and of its values, of a sequence all of a record, of
 which those in `key` decide the order where it is sorted. A method says with `ok` whether there is
 what was asked for; if not, the record that comes with it has no meaning. Positions in tables are good
-until the table changes its size.
+until the table changes: `changes` counts the keys that were added, and of a sequence how often it was
+said to be changed, by `touch`.
 
 The reference is Python: a sequence is a list of tuples, a table a dict; lists are sorted by `list.sort`,
 heaps are those of `heapq`.
@@ -44,12 +45,19 @@ Record = tuple[Any, ...]
 DTypes = tuple[np.dtype[Any], ...]
 
 
+class Items(list[Record]):
+    """A sequence of the interpreter's."""
+
+    changes = 0
+
+
 class Table:
     """A table of the interpreter's: records by position, positions by key."""
 
-    def __init__(self) -> None:
+    def __init__(self, changes: int = 0) -> None:
         self.positions: dict[Record, int] = {}
         self.records: list[tuple[Record, Record]] = []
+        self.changes = changes
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -58,6 +66,7 @@ class Table:
         position = self.positions.setdefault(key, len(self.records))
         if position == len(self.records):
             self.records.append((key, value))
+            self.changes += 1
         else:
             self.records[position] = (self.records[position][0], value)
 
@@ -98,12 +107,13 @@ RUNS = _Runs()
 class Method:
     """`run(container, key, value, *operands)`; `takes` and `gives` are types, or "key", "value" or both
     for the parts of a record. `makes`: another container, kept in the root that is the first operand.
-    `grows`: native code may run out of memory."""
+    `grows`: native code may run out of memory. `changes`: the container is another one afterwards."""
 
     run: Callable[..., Any]
     takes: tuple[Any, ...] = ()
     gives: tuple[Any, ...] = ()
     grows: bool = False
+    changes: bool = True
 
 
 def _whole(record: Record, count: int) -> Record:
@@ -161,6 +171,10 @@ def _remove(table: Table, *key: Any) -> Record:
     return () if position is None else table.records[position][1] or (0,)
 
 
+def _value(table: Table, position: Any) -> Record:
+    return table.records[int(position)][1] if position >= 0 else ()
+
+
 def _last(table: Table) -> int:
     return next(reversed(table.positions.values()), -1)
 
@@ -171,17 +185,23 @@ def _first(table: Table) -> int:
 
 def _clear(container: Any) -> None:
     if isinstance(container, Table):
-        container.__init__()  # type: ignore[misc]
+        container.__init__(container.changes)  # type: ignore[misc]
     else:
         container.clear()
+
+
+def _touch(items: Any) -> None:
+    items.changes += 1
 
 
 _R, _N, _B, _H = "record", _LENGTH, _FLAG, HANDLE
 
 # What a method's function gives: nothing, one thing, or a record with a flag before it.
 SEQUENCES: dict[str, Method] = {
-    "length": Method(len, (), (_N,)),
-    "get": Method(_get, (_N,), (_B, _R)),
+    "length": Method(len, (), (_N,), changes=False),
+    "touch": Method(_touch),
+    "changes": Method(lambda s: s.changes, (), (_N,), changes=False),
+    "get": Method(_get, (_N,), (_B, _R), changes=False),
     "set": Method(_set, (_N, _R), (_B,)),
     "append": Method(lambda s, *r: s.append(r), (_R,), (), grows=True),
     "prepend": Method(lambda s, *r: s.insert(0, r), (_R,), (), grows=True),
@@ -189,40 +209,51 @@ SEQUENCES: dict[str, Method] = {
     "pop": Method(lambda s: s.pop() if s else (), (), (_B, _R)),
     "pop_first": Method(lambda s: s.pop(0) if s else (), (), (_B, _R)),
     "take": Method(_take, (_N,), (_B, _R)),
-    "find": Method(_find, (_N, _R), (_N,)),
-    "count": Method(lambda s, *r: sum(all(map(_equal, x, r)) for x in s), (_R,), (_N,)),
+    "find": Method(_find, (_N, _R), (_N,), changes=False),
+    "count": Method(
+        lambda s, *r: sum(all(map(_equal, x, r)) for x in s), (_R,), (_N,), changes=False
+    ),
     "reverse": Method(lambda s: s.reverse()),
     "clear": Method(_clear),
     "sort": Method(_sort, (_B,), (), grows=True),
     "extend": Method(lambda s, other: s.extend(other[:]), (_H,), (), grows=True),
     "fill": Method(lambda s, n, *r: s.extend([r] * int(n)), (_N, _R), (), grows=True),
     "repeat": Method(lambda s, n: s.extend(s[:] * (int(n) - 1)), (_N,), (), grows=True),
-    "slice": Method(_slice, (_H, _N, _N, _N), (_H,), grows=True),
+    "slice": Method(_slice, (_H, _N, _N, _N), (_H,), grows=True, changes=False),
     "heap_push": Method(lambda s, *r: heapq.heappush(s, r), (_R,), (), grows=True),
     "heap_pop": Method(lambda s: heapq.heappop(s) if s else (), (), (_B, _R)),
     "heap_replace": Method(_replace, (_R,), (_B, _R)),
     "heap_push_pop": Method(lambda s, *r: heapq.heappushpop(s, r), (_R,), (_B, _R)),
     "heapify": Method(heapq.heapify),
-    "bisect_left": Method(_bisect(bisect.bisect_left), (_N, _N, _R), (_N,)),
-    "bisect_right": Method(_bisect(bisect.bisect_right), (_N, _N, _R), (_N,)),
+    "bisect_left": Method(_bisect(bisect.bisect_left), (_N, _N, _R), (_N,), changes=False),
+    "bisect_right": Method(_bisect(bisect.bisect_right), (_N, _N, _R), (_N,), changes=False),
 }
 
 TABLES: dict[str, Method] = {
-    "table_length": Method(len, (), (_N,)),
-    "table_find": Method(lambda t, *k: t.positions.get(k, -1), ("key",), (_N,)),
-    "table_value": Method(lambda t, p: t.records[int(p)][1] if p >= 0 else (), (_N,), ("value",)),
-    "table_entry": Method(lambda t, p: sum(t.records[int(p)], ()), (_N,), (_R,)),
+    "table_length": Method(len, (), (_N,), changes=False),
+    "table_find": Method(lambda t, *k: t.positions.get(k, -1), ("key",), (_N,), changes=False),
+    "table_value": Method(
+        lambda t, p: t.records[int(p)][1] if p >= 0 else (), (_N,), ("value",), changes=False
+    ),
+    "table_entry": Method(lambda t, p: sum(t.records[int(p)], ()), (_N,), (_R,), changes=False),
     "table_put": Method(lambda t, k, v: t.put(k, v), (_R,), (), grows=True),
     "table_remove": Method(_remove, ("key",), (_B, "value")),
     "table_clear": Method(_clear),
-    "table_last": Method(_last, (), (_N,)),
-    "table_first": Method(_first, (), (_N,)),
+    "table_last": Method(_last, (), (_N,), changes=False),
+    "table_first": Method(_first, (), (_N,), changes=False),
     "table_positions": Method(
-        lambda t: [(p,) for p in t.positions.values()], (_H,), (_H,), grows=True
+        lambda t: [(p,) for p in t.positions.values()], (_H,), (_H,), grows=True, changes=False
     ),
-    "table_copy": Method(lambda t: t.copy(), (_H,), (_H,), grows=True),
+    "table_copy": Method(lambda t: t.copy(), (_H,), (_H,), grows=True, changes=False),
 }
 METHODS = {**SEQUENCES, **TABLES}
+
+
+def _changes(method: str) -> bool:
+    """Whether a method changes a container that was there."""
+    return METHODS[method].changes if method in METHODS else method in ("end", "free")
+
+
 _MAKERS = ("new", "new_table")
 
 
@@ -261,7 +292,7 @@ def _reference(*arrays: Any, method: str, key: DTypes = (), value: DTypes = ()) 
         return np.asarray(RUNS.begin(), HANDLE.dtype), None
     first = int(operands[0])
     if method in _MAKERS:
-        made: Any = [] if method == "new" else Table()
+        made: Any = Items() if method == "new" else Table()
         return np.asarray(RUNS.keep(first, made), HANDLE.dtype), None
     if method in ("end", "free"):
         return np.asarray(first, HANDLE.dtype), None
@@ -278,6 +309,7 @@ def _reference(*arrays: Any, method: str, key: DTypes = (), value: DTypes = ()) 
         arguments = [len(key), *arguments]
     result = how.run(RUNS.at(first), *arguments)
     if root is not None:
+        result = Items(result) if isinstance(result, list) else result
         return np.asarray(RUNS.keep(int(root), result), HANDLE.dtype), None
     gives = types_of(how.gives, key, value)
     if not gives:
@@ -326,6 +358,7 @@ STORE = register(
         batch=_batch,
         remembers=True,
         attrs=("method", "key", "value"),
+        extra={"reads": lambda op: not _changes(op.attrs["method"])},
         effect=True,
         doc="a method of a container that lives as long as the call: a sequence of records, or a table",
     )

@@ -66,7 +66,6 @@ def keys(n, t):
         d[i] = i * i
     d[2**53 + 1] = -5
     found = t in d, d.get(t, -1), d[1.0], d[True], d.pop(t, 5), d.pop(2.5, 6), 2.5 in d
-    d.setdefault(t, 7) if t in d else 0
     return d, found
 
 

@@ -224,13 +224,15 @@ class Expressions(ast.NodeTransformer):
             hidden |= bound([generator.target]) if not generator.is_async else set()
             hidden |= {n.id for n in ast.walk(generator.target) if isinstance(n, ast.Name)}
         self.hidden.append(hidden)
+        tests: list[ast.expr] = []  # of what the first generator gives
         for generator in node.generators:
             if generator is not first:
                 generator.iter = self.visit(generator.iter)
             generator.target = self.visit(generator.target)
+            asked = [self.test(t) for t in generator.ifs]
+            tests += copy.deepcopy(asked) if generator is first else []
             generator.ifs = [
-                helper("refuse", [self.test(t), constant("a comprehension", t)], t)
-                for t in generator.ifs
+                helper("refuse", [t, constant("a comprehension", t)], t) for t in asked
             ]
         if isinstance(node, ast.DictComp):
             node.key, node.value = self.visit(node.key), self.visit(node.value)
@@ -241,20 +243,31 @@ class Expressions(ast.NodeTransformer):
             return node
         items, first.iter = first.iter, load(_ITEMS, first.iter)
         parts = [items, taking(_ITEMS, node)]
-        if not isinstance(node, ast.ListComp):  # the elements alone, which need not be hashed
-            copied = copy.deepcopy(node)
-            elements = copied.elt if isinstance(node, ast.SetComp) else None
-            if elements is None:
-                elements = ast.Tuple([copied.key, copied.value], ast.Load())
-            parts.append(taking(_ITEMS, located(ast.ListComp(elements, copied.generators), node)))
+        listed = copy.deepcopy(node)  # the elements alone, which need not be hashed
+        if isinstance(node, ast.DictComp):
+            elements: ast.expr = ast.Tuple([listed.key, listed.value], ast.Load())
+        else:
+            elements = listed.elt
+        listed.generators[0].ifs = []
+        parts.append(taking(_ITEMS, located(ast.ListComp(elements, listed.generators), node)))
+        if tests:
+            target = copy.deepcopy(listed.generators[0])
+            asked_all = helper("truth", [self.logic("and_", tests, node)], node)
+            parts.append(taking(_ITEMS, located(ast.ListComp(asked_all, [target]), node)))
         return helper("comprehended", parts, node)
 
     def display(self, node: Any) -> ast.AST:
         """`[a, b]`, `{a}` and `{a: b}`."""
         self.generic_visit(node)
-        if isinstance(node, ast.List) and not isinstance(node.ctx, ast.Load):
-            return node
-        return helper("made", [node], node)
+        if isinstance(node, ast.List):
+            return helper("made", [node], node) if isinstance(node.ctx, ast.Load) else node
+        if isinstance(node, ast.Set):
+            return helper("made_set", [located(ast.Tuple(node.elts, ast.Load()), node)], node)
+        if any(key is None for key in node.keys):
+            return helper("made", [node], node)
+        pairs = zip(node.keys, node.values, strict=True)
+        items: list[ast.expr] = [ast.Tuple([key, value], ast.Load()) for key, value in pairs]
+        return helper("made_dict", [located(ast.Tuple(items, ast.Load()), node)], node)
 
     visit_List = visit_Set = visit_Dict = display
 
