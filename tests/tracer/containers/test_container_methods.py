@@ -105,7 +105,7 @@ def comprehensions(n, x):
 
 @program
 def displays(n, x):
-    return {1, n, 2}, {n: x[0], 5: x[1]}, {(n, 1), (5, 1)}, set(), Counter(), [{7}]
+    return {1, n, 2}, {n: x[0], 5: x[1]}, sorted({(n, 1), (5, 1)}), set(), Counter(), [{7}]
 
 
 @program
