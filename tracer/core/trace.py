@@ -162,6 +162,7 @@ class Trace:
         self.adoption: Any = None  # an autograph.adoption.Adoption: what may be assigned to inside
         self.rolled: dict[Any, Any] = {}  # which loops became ops, see autograph.rolling
         self.closed: Any = None  # a captures.closed.ClosedCode: which code nothing traced can reach
+        self.singles: set[int] = set()  # parameters that are numbers, no arrays without dims
         self.nonzero: set[Value] = set()  # Python numbers by which was divided
         self.counters: set[Value] = set()  # numbers of iterations, which count from 0
         # Whether this is a part of a loop that counts, or of one that does not: see `late_checks`.

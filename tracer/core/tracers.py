@@ -277,6 +277,8 @@ def parameter(
             trace.builder.active.add(value)
     storage = Storage(trace, value, writeable, parameter=value.index)
     tracer = Tracer(storage, type, weak, scalar or weak is not None)
+    if tracer.scalar:
+        trace.singles.add(value.index)
     if strides is not None:
         tracer._strides = strides
     return tracer

@@ -34,7 +34,7 @@ from ..arrays.movement import concatenate, moveaxis, stack
 from ..arrays.reductions import count_nonzero
 from ..arrays.table import FUNCTIONS, eagerly, function, numpy_function, refuse_option
 from ..core.tracers import Tracer, as_value, wrap
-from ..indexing.bounded import Bounded, bounded, number, rule
+from ..indexing.bounded import Bounded, bounded, number, refuse, rule
 from ..indexing.indexing import update
 from ..indexing.masked import Masked
 from .scans import cumsum
@@ -306,7 +306,9 @@ def unique(
 @rule("unique", "unique_values")
 def _unique_of_bounded(entry: Any, ar: Bounded, **options: Any) -> Any:
     """What is not there is a copy of the largest element, which is no other value."""
-    if any(options.values()) or ar.ndim != 1:
+    if ar.ndim != 1:
+        refuse(ar, f"np.{entry.name} of several axes")
+    if any(options.values()):
         refuse_option(entry.name, **options)
     n = ar.counts[0]
     rows = FUNCTIONS["sort"].trace((ar,), {}).padded

@@ -155,7 +155,7 @@ def is_asked(item: slice) -> bool:
             root = bound._storage.trace
             while root.parent is not None:
                 root = root.parent
-            if not behind or any(root.graph.params[k].shape for k in behind):
+            if not behind or not behind <= root.singles:
                 return False
     return True
 

@@ -403,3 +403,16 @@ def test_selections_are_never_written_to_unseen() -> None:
     ):
         with pytest.raises(TypeError, match=r"keep the copy first: y = x\[mask\]\.copy\(\)"):
             jt.jit(lambda x, write=write: write(x[x > 0]))(X)
+
+
+@pytest.mark.parametrize("count", [np.array(2), np.array(2.0), np.int64(2), 2, np.array([2])])
+def test_bounds_of_arrays_without_dims(count: Any) -> None:
+    """Numbers among the arguments are compiled in; an array is none, also without dims."""
+
+    def f(x: Any, n: Any) -> Any:
+        n = np.count_nonzero(n == 2)
+        return x[:n], x[-n:], x[n::2]
+
+    x = np.arange(6.0)
+    for got, wanted in zip(jt.jit(f)(x, count), f(x, count), strict=True):
+        np.testing.assert_array_equal(got, wanted)
