@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from ..core import views
+from ..core.conversions import refuse_assigned
+from ..core.trace import current_trace
 from ..core.tracers import Tracer, as_value, wrap, wrap_like
 from ..data.layout import inner_axes_first, is_contiguous, order_of, resolved_order
 from ..data.promotion import can_cast, canonical, result_dtype
@@ -47,6 +49,24 @@ def reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
     if copy is False and result._storage is not x._storage and not x.scalar:
         raise ValueError("Unable to avoid creating a copy while reshaping.")
     return wrap(as_value(result)) if x.scalar else result
+
+
+def _assign_shape(self: Tracer, shape: Any) -> None:
+    """`x.shape = shape`: `x` itself has another shape then, under all of its names."""
+    storage = self._storage
+    argument = (
+        self._view is None and storage.parameter is not None
+    )  # the caller's would keep its shape
+    if argument or storage.trace is not current_trace():  # or it is one in only one branch
+        refuse_assigned(self, "shape", "x.reshape(shape)")
+    if not views.assign_shape(self, resolve_shape(self, shape)):
+        raise AttributeError(
+            "Incompatible shape for in-place modification. Use `.reshape()` to make a copy with the "
+            "desired shape."
+        )
+
+
+Tracer.shape = Tracer.shape.setter(_assign_shape)  # type: ignore[method-assign]
 
 
 def _reshape_columns_first(x: Tracer, shape: tuple[int, ...]) -> Tracer:

@@ -11,7 +11,7 @@ import operator
 import sys
 from collections.abc import Iterator
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -245,22 +245,21 @@ def absent(self: Tracer, name: str) -> Any:
     )
 
 
-def _fixed(name: str, instead: str) -> None:
-    """`x.shape = ...` changes what an array is for all who have it: TracerAttributeError."""
-
-    def refuse(self: Tracer, value: Any) -> None:
-        complain(
-            errors.TracerAttributeError,
-            f"the {name} of a traced array cannot be assigned to",
-            f"write x = {instead}.",
-            operands={"x": self},
-        )
-
-    setattr(Tracer, name, getattr(Tracer, name).setter(refuse))
+def refuse_assigned(self: Tracer, name: str, instead: str) -> NoReturn:
+    """`x.dtype = ...` changes what an array is for all who have it: TracerAttributeError."""
+    complain(
+        errors.TracerAttributeError,
+        f"the {name} of a traced array cannot be assigned to",
+        f"write x = {instead}.",
+        operands={"x": self},
+    )
 
 
-_fixed("shape", "x.reshape(shape)")
-_fixed("dtype", "x.view(dtype), or x.astype(dtype)")
+def _assign_dtype(self: Tracer, value: Any) -> None:
+    refuse_assigned(self, "dtype", "x.view(dtype), or x.astype(dtype)")
+
+
+Tracer.dtype = Tracer.dtype.setter(_assign_dtype)  # type: ignore[method-assign]
 
 
 @method("__array__")

@@ -55,8 +55,28 @@ def view(
         as_value(base)
     with trace.builder.at(user_line(2)):
         value = forward(trace.builder, base.value)
-    step = ViewStep(base, forward, inverse, numpy, value)
+    step = ViewStep(_as_it_is(base), forward, inverse, numpy, value)
     return Tracer(base._storage, value.tensor, base.weak, False, step, strides)
+
+
+def _as_it_is(x: Tracer) -> Tracer:
+    """The same array: the shape of `x` may be assigned to, and its views stay what they are."""
+    return Tracer(x._storage, x.type, x.weak, x.scalar, x._view, x._strides)
+
+
+def is_view_of(x: Tracer, base: Tracer) -> bool:
+    """Whether `x` was made of `base`, in one step."""
+    of = None if x._view is None else x._view.base
+    return of is not None and of._view is base._view and of._storage is base._storage
+
+
+def assign_shape(x: Tracer, shape: Sequence[int]) -> bool:
+    """Give `x` itself, under all of its names, another shape; False if it would be a copy."""
+    after = reshape(_as_it_is(x), shape)
+    if after._storage is not x._storage:
+        return False
+    x.type, x._view, x._strides = after.type, after._view, after._strides
+    return True
 
 
 @method("assign")

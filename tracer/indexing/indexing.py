@@ -229,7 +229,7 @@ _WRITE = ArrayFunction("x[index] = value", _write, operator.setitem, None)
 
 def _is_own_view(x: Tracer, index: Any, value: Any) -> bool:
     """Whether `value` is the view x[index] itself, which `x[index] += v` has written already."""
-    if not isinstance(value, Tracer) or value._view is None or value._view.base is not x:
+    if not isinstance(value, Tracer) or not views.is_view_of(value, x):
         return False
     how = value._view.numpy
     if value._view.version != x._storage.version or not isinstance(how, Subscript):

@@ -190,3 +190,64 @@ def test_who_owns_the_memory_of_an_argument_is_not_known() -> None:
     for call in (lambda x: x.flags.owndata, lambda x: jt.require(x, None, "O")):
         with pytest.raises(jt.errors.UnsupportedFunctionError, match="owns its memory"):
             jt.jit(call)(np.zeros(2))
+
+
+def flattened(x):
+    rows, columns = np.mgrid[0:3, 0:4]
+    c = rows + 1j * columns * x
+    rows.shape = columns.shape = c.shape = 12
+    other, part = c, c[2:5]
+    c[0] = 7
+    c.shape = 4, -1
+    part[1] = 5
+    return rows, columns, c, other is c, part, c.T
+
+
+def with_views_made_before(x):
+    c = x * np.ones((3, 4))
+    row, turned = c[1:2], c.T
+    c.shape = 12
+    row[0, 1], turned[0, 0], c[11] = 9.0, 5.0, 3.0
+    c.shape = 2, 6
+    c[0] += 1.0
+    return c, row, turned
+
+
+def of_a_view(x):
+    y = x[::2]
+    y.shape = 2, 1
+    y[1] = 8.0
+    return y
+
+
+@pytest.mark.parametrize("function", [flattened, with_views_made_before])
+def test_a_shape_is_assigned_to(function):
+    for got, wanted in zip(jt.jit(function)(2.0), function(2.0), strict=True):
+        np.testing.assert_array_equal(got, wanted)
+
+
+def test_a_shape_of_an_argument_is_assigned_to():
+    x, y = np.arange(4.0), np.arange(4.0)
+    np.testing.assert_array_equal(jt.jit(of_a_view)(x), of_a_view(y))
+    np.testing.assert_array_equal(x, y)
+
+    def own(x):
+        x.shape = 2, 2
+
+    def in_a_loop(x):
+        y = x * 2
+        for _ in range(int(x[0])):
+            y.shape = 2, 2
+        return y
+
+    for function in (own, in_a_loop):
+        with pytest.raises(jt.errors.TracerAttributeError, match="reshape"):
+            jt.jit(function)(x + 1)
+
+    def copied(x):
+        y = (x * np.ones((2, 4))).T
+        y.shape = 8
+
+    for f in (copied, jt.jit(copied)):
+        with pytest.raises(AttributeError, match="Incompatible shape"):
+            f(2.0)
