@@ -9,7 +9,6 @@ a number, another length of a list, an effect.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from ...ir.types import F64, I64, TOKEN
@@ -20,6 +19,7 @@ from ..data import pytree
 from .surroundings import Surroundings
 from .variables import Containers, State, Undefined
 
+Kept = dict[Storage, tuple[Any, Any]]  # storages: their traces and values
 _EXACT = 1 << 53  # integers up to which floats are
 
 
@@ -33,19 +33,7 @@ class Beginning:
         self.entry = state.get()
         self.containers = Containers(list(state.containers().values()))
         self.surroundings = Surroundings(state.roots())
-        self.storages = {s: (s.trace, s.value) for s in self._reached()}
-
-    def _reached(self) -> Iterator[Storage]:
-        """The storages of the arrays that the loop may write."""
-        held = [x for _, holder, content, _ in self.surroundings.saved for x in _items(content)]
-        roots = [x for _, x in self.state.roots()]
-        for x in (*self.entry, *roots, *held, *(copy for _, copy in self.containers.saved)):
-            if isinstance(x, Tracer):
-                yield x._storage
-            elif isinstance(x, (list, tuple, dict)):
-                for leaf in pytree.flatten(x)[0]:
-                    if isinstance(leaf, Tracer):
-                        yield leaf._storage
+        self.storages = storages_of(state, self.surroundings, self.containers)
 
     def kinds(self) -> list[Any]:
         """Of what kinds the values of the variables are before the loop."""
@@ -58,10 +46,7 @@ class Beginning:
             return False
         trace = self.trace
         trace.token = self.token
-        for storage, (_, value) in self.storages.items():
-            if storage.value is not value:
-                storage.value = value
-                storage.version += 1
+        put_back(self.storages)
         self.state.set(self.entry)
         gone: set[Any] = set()  # ops with regions, and what is computed of their results
         kept = []
@@ -97,6 +82,27 @@ class Beginning:
             if live and not _alike(before, now, known):
                 return False
         return True
+
+
+def storages_of(state: State, surroundings: Surroundings, containers: Containers) -> Kept:
+    """The storages of the arrays that a loop may write, and what they hold."""
+    held = [x for _, holder, content, _ in surroundings.saved for x in _items(content)]
+    reached: list[Any] = [*state.get(), *(x for _, x in state.roots()), *held]
+    kept: Kept = {}
+    for x in (*reached, *(copy for _, copy in containers.saved)):
+        leaves = pytree.flatten(x)[0] if isinstance(x, (list, tuple, dict)) else [x]
+        for leaf in leaves:
+            if isinstance(leaf, Tracer):
+                kept[leaf._storage] = leaf._storage.trace, leaf._storage.value
+    return kept
+
+
+def put_back(kept: Kept) -> None:
+    """Let storages hold what they held."""
+    for storage, (_, value) in kept.items():
+        if storage.value is not value:
+            storage.value = value
+            storage.version += 1
 
 
 def _kind(x: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections import deque
-from collections.abc import Callable, Iterable, KeysView, ValuesView
+from collections.abc import Callable, Iterable, KeysView, Sequence, ValuesView
 from functools import partial
 from numbers import Number
 from typing import Any
@@ -18,6 +18,7 @@ from ..containers.tables import View
 from ..control.unions import Facts, Union, assume, implied, imply, joined_facts
 from ..core.effects import check
 from ..core.tracers import Tracer, as_value, emit, wrap
+from ..data import pytree
 from ..indexing.bounded import Bounded
 from ..indexing.masked import Masked
 from ..messages import errors
@@ -135,11 +136,33 @@ def compare(left: Any, *rest: Any) -> Any:
     right = make()
     if op in ("in", "not in"):
         result = in_(left, right) if op == "in" else not_in(left, right)
+    elif type(left) in (tuple, list) and type(left) is type(right) and not op.startswith("is"):
+        result = _in_turn(op, left, right)
     else:
         result = _COMPARISONS[op](left, right)
     if len(rest) == 2:
         return result
     return and_(result, lambda: compare(right, *rest[2:]))
+
+
+def _in_turn(op: str, left: Sequence[Any], right: Sequence[Any]) -> Any:
+    """Sequences compared as Python does: by the first elements that differ, else by their lengths."""
+    if not any(map(is_traced, pytree.flatten((left, right))[0])):
+        return _COMPARISONS[op](left, right)
+    if op in ("==", "!=") and len(left) != len(right):
+        return op == "!="
+
+    def from_(k: int) -> Any:
+        if k == min(len(left), len(right)):
+            return _COMPARISONS[op](len(left), len(right))
+        a, b = left[k], right[k]
+        same = a is b or truth(compare(a, "==", lambda: b))
+        if op in ("==", "!="):
+            differs = op == "!="
+            return if_exp(same, lambda: from_(k + 1), lambda: differs)
+        return if_exp(same, lambda: from_(k + 1), lambda: truth(compare(a, op, lambda: b)))
+
+    return from_(0)
 
 
 def in_(x: Any, container: Any) -> Any:

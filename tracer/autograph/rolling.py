@@ -19,6 +19,7 @@ from ..control.regions import TracedRegion
 from ..core.trace import require_trace
 from ..messages import errors
 from ..messages.errors import complain
+from .beginnings import put_back, storages_of
 from .surroundings import Surroundings
 from .variables import Containers, State, is_traced, shown
 
@@ -81,10 +82,12 @@ class Watch:
         count, token, entry = len(trace.graph.ops), trace.token, state.get()
         containers = Containers(list(state.containers().values()))
         surroundings = Surroundings(state.roots())
+        storages = storages_of(state, surroundings, containers)
         try:
             build()
         except Exception as error:
             self.decided[self.code] = False
+            put_back(storages)
             state.set(entry)
             containers.restore()
             surroundings.restore()

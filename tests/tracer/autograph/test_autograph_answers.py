@@ -390,3 +390,42 @@ def test_classes_as_arguments_of_our_functions_stay_what_they_are() -> None:
 
     for found, want in zip(jt.jit(f)(np.ones(2)), f(np.ones(2)), strict=True):
         assert found.dtype == want.dtype
+
+
+def test_tuples_and_lists_are_compared_in_turn() -> None:
+    def f(a):
+        x, y = float(a[0]), float(a[1])
+        p, q = (x, (y, x)), (x, (1.0, x))
+        return [
+            *((x, y) == (1.0, 2.0), (x, y) != (y, x), (x, y) < (y, x), [x] >= [y], (x,) == (x, y)),
+            *((x, y) < (x, y, 1.0), (x,) <= (x,), p == q, p < q, p >= q, (x, y) == [x, y]),
+            *(1 if (x, y) > (1.0, 1.0) else 2, (0.0, 0.0) < (x, y) <= (2.0, x)),
+        ]
+
+    def nearest(a):
+        best = (9.0, 0)
+        for i in range(20):
+            d = abs(i - a[0] * 3)
+            if (d, i) < best:
+                best = (d, i)
+        return best[1]
+
+    for pair in itertools.product((1.0, 2.0, -0.0), repeat=2):
+        a = np.array(pair)
+        assert repr(jt.jit(f)(a)) == repr(f(a))
+        assert jt.jit(nearest)(a) == nearest(a)
+
+
+def test_the_condition_of_a_loop_that_returns_is_any_truth() -> None:
+    def f(a, n):
+        todo = [n]
+        while len(todo):
+            k = todo.pop()
+            if a[k] > 2:
+                return k
+            if k + 1 < len(a):
+                todo.append(k + 1)
+        return -1
+
+    for a in (np.array([1.0, 2.0, 3.0]), np.zeros(3)):
+        assert jt.jit(f)(a, 0) == f(a, 0)

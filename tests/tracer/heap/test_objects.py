@@ -502,3 +502,31 @@ def test_arrays_that_python_asks_for_while_numbers_change() -> None:
             assert curve.first is None
         else:
             assert curve.first is curve.times
+
+
+class Buffers:
+    """Two arrays that change places, in a method that a loop calls."""
+
+    def __init__(self) -> None:
+        self.now, self.next, self.count = np.arange(40), np.zeros(40, np.int64), 0
+
+    def tick(self) -> None:
+        a, b = self.now, self.next
+        for i in range(1, len(a) - 1):
+            b[i] = (a[i - 1] + a[i + 1]) % 7
+            self.count += 1
+        self.now, self.next = b, a
+
+    def run(self, trips: int) -> int:
+        for _ in range(trips):
+            self.tick()
+        return self.count
+
+
+def test_buffers_that_change_places_in_a_loop() -> None:
+    """An attempt to make one op of the loop is taken back with what it has written."""
+    plain, mine = Buffers(), Buffers()
+    first = mine.now
+    assert jt.jit(Buffers.run)(mine, 3) == Buffers.run(plain, 3)
+    assert vars(plain).keys() == vars(mine).keys() and mine.next is first
+    assert np.array_equal(plain.now, mine.now) and np.array_equal(plain.next, mine.next)

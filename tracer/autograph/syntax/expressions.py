@@ -199,7 +199,6 @@ class Expressions(ast.NodeTransformer):
             if isinstance(node.ops[0], (ast.Is, ast.IsNot)):
                 name = "is_" if isinstance(node.ops[0], ast.Is) else "is_not"
                 return helper(name, [left, rights[0]], node)
-            return ast.copy_location(ast.Compare(left, node.ops, rights), node)
         if _binds(node.comparators):
             return ast.copy_location(ast.Compare(left, node.ops, rights), node)
         parts: list[ast.expr] = [left]

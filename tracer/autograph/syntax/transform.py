@@ -157,6 +157,7 @@ class Transformer(Expressions):
             if isinstance(node.test, ast.Constant) and node.test.value:
                 test = self.unless(node.flags, at)
             else:
+                test = helper("truth", [test], at)
                 test = helper("and_", [self.unless(node.flags, at), thunk(test)], at)
         judge = self.procedure("_jt_test", [], [node.test], at)
         judge.body[-1] = ast.copy_location(ast.Return(test), at)
