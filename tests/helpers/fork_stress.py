@@ -148,9 +148,10 @@ def round_of_forks(seed: int, forks: int) -> None:
         time.sleep(rng.choice([0.0, 0.0005, 0.003]))
         if wrong:
             break
+    status = 1 if wrong else 0  # before the folder goes, in which a thread may be writing a module
     print(*wrong, sep="\n", file=sys.stderr, flush=True)
     shutil.rmtree(folder, ignore_errors=True)
-    os._exit(1 if wrong else 0)
+    os._exit(status)
 
 
 def run_round(seed: int, forks: int) -> str:
