@@ -46,8 +46,7 @@ def refuse_conflicts(op: Op, names: Sequence[str], line: SourceLine | None) -> N
         if element is not None:
             _refuse_accesses(names[a.carry] or "an array", element, a, b, line)
     for k, (param, name) in enumerate(zip(carries, names, strict=True)):
-        part = accesses.parts.get(body.outputs[k])
-        stays = part is not None and part == accesses.parts.get(param)
+        stays = accesses.is_whole(body.outputs[k], k)
         if name and not stays and accesses.forms[param] is None:
             _refuse_chain(body, param, body.outputs[k], name, line)
 

@@ -116,6 +116,16 @@ class Accesses:
             else:
                 self._reads(op.operands, op, sure)
 
+    def is_whole(self, value: Value, carry: int) -> bool:
+        """Whether a value is all of a carry as it stands, updates of its parts included."""
+        while value not in self.parts and value.op is not None and value.op.name == "reshape":
+            value = value.op.operands[0]  # axes of one element more or less: `v = c[0]` of one row
+        part = self.parts.get(value)
+        if part is None or part.carry != carry or list(part.axes) != sorted(part.axes):
+            return False
+        sizes = zip(part.spans, self.extents[carry], strict=True)
+        return all(span.size == n for span, n in sizes)
+
     # Positions.
 
     def form(self, value: Value) -> Form | None:

@@ -365,3 +365,14 @@ def test_an_error_in_a_thread_is_raised(arguments):
     with pytest.raises(IndexError, match=f"index {N + 7} is out of bounds"):
         jt.jit(scattered)(x, places, out)
     assert not out.any()
+
+
+@pytest.mark.parametrize("shape", [(1, 4), (3, 4), (1, 1)])
+def test_parts_of_arrays_are_written_through_views(shape):
+    def f(c):
+        row = c[0]
+        for i in jt.prange(shape[1]):
+            row[i] *= i + 2
+        return c
+
+    assert jt.jit(f)(np.ones(shape)).tolist() == f(np.ones(shape)).tolist()
