@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..containers.stand_ins import Container
-from ..control.unions import Union, is_one_of, possible
+from ..control.unions import Union, exact, is_one_of, possible
 from ..core.tracers import Tracer
 from .texts import Text
 
@@ -29,6 +29,7 @@ def class_of(x: Any) -> type:
 
 def isinstance_(x: Any, classes: Any) -> Any:
     """`isinstance`"""
+    x = exact(x)
     if type(x) is Union:
         return is_one_of(x, [n for n in possible(x) if isinstance_(x.options[n], classes)])
     if isinstance(x, (Tracer, Text, Container)):
@@ -38,7 +39,12 @@ def isinstance_(x: Any, classes: Any) -> Any:
 
 def type_(*args: Any, **options: Any) -> Any:
     """`type`"""
-    return class_of(args[0]) if len(args) == 1 else type(*args, **options)
+    if len(args) != 1:
+        return type(*args, **options)
+    x = exact(args[0])
+    if type(x) is Union:
+        return Union(x.tag, {n: class_of(option) for n, option in x.options.items()})
+    return class_of(x)
 
 
 def hasattr_(x: Any, name: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NoReturn
 
 from ...ir.build import Builder
@@ -12,9 +13,26 @@ from ...ir.record import record
 from ...ir.types import BOOL, I32, TensorType
 from ..containers.growing import changed
 from ..containers.kinds import inherit, same_tree
-from ..control.regions import Out, TracedRegion, common_type, have_effects, show_tree, trace_region
+from ..control.regions import (
+    Out,
+    TracedRegion,
+    common_type,
+    have_effects,
+    promoted,
+    show_tree,
+    trace_region,
+)
 from ..control.regions import union as captures
-from ..control.unions import Union, assume, given, implied
+from ..control.unions import (
+    Union,
+    assume,
+    class_of_array,
+    class_of_leaf,
+    given,
+    implied,
+    kind_number,
+    possible,
+)
 from ..core.effects import advance, order_token
 from ..core.sharing import Doubt, settle_doubts
 from ..core.threaded_state import draws
@@ -26,7 +44,7 @@ from ..messages import errors
 from ..messages.errors import complain
 from ..messages.source import user_line
 from .adoption import Adoption, union, write
-from .joins import Side, joined_sides, narrowed
+from .joins import Side, are_alike, joined_sides, narrowed, parts_of
 from .origins import are_followed, refuse_lost, which_inside, which_outside
 from .raising import Raised
 from .sharing import CONTAINERS, belonging, confuse, seen_by_others, storage_of, watch
@@ -57,6 +75,7 @@ class _Inside:
     index: int
     storage: Storage | None
     which: Any = 0
+    exact: Side | None = None  # of a number of several classes
 
 
 @record(frozen=False, eq=False)
@@ -73,10 +92,24 @@ class _End:
     value: Any
     tree: pytree.TreeDef
     leaves: list[Any]  # _Inside, or the leaf itself if it comes from outside of the branch
-    option: tuple[
-        Any, ...
-    ] = ()  # of a union that has to be one there: that option, with these leaves
+    option: tuple[Any, ...] = ()  # the one that a union has to be there: these are its leaves
     shared: Sequence[Any] = ()  # the containers in it that are seen elsewhere, too
+
+    @property
+    def part(self) -> _Part:
+        value = self.option[0] if self.option else self.value
+        return _Part(
+            self.tree, self.leaves, value.container if isinstance(value, _Content) else value
+        )
+
+
+@record
+class _Part:
+    """An object, or a part of one, at the end of a branch; the value is None where it is not at hand."""
+
+    tree: pytree.TreeDef
+    leaves: Sequence[Any]
+    value: Any = None
 
 
 class _Branch:
@@ -226,7 +259,10 @@ def _end(value: Any, trace: Trace | None, out: list[Any]) -> _End:
             if isinstance(which, Tracer) and which._storage.trace is trace:
                 out.append(which)
                 which = _Inside(len(out) - 1, None)
-            leaves_out.append(_Inside(index, storage_of(leaf), which))
+            exact = None
+            if leaf._storage.exact is not None:
+                exact = _exact_side(leaf, trace, out)
+            leaves_out.append(_Inside(index, storage_of(leaf), which, exact))
         else:
             leaves_out.append(leaf)
     return _End(value, tree, leaves_out, option)
@@ -308,8 +344,7 @@ def _branch(
         ends = [b.slots.get(slot, now) if b.raised is None else None for b in branches]
         for end in ends:
             inherit(slot.holder, end and end.value)  # of a list, a copy of its content
-        merge.is_content = slot.kind == "content"
-        slots[slot] = merge.object(slot.name, ends, False)
+        slots[slot] = merge.object(slot.name, ends, False, slot.kind == "content")
     storages = union([b.storages for b in branches])
     results = merge.emit(pred, storages)
     for storage, value in zip(storages, results[len(merge.outs) :], strict=False):
@@ -335,6 +370,26 @@ def _note(error: BaseException, text: str) -> None:
         error.add_note(text)
 
 
+def _number_side(leaf: Any, out: Out) -> Side:
+    """Of which classes a number is that a branch leaves."""
+    if isinstance(leaf, _Inside) and leaf.exact is not None:
+        return leaf.exact
+    if isinstance(leaf, Tracer) and leaf._storage.exact is not None:
+        return _exact_side(leaf, None, [])
+    number = kind_number(out.weak, out.type.dtype)
+    return Side(number, {number: (pytree.flatten(0)[1], [leaf], None)})
+
+
+def _exact_side(leaf: Tracer, trace: Trace | None, out: list[Any]) -> Side:
+    """Of which classes a number of several is, at the end of the region that `trace` traces."""
+    union = leaf._storage.exact
+    end = _end(union, trace, out)
+    if end.tree.type is not Union:
+        number = possible(union)[0]
+        return Side(number, {number: (end.tree, end.leaves, None)})
+    return Side.of(end.tree, end.leaves, class_of_leaf, None)
+
+
 def _is_inside(leaf: Any) -> bool:
     return isinstance(leaf, _Inside)
 
@@ -356,7 +411,6 @@ class _Merge:
         owners: dict[int, str],
     ) -> None:
         self.pred = pred
-        self.is_content = False  # what is merged are contents of one container
         self.owners = owners  # see `sharing.belonging`
         self.branches, self.what, self.names, self.where = branches, what, names, where
         self.outs: list[Out] = []
@@ -365,7 +419,7 @@ class _Merge:
         self.chosen: list[tuple[str, Any, list[Any]]] = []  # containers, each with those it may be
 
     def object(
-        self, label: str, ends_or_none: list[_End | None], fill: bool
+        self, label: str, ends_or_none: list[_End | None], fill: bool, is_content: bool = False
     ) -> Callable[[Sequence[Value]], Any]:
         """How to make the object called `label` of the op's results. A branch that raises gives None."""
         if None in ends_or_none:
@@ -373,6 +427,7 @@ class _Merge:
         ends: list[_End] = ends_or_none  # type: ignore[assignment]
         if same(ends[0].value, ends[1].value):
             return lambda results: ends[0].value
+        is_content = is_content or any(isinstance(end.value, _Content) for end in ends)
         missing = [isinstance(end.value, Undefined) for end in ends]
         if all(missing):
             first = next((e.value for e in ends if e.value.why), ends[0].value)
@@ -382,7 +437,11 @@ class _Merge:
         if any(missing):
             end = ends[missing.index(False)]
             ends = [end, end]
-        whole = self._whole(label, ends, missing)
+        if not pytree.same_as_written(ends[0].tree, ends[1].tree):
+            values = [end.part.value for end in ends]
+            if all(isinstance(value, CONTAINERS) for value in values):
+                changed(values)
+        whole = self._whole(label, [end.part for end in ends], missing, not is_content)
         among = [x for end in ends for x in end.shared if self.owners.get(id(x)) != label]
 
         def make(results: Sequence[Value]) -> Any:
@@ -394,46 +453,78 @@ class _Merge:
         return make
 
     def _whole(
-        self, label: str, ends: list[_End], missing: list[bool]
+        self, label: str, parts: Sequence[_Part], missing: list[bool], joined: bool = True
     ) -> Callable[[Sequence[Value]], Any]:
-        """How to make an object of its leaves: in one structure, or a union where there are several."""
-        if not pytree.same_as_written(ends[0].tree, ends[1].tree):
-            return self._union(label, ends) or self._refuse_structure(label, ends)
-        tree, mark = ends[0].tree, (len(self.outs), len(self.made))
+        """How to make an object of its leaves: in one structure, or where there are several, and they
+        may be `joined`, as a union."""
+        one, other = (part.tree for part in parts)
+        if not pytree.same_as_written(one, other):
+            if are_alike(one, other):
+                return self._by_parts(label, parts, missing)
+            made = self._union(label, parts) if joined else None
+            return made or self._refuse_structure(label, parts)
+        mark = len(self.outs), len(self.made)
         try:
-            parts = [
-                self._leaf(label, i, pair, missing, tree)
-                for i, pair in enumerate(zip(ends[0].leaves, ends[1].leaves, strict=True))
+            leaves = [
+                self._leaf(label, i, pair, missing, one)
+                for i, pair in enumerate(zip(*(part.leaves for part in parts), strict=True))
             ]
-        except errors.CarryError:
+        except errors.CarryError as error:
             del self.outs[mark[0] :], self.sources[mark[0] :], self.made[mark[1] :]
-            both = [end.leaves[0] for end in ends] if tree.is_leaf() else []
-            arrays = [isinstance(x, _Inside) or is_traceable(x) for x in both]
-            made = None if label != RESULT and all(arrays) else self._union(label, ends)
+            if one.num_children:
+                try:
+                    return self._by_parts(label, parts, missing)
+                except errors.CarryError:
+                    raise error from None
+            leaf_of_each = [part.leaves[0] for part in parts]
+            arrays = [isinstance(x, _Inside) or is_traceable(x) for x in leaf_of_each]
+            are_numbers = all(
+                isinstance(self._class(k, x), str) for k, x in enumerate(leaf_of_each)
+            )
+            if not joined or (label != RESULT and all(arrays) and not are_numbers):
+                raise
+            made = self._union(label, parts)
             if made is None:
                 raise
             return made
 
         def make(results: Sequence[Value]) -> Any:
-            made = pytree.unflatten(tree, [part(results) for part in parts])
-            inherit(ends[0].value, made)
+            made = pytree.unflatten(one, [leaf(results) for leaf in leaves])
+            inherit(parts[0].value, made)
             return made
 
         return make
 
-    def _union(self, label: str, ends: Sequence[_End]) -> Callable[[Sequence[Value]], Any] | None:
+    def _by_parts(
+        self, label: str, parts: Sequence[_Part], missing: list[bool]
+    ) -> Callable[[Sequence[Value]], Any]:
+        """Of containers of one kind what is in them is joined one by one."""
+        trees = [part.tree.children() for part in parts]
+        leaves = [parts_of(part.tree, part.leaves) for part in parts]
+        makers = [
+            self._whole(label, [_Part(*each) for each in zip(*pair, strict=True)], missing)
+            for pair in zip(zip(*trees, strict=True), zip(*leaves, strict=True), strict=True)
+        ]
+        level = parts[0].tree.one_level()
+        assert level is not None
+        return lambda results: pytree.unflatten(level, [make(results) for make in makers])
+
+    def _union(self, label: str, parts: Sequence[_Part]) -> Callable[[Sequence[Value]], Any] | None:
         """The values of the branches are of different forms: which one it is becomes a value, too."""
-        values = [end.value for end in ends]
-        if self.is_content or any(isinstance(value, _Content) for value in values):
-            return None
-        if all(isinstance(value, CONTAINERS) for value in values):
-            changed(values)
-        same_tree(ends[0].tree, ends[1].tree)  # native containers of two sites are of one kind then
+        same_tree(
+            parts[0].tree, parts[1].tree
+        )  # native containers of two sites are of one kind then
         sides = [
-            Side.of(end.option[0] if end.option else end.value, end.tree, end.leaves)
-            for end in ends
+            Side.of(part.tree, part.leaves, partial(self._class, k), part.value)
+            for k, part in enumerate(parts)
         ]
         return joined_sides(label, sides, _is_inside, self._leaf, self.pred)
+
+    def _class(self, branch: int, leaf: Any) -> Any:
+        if isinstance(leaf, _Inside) or is_traceable(leaf):
+            out = self.branches[branch].out(leaf)
+            return class_of_array(out.type, out.scalar)
+        return class_of_leaf(leaf)
 
     def _only(self, label: str, ends: list[_End | None]) -> Callable[[Sequence[Value]], Any]:
         """The object of the branch that does not raise."""
@@ -484,10 +575,10 @@ class _Merge:
             for b, leaf, gone in zip(self.branches, pair, missing, strict=True)
             if not gone
         ]
-        common = common_type(outs)
+        common = common_type(outs) or promoted(outs)
         if common is None:
             self._refuse(label, position, pair, tree)
-        assert common is not None  # what is refused raises
+        exact = self._exact(label, pair, outs, missing) if common.scalar else None
         number = len(self.outs)
         self.outs.append(common)
         self.sources.append(
@@ -506,9 +597,27 @@ class _Merge:
                 sources = [_storage(leaf) for leaf in self.sources[number]]
                 self.made.append((label, result, sources))
                 result._storage.which = which and which(results)
+            elif exact is not None:
+                result._storage.exact = exact(results)
             return result
 
         return make
+
+    def _exact(
+        self, label: str, pair: Sequence[Any], outs: Sequence[Out], missing: Sequence[bool]
+    ) -> Callable[[Sequence[Value]], Any] | None:
+        """How to make the union of the classes of a number; None if it is of one."""
+        outs_left = iter(outs)
+        sides = [
+            None if gone else _number_side(leaf, next(outs_left))
+            for leaf, gone in zip(pair, missing, strict=True)
+        ]
+        found = [side for side in sides if side is not None]
+        if len({n for side in found for n in side.options}) < 2:
+            return None
+        nothing = Side(next(iter(found[0].options)), {})
+        both = [nothing if side is None else side for side in sides]
+        return joined_sides(label, both, _is_inside, self._leaf, self.pred)
 
     def emit(self, pred: Tracer, storages: Sequence[Storage]) -> Sequence[Value]:
         """Append the op. Its results are those leaves, then the storages."""
@@ -598,20 +707,14 @@ class _Merge:
         graph.outputs = [*outputs, *made]
         return graph
 
-    def _refuse_structure(self, label: str, ends: Sequence[_End]) -> NoReturn:
-        values = (end.value for end in ends)
-        changed([v.container if isinstance(v, _Content) else v for v in values])
-        same_tree(ends[0].tree, ends[1].tree)
-        lines = [f"  {n}: {show_tree(e.tree)}" for n, e in zip(self.names, ends, strict=True)]
+    def _refuse_structure(self, label: str, parts: Sequence[_Part]) -> NoReturn:
+        values = [part.value for part in parts]
+        changed(values)
+        same_tree(parts[0].tree, parts[1].tree)
+        lines = [f"  {n}: {show_tree(e.tree)}" for n, e in zip(self.names, parts, strict=True)]
         remedy = "give it the same containers, of the same lengths, in both branches."
-        if ends[0].tree == ends[1].tree:
+        if parts[0].tree == parts[1].tree:
             remedy = "give its dicts their keys in the same order in both branches."
-        if any(e.value is None for e in ends):
-            remedy = (
-                "give it a value of one type in both branches: start with a number, such as np.nan."
-            )
-        if label == RESULT:
-            remedy = "return values of one structure from every path, None included."
         complain(
             errors.CarryError,
             f"{self._what(label)} has another structure in each branch of the `{self.what}`:\n"

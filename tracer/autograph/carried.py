@@ -11,12 +11,13 @@ from ..containers.kinds import inherit, same_tree
 from ..control.carries import settled
 from ..control.regions import Out, TracedRegion, common_type, show_tree
 from ..control.tensor_array import adopt_elements
+from ..control.unions import Union
 from ..core.trace import require_trace
 from ..core.tracers import as_value
 from ..data import pytree
 from ..messages import errors
 from ..messages.errors import complain
-from .joins import widened
+from .joins import Unlike, widened
 from .syntax.jumps import RESULT
 from .variables import Undefined, is_traceable, out_of, same, shown
 
@@ -84,11 +85,10 @@ class CarriedVariable:
         if tree != self.tree:
             # The body says what the elements of a TensorArray look like.
             adopted = adopt_elements(self.value, tree)
-            if adopted is None:
-                adopted = self._widened(value, numbers, region)
-            if adopted is None:
+            if adopted is not None:
+                return self._become(adopted)
+            if not self._widened(tree, leaves, numbers, region):
                 self._refuse_structure(tree)
-            self._become(adopted)
             return
         if not pytree.same_as_written(tree, self.tree):
             self._refuse_structure(tree)
@@ -98,24 +98,24 @@ class CarriedVariable:
                 if same(old, leaves[position]):
                     continue
                 if not is_traceable(old):
-                    adopted = self._widened(value, numbers, region)
-                    if adopted is None:
+                    if not self._widened(tree, leaves, numbers, region):
                         self._refuse_static(position, leaves[position])
-                    return self._become(adopted)
+                    return
                 self.outs[position] = self.initial[position] = out_of(old)
                 continue
             if number is None:
-                adopted = self._widened(value, numbers, region)
-                if adopted is None:
+                if not self._widened(tree, leaves, numbers, region):
                     self._refuse_static(position, leaves[position])
-                return self._become(adopted)
+                return
             after = region.outs[number]
             if self.missing:
                 common = common_type([before, after])
             else:
                 common = settled(before, after)
             if common is None:
-                self._refuse_type(position, after, region.made_at(number))
+                if not self._widened(tree, leaves, numbers, region):
+                    self._refuse_type(position, after, region.made_at(number))
+                return
             self.outs[position] = common
 
     def _become(self, value: Any) -> None:
@@ -132,15 +132,23 @@ class CarriedVariable:
         pairs = zip(self.leaves, self.outs, strict=True)
         self.leaves = [None if out is not None else leaf for leaf, out in pairs]
 
-    def _widened(self, value: Any, numbers: Sequence[int | None], region: TracedRegion) -> Any:
-        """The value before as a union that takes in what an iteration gives; None if there is none."""
-
-        def out(position: int) -> Out:
-            number = numbers[position]
-            assert number is not None
-            return region.outs[number]
-
-        return None if self.is_content else widened(self.value, value, out)
+    def _widened(
+        self,
+        tree: pytree.TreeDef,
+        leaves: Sequence[Any],
+        numbers: Sequence[int | None],
+        region: TracedRegion,
+    ) -> bool:
+        """Whether the value before takes in what an iteration gives, as a union; it is one then."""
+        outs = [None if n is None else region.outs[n] for n in numbers]
+        try:
+            new = widened(self.value, tree, leaves, outs)
+        except Unlike:
+            return False
+        if new is self.value or (self.is_content and type(new) is Union):
+            return False
+        self._become(new)
+        return True
 
     # Errors
 

@@ -5,20 +5,31 @@ See `control.unions`. What is joined here are values before and after (loops) or
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import optree
 
 from ...ir.graph import Value
 from ...ir.record import record
 from ..containers.kinds import inherit
 from ..control.regions import Out
-from ..control.unions import Union, constant_tag, number_of, options_of, possible, tag_of
+from ..control.unions import (
+    Union,
+    class_of_leaf,
+    constant_tag,
+    number_of_form,
+    numbers_in,
+    options_of,
+    possible,
+    tag_of,
+)
 from ..core.trace import require_trace
 from ..core.tracers import Tracer, emit, wrap
 from ..data import pytree
-from .variables import Undefined, is_traceable
+from .variables import Undefined, is_traceable, same
 
 _MOST = 8  # forms of one value
 
@@ -35,22 +46,38 @@ def narrowed(value: Any) -> Any:
 @record
 class Side:
     """What a branch leaves: `tag` is a known number or a leaf; of each option the structure, the leaves
-    and the value."""
+    and, where it is at hand, the value."""
 
     tag: Any
-    options: dict[int, tuple[pytree.TreeDef, list[Any], Any]]
+    options: dict[int, tuple[pytree.TreeDef, Sequence[Any], Any]]
 
     @staticmethod
-    def of(value: Any, tree: pytree.TreeDef, leaves: Sequence[Any]) -> Side:
-        if type(value) is not Union:
-            number = number_of(value)
-            return Side(number, {number: (tree, list(leaves), value)})
-        tag, *rest = leaves
-        trees, options = tree.children()[1:], {}
-        for (number, option), part in zip(value.options.items(), trees, strict=True):
-            own, rest = rest[: part.num_leaves], rest[part.num_leaves :]
-            options[number] = part, own, option
-        return Side(tag, options)
+    def of(
+        tree: pytree.TreeDef, leaves: Sequence[Any], classify: Callable[[Any], Any], value: Any
+    ) -> Side:
+        if tree.type is not Union:
+            number = number_of_form(tree, map(classify, leaves))
+            return Side(number, {number: (tree, leaves, value)})
+        (tag,), *parts = parts_of(tree, leaves)
+        trees = tree.children()[1:]
+        options = zip(numbers_in(tree), trees, parts, strict=True)
+        return Side(tag, {number: (part, own, None) for number, part, own in options})
+
+
+def parts_of(tree: pytree.TreeDef, leaves: Sequence[Any]) -> list[Sequence[Any]]:
+    """The leaves of each child."""
+    ends = itertools.accumulate((child.num_leaves for child in tree.children()), initial=0)
+    return [leaves[start:end] for start, end in itertools.pairwise(ends)]
+
+
+def are_alike(one: pytree.TreeDef, other: pytree.TreeDef) -> bool:
+    """Whether two structures are containers of one kind, with the same keys, so that what is in them can
+    be joined one by one."""
+    if one.is_leaf() or other.is_leaf() or one.type is not other.type or one.type is Union:
+        return False
+    first, second = one.one_level(), other.one_level()
+    assert first is not None and second is not None
+    return one.num_children > 0 and pytree.same_as_written(first, second)
 
 
 Leaf = Callable[[str, int, Sequence[Any], "list[bool]", Any], Callable[[Sequence[Value]], Any]]
@@ -101,9 +128,15 @@ def _chosen(pred: Tracer, sides: Sequence[Side]) -> Tracer:
 
 
 def conformed(value: Any, to: Any) -> Any:
-    """A value at the end of an iteration as the union that the loop carries, if that has its form."""
-    if type(to) is not Union or isinstance(value, Undefined):
+    """What an iteration leaves, with the unions that the loop carries, if it has their forms."""
+    if isinstance(value, Undefined):
         return value
+    if type(to) is not Union:
+        tree, other = pytree.flatten(value)[1], pytree.flatten(to)[1]
+        if tree == other or not are_alike(tree, other):
+            return value
+        pairs = zip(_children(value), _children(to), strict=True)
+        return _made_of(tree, [conformed(part, wanted) for part, wanted in pairs])
     value = narrowed(value)
     options = options_of(value)
     if not options.keys() <= to.options.keys():
@@ -113,45 +146,68 @@ def conformed(value: Any, to: Any) -> Any:
     return Union(constant_tag(tag) if isinstance(tag, int) else tag, whole)
 
 
-def widened(before: Any, after: Any, out: Callable[[int], Out]) -> Any:
-    """The value before a loop as a union that takes in what an iteration gives, of whose leaves `out`
-    tells the types. None if there is none."""
-    numbers = dict.fromkeys([*options_of(before), *(_all(after))])
-    if len(numbers) > _MOST or not is_joined_in_loops(before, after):
-        return None
-    options = dict(options_of(before)) if type(before) is not Union else dict(before.options)
-    leaves = pytree.flatten(after)[0]
-    start = 1 if type(after) is Union else 0
-    for number, option in _all(after).items():
-        own, tree = pytree.flatten(option)
-        if number not in options:
-            new = [
-                empty(out(start + i)) if is_traceable(leaf) else leaf for i, leaf in enumerate(own)
-            ]
-            options[number] = pytree.unflatten(tree, new)
-        start += len(own)
-    assert start == len(leaves)
+def _children(value: Any) -> Sequence[Any]:
+    children: Sequence[Any] = optree.tree_flatten_one_level(value, namespace=pytree.NAMESPACE)[0]
+    return children
+
+
+def _made_of(tree: pytree.TreeDef, children: Sequence[Any]) -> Any:
+    level = tree.one_level()
+    assert level is not None
+    return pytree.unflatten(level, children)
+
+
+def widened(
+    before: Any, tree: pytree.TreeDef, leaves: Sequence[Any], outs: Sequence[Out | None]
+) -> Any:
+    """The value before a loop with unions that take in what an iteration gives: `leaves`, of these
+    types. Raises Unlike where there is none."""
+    own_leaves, own = pytree.flatten(before)
+    if own == tree and all(map(_go_together, own_leaves, leaves)):
+        return before
+    if are_alike(own, tree):
+        parts = parts_of(tree, leaves), parts_of(tree, outs)
+        together = zip(_children(before), tree.children(), *parts, strict=True)
+        return _made_of(own, [widened(*each) for each in together])
+    after = Side.of(tree, list(zip(leaves, outs, strict=True)), lambda x: class_of_leaf(x[0]), None)
+    options = dict(before.options if type(before) is Union else options_of(before))
+    for number, (part, pairs, _) in after.options.items():
+        if number in options:
+            continue
+        if any(_grows(x, part, pairs) for x in options.values()):
+            raise Unlike
+        made = [leaf if out is None else empty(out) for leaf, out in pairs]
+        options[number] = pytree.unflatten(part, made)
+    if len(options) > _MOST:
+        raise Unlike
     tag = tag_of(before)
     return Union(constant_tag(tag) if isinstance(tag, int) else tag, options)
 
 
-def _all(value: Any) -> dict[int, Any]:
-    return value.options if type(value) is Union else options_of(value)
+class Unlike(Exception):
+    """A loop does not hand on what it took, nor a value of another form."""
 
 
-def is_joined_in_loops(before: Any, after: Any) -> bool:
-    """Whether it is another form, and not the same one that grows from iteration to iteration."""
-    growing = (list, dict, set)
-    return not any(
-        (type(x) is type(y) and isinstance(x, growing)) or _are_arrays(x, y)
-        for n, x in _all(before).items()
-        for m, y in _all(after).items()
-        if n != m
-    )
+def _go_together(one: Any, other: Any) -> bool:
+    if is_traceable(one) and is_traceable(other):
+        return not (_is_number(one) and _is_number(other)) or class_of_leaf(one) == class_of_leaf(
+            other
+        )
+    return same(one, other)
 
 
-def _are_arrays(x: Any, y: Any) -> bool:
-    return is_traceable(x) and is_traceable(y)
+def _is_number(leaf: Any) -> bool:
+    return isinstance(class_of_leaf(leaf), str)
+
+
+def _grows(before: Any, tree: pytree.TreeDef, pairs: Sequence[tuple[Any, Out | None]]) -> bool:
+    """Whether it is not another form, but the same one that grows from iteration to iteration."""
+    own = pytree.flatten(before)[1]
+    if not own.is_leaf() or not tree.is_leaf():
+        return own.type is tree.type and own.type in (list, dict, set, tuple)
+    ((after, out),) = pairs
+    are_arrays = out is not None and is_traceable(before)
+    return are_arrays and not (_is_number(before) and _is_number(after))
 
 
 def empty(out: Out) -> Any:

@@ -22,6 +22,7 @@ from ..arrays.python_integers import TRIPS, note_reach, note_step
 from ..containers.growing import changed
 from ..control.regions import Out, TracedRegion, have_effects, trace_region
 from ..control.regions import union as captures
+from ..control.unions import Union, assume, implied
 from ..core.effects import advance, order_token
 from ..core.sharing import Doubt, settle_doubts
 from ..core.specs import Spec
@@ -107,6 +108,10 @@ class TracedLoop:
             carried.is_content = True
         if counted:
             self.carried[COUNTER] = CarriedVariable.of(COUNTER, self.where, 0)
+
+    @property
+    def has_unions(self) -> bool:
+        return any(type(carried.value) is Union for carried in self.carried.values())
 
     def _include(self, storage: Storage) -> None:
         if storage not in self.storages:
@@ -452,8 +457,14 @@ def loop(
     def whole() -> list[Doubt]:
         built = TracedLoop(state, what, counted, length)
         built.ends, built.peels = ends, peels
+
+        def iteration(count: Any) -> Any:
+            if test is not None and built.has_unions:  # what the condition says of them holds in it
+                assume(implied(test(count))[1])
+            return body(count)
+
         try:
-            region = built.body(body)
+            region = built.body(iteration)
         except Exception as error:
             if test is None or Raised.of(error) is None:
                 raise
@@ -462,6 +473,8 @@ def loop(
         accept(built, region)
         doubts = built.doubts
         built.emit(test, region, independent)
+        if test is not None and built.has_unions and not counted:
+            assume(implied(test(None))[0])
         check_now()
         return [*doubts, *built.doubts]
 

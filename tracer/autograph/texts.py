@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 from ...ir.record import record
 from ..arrays.table import LAZY
 from ..control.callbacks import each_time
+from ..control.unions import with_exact
 from ..core.tracers import Tracer
 from ..data import pytree
 from ..messages import errors
@@ -116,6 +117,7 @@ def _field(value: Any, conversion: str, spec: Any) -> str | Field | Text:
         (spec if isinstance(spec, Text) else value)._refuse()
     if isinstance(value, Text):
         return value
+    value = with_exact(value) if in_graph() else value
     if not has_traced(value):
         return format(_CONVERSIONS[conversion](value), spec)
     template = None
@@ -169,6 +171,7 @@ def format_(x: Any, spec: str = "") -> Any:
 def remainder(left: Any, right: Any) -> Any:
     """`left % right`, which may be a text."""
     if isinstance(left, str) and has_traced(right):
+        right = with_exact(right)
         return Text([Field(right, lambda known: left % known)])
     return left % right
 
@@ -181,7 +184,8 @@ def method_of_text(method: Any) -> Any:
         def format(*args: Any, **named: Any) -> Any:
             if not has_traced([args, named]):
                 return made.format(*args, **named)
-            return Text([Field((args, named), lambda known: made.format(*known[0], **known[1]))])
+            given = with_exact((args, named))
+            return Text([Field(given, lambda known: made.format(*known[0], **known[1]))])
 
         return format
     if method.__name__ == "join":

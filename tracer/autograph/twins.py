@@ -17,6 +17,7 @@ from ..containers import growing
 from ..control import callbacks
 from ..control.prange import prange
 from ..control.recursion import if_native
+from ..control.unions import Union
 from ..core.conversions import unreadable
 from ..core.trace import current_trace
 from ..data.foreign import borrowed
@@ -44,21 +45,9 @@ _codes: dict[int, tuple[CodeType, CodeType | Unreadable]] = {}
 _done: dict[int, tuple[CodeType, CodeType]] = {}
 _helpers: list[ModuleType] = []
 _PLAIN = "_jitney_plain"
-_TAKES_UNIONS = (
-    isinstance,
-    hasattr,
-    bool,
-    print,
-    str,
-    repr,
-    format,
-    list,
-    tuple,
-    set,
-    dict,
-    range,
-    zip,
-)
+_OF_CLASSES = (int, round, abs, divmod, pow)  # what they give depends on the class of a number
+# What only asks for values, and leaves nothing behind.
+_ASKING = (*_OF_CLASSES, float, complex, len, min, max, sum, any, all, ord, chr)
 _CALLS_BACK = (map, filter, sorted, functools.reduce, functools.partial, min, max)
 
 
@@ -110,9 +99,10 @@ def _perhaps_of_unions(function: Any) -> Any:
     called = _builtin(function)
     trace = current_trace()
     assert trace is not None
-    if not trace.forms or function in _TAKES_UNIONS:
+    module = getattr(getattr(function, "__self__", None), "__name__", None)
+    if not trace.forms or not (function in _ASKING or module in ("math", "cmath")):
         return called
-    return over_unions(called)
+    return over_unions(called, function in _OF_CLASSES)
 
 
 def _with_borrowed(function: Any) -> Any:
@@ -206,6 +196,8 @@ def _called(x: Any) -> Any:
 
 
 def _argument(x: Any) -> Any:
+    if type(x) is Union:
+        return x
     if isinstance(x, (FunctionType, MethodType)):
         return convert(x)
     if type(x) is functools.partial or hasattr(x, "_target"):

@@ -8,6 +8,7 @@ left, because a condition around says so or None has no such operation, there is
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -22,6 +23,7 @@ from ..arrays.table import LAZY, ArrayFunction
 from ..control.unions import (
     NONE,
     Union,
+    exact,
     exclude,
     imply,
     is_one_of,
@@ -30,6 +32,7 @@ from ..control.unions import (
 )
 from ..core.tracers import Tracer
 from ..data import pytree
+from ..functions.operators import serve
 from ..messages import errors
 from ..messages.errors import complain
 from .answers import class_of
@@ -95,10 +98,13 @@ def _named(error: Exception, operands: Sequence[Any]) -> str:
     return text
 
 
-def over_unions(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of a library, whose arguments may be unions."""
+def over_unions(function: Callable[..., Any], by_class: bool = False) -> Callable[..., Any]:
+    """A function of a library, whose arguments may be unions. What it gives may depend on the classes
+    of numbers."""
 
     def call(*args: Any, **options: Any) -> Any:
+        if by_class:
+            args = tuple(map(exact, args))
         if not any(type(x) is Union for x in args):
             return function(*args, **options)
         return use(lambda *known: function(*known, **options), *args)
@@ -133,6 +139,40 @@ def _compared(function: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
     if isinstance(x, Union) and function in (operator.eq, operator.ne):
         return _told_apart(function, x, y) if not isinstance(y, Union) else use(function, x, y)
     return use(function, x, y)
+
+
+_OPERATORS = {u: getattr(operator, f"__{name}__") for name, u in {**UNARY, **BINARY}.items()}
+
+
+def by_class(ufunc: np.ufunc, *operands: Any) -> Any:
+    """An operator of numbers that are of several classes, if its result is so too; else NotImplemented,
+    for it can be had of the numbers that stand for them."""
+    function = _OPERATORS.get(ufunc)
+    if function is None:
+        return NotImplemented
+    results = set()
+    for samples in itertools.product(*map(_samples, operands)):
+        with np.errstate(all="ignore"):
+            result = function(*samples)
+        results.add((type(result), getattr(result, "dtype", None)))
+    if len(results) == 1:
+        return NotImplemented
+    return use(function, *map(exact, operands))
+
+
+def _samples(x: Any) -> list[Any]:
+    """A number of each class that an operand may be of, or an array like it."""
+    x = exact(x)
+    if type(x) is Union:
+        return [_sample(x.options[n]) for n in possible(x)]
+    return [_sample(x)]
+
+
+def _sample(x: Any) -> Any:
+    if not isinstance(x, Tracer):
+        return x
+    one = np.ones(x.shape if x.ndim < 2 else (1,) * x.ndim, x.dtype)
+    return one.item() if x.weak else one[()] if x.scalar else one
 
 
 def _told_apart(function: Callable[[Any, Any], Any], union: Union, y: Any) -> Any:
@@ -291,6 +331,7 @@ def _function(union: Union, function: Any, types: Any, args: Any, options: Any) 
 
 
 _install()
+serve(by_class)
 LAZY.add(Union)
 _attached: dict[str, Any] = {
     "__getattr__": _attribute,

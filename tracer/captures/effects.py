@@ -18,6 +18,7 @@ from ...ir.record import record
 from ..containers.arrays import GrownArray
 from ..containers.stand_ins import Container
 from ..containers.tables import View
+from ..control.unions import exact
 from ..core.tracers import Tracer
 from ..data import pytree
 from ..messages import errors
@@ -258,6 +259,7 @@ class _Finder:
 
     def recipe(self, value: Any, name: str) -> Recipe:
         """How a value that the traced function has left is made; `name` is how users call it."""
+        value = exact(value)
         cls = type(value)
         if isinstance(value, Tracer):
             if value._storage.trace.done:

@@ -15,7 +15,7 @@ import numpy as np
 from ...ir.build import Builder
 from ...ir.graph import Graph, Value
 from ...ir.record import record
-from ...ir.types import TOKEN, TensorType, dtype_kind
+from ...ir.types import TOKEN, TensorType, dtype_kind, is_extended
 from ..core.specs import Spec, Static
 from ..core.threaded_state import BorrowedStates
 from ..core.tracers import WEAK_DTYPES, Tracer, wrap
@@ -71,6 +71,16 @@ def common_type(outs: Sequence[Out]) -> Out | None:
     strides = orders.pop() if len(orders) == 1 else None
     fit = all(fits(kind, type.dtype) for kind in kinds)
     return Out(type, None, scalar, strides) if fit else None
+
+
+def promoted(outs: Sequence[Out]) -> Out | None:
+    """The type of a number that stands for numbers of several types; None if they are no such."""
+    dtypes = {out.type.dtype for out in outs}
+    if any(out.type.shape or not out.scalar or out.type.dtype.kind not in "iufc" for out in outs):
+        return None
+    if any(is_extended(dtype) for dtype in dtypes):
+        return None
+    return Out(TensorType((), np.result_type(*dtypes)), None, True)
 
 
 class _Star:

@@ -16,14 +16,14 @@ What is known of a tag in a part of the program, because the condition of a bran
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 
 from ...ir.graph import Value
 from ...ir.record import record
-from ...ir.types import I64
+from ...ir.types import I64, TensorType
 from ..core.constants import known_array
 from ..core.effects import check
 from ..core.trace import Trace, require_trace
@@ -34,7 +34,7 @@ from ..messages.errors import complain
 
 NONE = 0  # the number of None's form
 Facts = dict[Value, frozenset[int]]  # of tags: the numbers that they can be
-_NUMBERS = "ifc"
+_OF_NONE = pytree.flatten(None)[1]
 
 
 class Union:
@@ -64,21 +64,15 @@ class Form:
     structure: Any
     leaves: tuple[Any, ...]
 
-    @staticmethod
-    def of(value: Any) -> Form:
-        pytree.flatten(value)  # registers dataclasses
-        leaves, structure = pytree.as_written(value)
-        return Form(structure, tuple(map(_class, leaves)))
-
 
 @record(eq=False)
-class _Static:
+class Static:
     """A leaf that is no array: another one makes another form."""
 
     value: Any
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Static) and _is_same(self.value, other.value)
+        return isinstance(other, Static) and _is_same(self.value, other.value)
 
     def __hash__(self) -> int:
         return hash(type(self.value))
@@ -90,32 +84,51 @@ def _is_same(a: Any, b: Any) -> bool:
     return type(a) is type(b) and isinstance(a, (str, bytes, range, slice, np.dtype)) and a == b
 
 
-def _class(leaf: Any) -> Any:
+def class_of_array(type: TensorType, scalar: bool) -> Any:
     """Leaves of one class can be one leaf: arrays of a type, all numbers of Python's and NumPy's."""
+    if scalar and not type.shape and type.dtype.kind in "bifc":
+        return "bool" if type.dtype.kind == "b" else "number"
+    return type.shape, type.dtype
+
+
+def class_of_leaf(leaf: Any) -> Any:
+    """The class of a leaf, whatever it is."""
+    if isinstance(leaf, Tracer):
+        return class_of_array(leaf.type, leaf.scalar)
     if isinstance(leaf, np.ndarray | np.generic):
-        shape, dtype = leaf.shape, leaf.dtype
-        scalar = not isinstance(leaf, np.ndarray)
-    elif isinstance(leaf, Tracer):
-        shape, dtype, scalar = leaf.shape, leaf.dtype, leaf.scalar
-    elif (weak := weak_kind(leaf)) is not None:
+        return class_of_array(TensorType(leaf.shape, leaf.dtype), not isinstance(leaf, np.ndarray))
+    if (weak := weak_kind(leaf)) is not None:
         return "bool" if weak == "b" else "number"
-    else:
-        return _Static(leaf)
-    if scalar and dtype.kind == "b":
-        return "bool"
-    if scalar and dtype.kind in _NUMBERS:
-        return "number"
-    return shape, dtype
+    return Static(leaf)
+
+
+def number_of_form(tree: pytree.TreeDef, classes: Iterable[Any]) -> int:
+    """The number of the form of values with this structure, whose leaves are of these classes."""
+    if not tree.num_leaves and tree == _OF_NONE:
+        return NONE
+    structure = pytree.as_written(pytree.unflatten(tree, [0] * tree.num_leaves))[1]
+    return _entered(Form(structure, tuple(classes)))
 
 
 def number_of(value: Any) -> int:
     """The number of the form of a value, in the whole of the trace."""
     if value is None:
         return NONE
-    forms, form = require_trace().forms, Form.of(value)
+    leaves, tree = pytree.flatten(value)
+    return number_of_form(tree, map(class_of_leaf, leaves))
+
+
+def _entered(form: Form) -> int:
+    forms = require_trace().forms
     if form not in forms:
         forms.append(form)
     return forms.index(form) + 1
+
+
+def numbers_in(tree: pytree.TreeDef) -> tuple[int, ...]:
+    """The numbers of the options of a union of this structure."""
+    union = pytree.unflatten(tree, [None] * tree.num_leaves)
+    return tuple(union.options)
 
 
 def options_of(value: Any) -> dict[int, Any]:
@@ -123,6 +136,23 @@ def options_of(value: Any) -> dict[int, Any]:
     if isinstance(value, Union):
         return {n: value.options[n] for n in possible(value)}
     return {number_of(value): value}
+
+
+def kind_number(weak: str | None, dtype: np.dtype[Any]) -> int:
+    """The number of the form of scalars of one class: Python's ints, or np.float64."""
+    return _entered(Form("scalar", (weak or dtype.str,)))
+
+
+def exact(x: Any) -> Any:
+    """A number that is of several classes as the union of them; anything else as it is."""
+    if isinstance(x, Tracer) and x._storage.exact is not None:
+        return x._storage.exact
+    return x
+
+
+def with_exact(tree: Any) -> Any:
+    """A result with numbers as what they are, exactly."""
+    return pytree.tree_map(exact, tree) if require_trace().forms else tree
 
 
 def constant_tag(number: int) -> Tracer:
@@ -237,6 +267,17 @@ def exclude(union: Union, number: int, error: str, message: str) -> None:
     others = [n for n in union.options if n != number]
     check(is_one_of(union, others), message.replace("{", "{{").replace("}", "}}"), error=error)
     assume({union.tag.value: frozenset(others)})
+
+
+def one_value(x: Any) -> Any:
+    """What is no union; else an error."""
+    if type(x) is Union:
+        complain(
+            errors.CarryError,
+            "a value that is of one form on one way and of another on another is needed as one here",
+            "ask which one it is with `if x is None` or isinstance, and use it in that branch.",
+        )
+    return x
 
 
 # As a pytree

@@ -43,11 +43,14 @@ class Storage:
     `part` is the array of an enclosing trace of which this is a copy where NumPy has a view; then it is
     not writeable. `perhaps` are storages that this one may be, depending on which way run time takes
     (autograph). `which` then says which one it is, if that is followed: the number of an origin, known
-    now or when the program runs; 0 is none of them (see `autograph.origins`).
+    now or when the program runs; 0 is none of them (see `autograph.origins`). `exact` is the same number
+    as a union of its kinds, if it is of one class on one way and of another on another: an int or a
+    float, say, of which this is the float (see `control.unions`).
     """
 
     __slots__ = (
         *("trace", "value", "version", "writeable", "parameter", "perhaps", "part", "which"),
+        "exact",
         "__weakref__",
     )
 
@@ -62,6 +65,7 @@ class Storage:
         self.perhaps: tuple[ReferenceType[Storage], ...] = ()
         self.part: Storage | None = None
         self.which: Any = None
+        self.exact: Any = None
 
 
 class ViewStep:

@@ -24,6 +24,7 @@ from ..captures.running import watched_code
 from ..containers.kinds import settled
 from ..containers.leaving import leaving
 from ..control.recursion import natively
+from ..control.unions import with_exact
 from ..core.specs import Spec, Static
 from ..core.trace import nesting
 from ..core.tracing import Traced, trace_function
@@ -261,7 +262,7 @@ def _trace_once(
         before = call.parts(args, kwargs)
         result = captured.call(args, kwargs, hidden, call.kept(args, kwargs))
         call.refuse_changes(before, call.parts(args, kwargs))
-        return leaving(result)
+        return leaving(with_exact(result))
 
     # Static leaves of hidden containers are handed on as they are.
     hidden_leaves = iter(pytree.flatten(stand_ins)[0])

@@ -351,3 +351,150 @@ def test_gradients_and_examples() -> None:
     assert np.array_equal(jt.vmap(positive)(both), [4.0, 0.0])
     with pytest.raises(jt.errors.CarryError, match="under vmap a value is None"):
         jt.vmap(least)(both)
+
+
+def test_parts_of_containers() -> None:
+    def pair(x):
+        best, at = None, -1
+        for i in range(len(x)):
+            if x[i] > 2 and (best is None or x[i] < best):
+                best, at = x[i], i
+        return best, at
+
+    def carried_pair(x):
+        best = (None, -1)
+        for i in range(len(x)):
+            if x[i] > 2:
+                best = (x[i], i)
+        return best
+
+    def filled(x):
+        found = {"low": None, "high": None}
+        if x[0] > 2:
+            found["high"] = x[0]
+        if x[1] < 2:
+            found["low"] = (x[1],)
+        return found
+
+    def filled_in_a_loop(x):
+        found = [None, 0]
+        for i in range(len(x)):
+            if x[i] > 2:
+                found[0] = i
+            found[1] += 1
+        return found
+
+    def appended(x):
+        out = []
+        for i in range(3):
+            v = x[i] if x[i] > 2 else None
+            out.append(v)
+        return out
+
+    def in_place(x):
+        total = None
+        for i in range(len(x)):
+            row = x[i] * np.ones(2)
+            if x[i] > 2:
+                if total is None:
+                    total = np.zeros(2)
+                total += row
+        return total
+
+    for f in (pair, carried_pair, filled, filled_in_a_loop, appended, in_place):
+        compare(f, (UP,), (DOWN,), (np.zeros(4),))
+
+
+def test_conditions_of_loops() -> None:
+    def until_found(x):
+        found = None
+        while found is None:
+            x = x * 2
+            if x > 10:
+                found = x
+        return found + 1
+
+    def followed(following, start):
+        node, seen = start, 0
+        while node is not None:
+            i = int(following[node])
+            seen += 1
+            node = i if 0 <= i < len(following) and i != start else None
+        return seen
+
+    compare(until_found, (1.0,), (20.0,))
+    assert "assert" not in str(jt.jit(until_found).trace(1.0))
+    compare(followed, (np.array([1, 2, 0]), 0), (np.array([1, -1, 0]), 0))
+
+
+def test_numbers_of_several_classes() -> None:
+    def assigned(x):
+        if x < 1:
+            y = 2**53 + 1
+        else:
+            y = x * 0.5
+        return y, int(y), isinstance(y, int), type(y) is float
+
+    def arithmetic(x):
+        y = 1 if x < 1 else x
+        return y * 2, y + 1.5, y / 2, -y, y // 2, y**2, round(y), y < 2, abs(y)
+
+    def three(x):
+        if x < 0:
+            return None
+        if x < 1:
+            return True
+        return 3 if x < 2 else x
+
+    def of_numpy(x):
+        return 0 if x[0] < 2 else x[0] if x[0] < 3.5 else 0.5
+
+    def updated(x):
+        t = 0
+        if x > 0:
+            t += x
+        if x > 2:
+            t *= 2
+        return t
+
+    def caught(x, i):
+        try:
+            return x[i]
+        except IndexError:
+            return -1.0
+
+    def extreme(x):
+        return max(0, x), min(x, 1), [x if x < 0 else 3]
+
+    def halved(n):
+        return n // 2 if n % 2 == 0 else n / 2
+
+    for f in (assigned, arithmetic, three, updated, extreme):
+        compare(f, (0.5,), (-2.0,), (1.5,), (4.0,))
+    compare(of_numpy, (UP,), (UP + 1,), (UP + 3,))
+    compare(caught, (UP, 1), (UP, -1), (UP, 7))
+    compare(halved, (4,), (5,), backend="native")
+
+    def inside(x):  # where the class does not matter there is nothing of it
+        total = 0.0
+        for i in range(len(x)):
+            w = 1 if x[i] < 2 else 0.5
+            total += w * x[i]
+        return total
+
+    compare(inside, (UP,), backend="native")
+    assert jt.grad(inside)(UP).tolist() == [1.0, 0.5, 0.5, 0.5]
+    assert jt.vmap(lambda x: 1 if x < 2 else x)(UP).tolist() == [1.0, 2.0, 3.0, 4.0]
+
+
+def test_what_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
+    def shown(x):
+        y = 1 if x < 1 else x
+        s = "low" if x < 1 else None
+        print(y, s, f"{y} {s!r:>6}", [y, s], "%s" % y)  # noqa: UP031
+
+    for x in (0.5, 2.0):
+        shown(x)
+        jt.jit(shown)(x)
+        lines = capfd.readouterr().out.splitlines()
+        assert len(lines) == 2 and lines[0] == lines[1]
