@@ -17,6 +17,7 @@ from ..containers.growing import repeated as repeated
 from ..containers.kinds import Again
 from ..control.regions import TracedRegion
 from ..core.threaded_state import draws
+from ..core.trace import require_trace
 from ..messages import errors
 from ..messages.errors import complain
 from .beginnings import Beginning
@@ -100,6 +101,11 @@ def while_stmt(test: Callable[[], Any], body: Callable[[], Any], state: State) -
         del before  # the body may replace the arrays in it
         body()
         count += 1
+        if (
+            watch is not None and count % _ENDLESS == 0
+        ):  # what is refused may be why it does not end
+            for check in require_trace().checks:
+                check()
         if (
             watch is not None
             and watch.many(1)

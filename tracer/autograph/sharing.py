@@ -1,7 +1,8 @@
 """Two variables may be one array. An op gives values: which arrays its results are is no longer known.
 
 A result remembers which other arrays it perhaps is, as `tracer.core.sharing` asks before assignments. A
-list that is one of two is a third one while the function is traced: neither it nor those may change.
+list that is one of two is a third one while the function is traced: neither it nor those may change; if
+one does, they become native lists, of which a branch chooses the handle.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 from weakref import ref
 
 from ...ir.graph import SourceLine
+from ..containers.kinds import fits, make_native
 from ..core.trace import require_trace
 from ..core.tracers import Storage, Tracer
 from ..messages import errors
@@ -91,6 +93,8 @@ def watch(name: str, chosen: Any, among: Sequence[Any], line: SourceLine | None)
 
     def check() -> None:
         if before.changed():
+            if all(map(fits, among)):
+                make_native(list(among))  # there a branch chooses between handles
             complain(
                 errors.OuterMutationError,
                 f"{name or 'a value'} is one of several {type(among[0]).__name__}s, which one is known "
