@@ -193,7 +193,11 @@ class Accesses:
         if op.name == "reshape":
             kept = [d for d, n in enumerate(base.shape) if n != 1]
             plain = [base.shape[d] for d in kept] == [n for n in inner.shape if n != 1]
-            return part.at({}, kept) if plain and len(kept) == len(inner.shape) else None
+            units = iter([d for d, n in enumerate(base.shape) if n == 1])
+            large = iter(kept)
+            axes = [next(units if n == 1 else large, None) for n in inner.shape] if plain else []
+            known = [d for d in axes if d is not None]
+            return part.at({}, known) if plain and len(known) == len(axes) else None
         starts: Sequence[tuple[int, Form | None, int]]
         if op.name in ("gather", "scatter"):
             axes = op.attrs["axes"]
