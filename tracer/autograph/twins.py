@@ -22,7 +22,6 @@ from ..core.conversions import unreadable
 from ..core.trace import current_trace
 from ..data.foreign import borrowed
 from ..host_random.interception import replaced
-from ..transforms.vectorize import of_numpys
 from . import answers, iteration, logic, texts
 from .calls.assertions import replaced_assertion
 from .calls.numpy_calls import replaced_numpy, where_traced
@@ -84,6 +83,10 @@ def convert(function: Any) -> Any:
     if kind is Method:
         return functools.partial(function.call, convert)
     if kind is np.vectorize:
+        from ..transforms.vectorize import (
+            of_numpys,  # with ten modules: only who asks pays for them
+        )
+
         return where_traced(function, convert(of_numpys(function)))
     if hasattr(kind, "__jitney_target__"):  # a jitted one
         return _with_borrowed(convert(function.__jitney_target__))

@@ -15,7 +15,6 @@ from ..arrays.creation import indices
 from ..arrays.movement import expand_dims, moveaxis
 from ..arrays.table import function
 from ..core.tracers import Tracer
-from ..transforms.vmap import vmap
 
 
 @function("apply_along_axis")
@@ -23,6 +22,8 @@ def apply_along_axis(
     func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any
 ) -> Tracer:
     """`func1d` is traced once, and batched over all rows."""
+    from ..transforms.vmap import vmap  # with nine modules, which most first calls do without
+
     x = array(arr)
     axis = axis_index(axis, x.ndim, x)
     rows = moveaxis(x, axis, -1)
