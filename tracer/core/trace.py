@@ -55,12 +55,14 @@ class TraceOptions:
     mark_cotangents   the seeds of backward parts get a name, which `jit(save=...)` looks for
     autograph         Python's own control flow may depend on traced values
     python_errors     Python's own numbers raise as they do in Python (1 / 0)
+    on_cpu            the program is for a CPU
     """
 
     boundscheck: bool = True
     mark_cotangents: bool = False
     autograph: bool = True
     python_errors: bool = True
+    on_cpu: bool = True
 
 
 _DEFAULTS = TraceOptions()

@@ -65,10 +65,10 @@ class Options:
         if autotune is not None and not isinstance(autotune, bool):
             raise ValueError(f"autotune={autotune!r}: choose True, False or None")
 
-    def trace(self) -> TraceOptions:
+    def trace(self, on_cpu: bool) -> TraceOptions:
         """What the trace is to know."""
         marked = self.save is not None
-        return TraceOptions(self.boundscheck, marked, self.autograph, not self.fastmath)
+        return TraceOptions(self.boundscheck, marked, self.autograph, not self.fastmath, on_cpu)
 
     def compile(self, donations: tuple[Donation, ...] = ()) -> CompileOptions:
         """What the compilers are to know, with the inputs that they may overwrite."""

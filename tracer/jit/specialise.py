@@ -280,7 +280,7 @@ def _trace_once(
             values_only=False,
             views=views,
             refuse_as=function._function,
-            options=function._options.trace(),
+            options=function._options.trace((call.device or CHOSEN.get() or CPU) == CPU),
             sharing=captured.heap is not None,
             adapted=True,
         )

@@ -10,29 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...ir.build import Builder
-from ...ir.graph import Graph, Value
-from ...ir.opdef import OPS
-from ...ir.record import record
-from ...ir.types import I64, TensorType
+from ...ir.batching.examples import Shape, Source, has_loops, over_examples
 from ..core.specs import Spec, Static, is_array, spec_of
 from ..core.threaded_state import BorrowedStates
 from ..core.trace import current_trace
 from ..core.tracers import as_value, wrap
-from ..core.tracing import Traced, trace_function
+from ..core.tracing import trace_function
 from ..data import pytree
 from ..data.callables import Function
 from ..messages.source import user_line
-
-Shape = tuple[int, ...]
-
-
-@record
-class _Source:
-    """An array of which each example has a part: `follows` are the axes of examples that it has."""
-
-    value: Value
-    follows: Shape
 
 
 def looped(
@@ -50,16 +36,16 @@ def looped(
     tree = pytree.flatten((tuple(range(len(specs))), {}))[1]
     traced = trace_function(function, specs, tree, what="vectorize", borrowed=BorrowedStates())
     values = [r.output for r in traced.results]
-    if traced.token is not None or traced.advanced or None in values or not _has_loops(traced):
+    if traced.token is not None or traced.advanced or None in values:
+        return None
+    if not has_loops(traced.graph):
         return None
     pairs = zip(arrays, follows, strict=True)
-    sources = [_Source(as_value(x), own) for x, own in pairs if is_array(x)]
-    sources += [_Source(c.outer, ()) for c in traced.captures]
+    sources = [Source(as_value(x), own) for x, own in pairs if is_array(x)]
+    sources += [Source(c.outer, ()) for c in traced.captures]
     b = trace.builder
     with b.at(user_line()):
-        types = [traced.graph.outputs[k].tensor for k in values]  # type: ignore[index]
-        outs = [b.zeros(t.with_shape((*shape, *t.shape))) for t in types]
-        results = _loop(b, traced, sources, shape, [], outs)
+        results = over_examples(b, traced.graph, sources, shape, values)  # type: ignore[arg-type]
     leaves = [wrap(v, scalar=False) for v in results]
     return (pytree.unflatten(traced.out_tree, leaves),)
 
@@ -70,62 +56,3 @@ def _spec(x: Any, lead: int) -> Spec | Static:
     whole = spec_of(x)
     type = whole.type.with_shape(whole.type.shape[lead:])
     return Spec(type, whole.weak, not type.shape)
-
-
-def _has_loops(traced: Traced) -> bool:
-    return any(op.name in ("while", "scan") for op in traced.graph.walk())
-
-
-def _loop(
-    b: Builder,
-    traced: Traced,
-    sources: Sequence[_Source],
-    shape: Shape,
-    positions: Sequence[Value],
-    outs: Sequence[Value],
-) -> list[Value]:
-    """A loop over the next axis of `shape`, which carries `outs`; `positions` are those before it."""
-    if len(positions) == len(shape):
-        return _example(b, traced, sources, positions, outs)
-    body = Graph("examples")
-    inner = Builder(body, b.loc)
-    fixed = [s.value for s in sources]
-    own = [body.add_param(v.type) for v in (*fixed, *positions)]
-    count = body.add_param(TensorType((), I64))
-    carried = [body.add_param(v.type) for v in outs]
-    within = [_Source(v, s.follows) for v, s in zip(own, sources, strict=False)]
-    results = _loop(inner, traced, within, shape, [*own[len(fixed) :], count], carried)
-    body.outputs = [inner.add(count, inner.const(1, I64)), *results]
-    attrs = {
-        "consts": len(own),
-        "carries": 1 + len(outs),
-        "length": shape[len(positions)],
-        "reverse": False,
-        "independent": True,
-    }
-    operands = [*fixed, *positions, b.const(0, I64), *outs]
-    return list(b.append(OPS["scan"], operands, attrs, [body]).results[1:])
-
-
-def _example(
-    b: Builder,
-    traced: Traced,
-    sources: Sequence[_Source],
-    positions: Sequence[Value],
-    outs: Sequence[Value],
-) -> list[Value]:
-    parts = [_part(b, s.value, [positions[d] for d in s.follows]) for s in sources]
-    made = b.inline(traced.graph, parts)
-    every = tuple(range(len(positions)))
-    results = []
-    for out, result in zip(outs, traced.results, strict=True):
-        value = made[result.output]  # type: ignore[index]
-        results.append(b.scatter(out, value, *positions, axes=every, mode="clip", combine="set"))
-    return results
-
-
-def _part(b: Builder, x: Value, positions: Sequence[Value]) -> Value:
-    if not positions:
-        return x
-    part: Value = b.gather(x, *positions, axes=tuple(range(len(positions))), mode="clip")
-    return part

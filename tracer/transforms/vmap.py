@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ...ir.batching.examples import by_example, runs_in_turn
 from ...ir.batching.transform import BatchingError, batch_graph
 from ...ir.build import Builder
 from ...ir.graph import Graph, Value
@@ -99,7 +100,7 @@ class _BatchedCall:
         self.inputs += captured
         flags = [a.axis is not None for a in traced] + [False] * len(captured)
         try:
-            self.graph, self.flags = batch_graph(self.traced.graph, flags, size)
+            self.graph, self.flags = self._batched(flags)
         except BatchingError as error:
             complain(
                 errors.TransformError,
@@ -119,6 +120,16 @@ class _BatchedCall:
                 "outside.",
                 line=None if value.op is None else value.op.loc,
             )
+
+    def _batched(self, flags: list[bool]) -> tuple[Graph, list[bool]]:
+        """All examples at once; or in turn, where the program compiled for a CPU loops over elements."""
+        graph, trace = self.traced.graph, current_trace()
+        in_turn = (
+            trace is not None and not trace.eager and trace.options.on_cpu and not self._states
+        )
+        if in_turn and runs_in_turn(graph, flags, self.size):
+            return by_example(graph, flags, self.size), [True] * len(graph.outputs)
+        return batch_graph(graph, flags, self.size)
 
     def results(self, axes: Sequence[Axis]) -> list[Any]:
         """The leaves of the result, with the examples along `axes`."""
