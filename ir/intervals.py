@@ -33,14 +33,11 @@ def remembered(value: Value, known: dict[Value, Interval]) -> Interval:
 def _of(value: Value, intervals: dict[Value, Interval], depth: int) -> Interval:
     interval = intervals.get(value)
     if interval is None:
-        low, high = _whole(value)
-        lo, hi = (
-            _bounds(value, value.op, intervals, depth - 1) if value.op and depth else None
-        ) or (
-            low,
-            high,
-        )
-        interval = intervals[value] = (lo, hi) if low <= lo and hi <= high else (low, high)
+        low, high = interval = _whole(value)
+        bounds = _bounds(value, value.op, intervals, depth - 1) if value.op and depth else None
+        if bounds is not None and low <= bounds[0] and bounds[1] <= high:
+            interval = bounds
+        intervals[value] = interval
     return interval
 
 

@@ -22,9 +22,9 @@ from ..loop_ir.index import Index, Var, linear, of_var
 from ..loop_ir.kernel import Array, Kernel, Nest, Stage
 from ..scalar import Expr
 from ..schedule.regions import aligned
-from ..schedule.schedule import Loops, collapse, inner_loops, mode_of, renamed
+from ..schedule.schedule import Loops, loops_of, mode_of
 from ..schedule.signature import Signature
-from ..schedule.survey import Survey, crossing, loads, survey
+from ..schedule.survey import Survey, crossing, loads
 from .emitter import fits_32_bits
 from .neighbours import Beside, beside
 from .scan_plan import DEEPEST, FULL, ScanTile, column_plan, row_plan, scan_stage
@@ -117,13 +117,7 @@ def schedule(
     `own` is the kernel's signature; `alignments` are those of its arrays' addresses, in bytes. Nothing
     but these decides, so that results are the same from run to run.
     """
-    surveys = {s: survey(s) for s in kernel.stages}
-    outer_env, outer_vars = renamed(kernel)
-    flats = [f.substitute(outer_env) for s in surveys.values() for f in s.indices]
-    loops = collapse(outer_vars, flats)
-    env = {v: i.substitute(loops.env) for v, i in outer_env.items()}
-    outer = Loops(loops.vars or (Var("one", 1),), env)
-    inner = [inner_loops(nest, len(kernel.extents), surveys) for nest in kernel.nests]
+    outer, inner, surveys = loops_of(kernel)
     index_type = _index_type(kernel, surveys)
     plan = Schedule(mode_of(kernel), outer, inner, surveys, index_type, row=row_of(kernel, target))
     points = math.prod(kernel.extents)

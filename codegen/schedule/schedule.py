@@ -108,13 +108,7 @@ class Schedule:
 def schedule(kernel: Kernel, target: Target) -> Schedule:
     """How a kernel's loops are walked on a CPU."""
     mode = mode_of(kernel)
-    surveys = {s: survey(s) for s in kernel.stages}
-    outer_env, outer_vars = renamed(kernel)
-    flats = [f.substitute(outer_env) for s in surveys.values() for f in s.indices]
-    loops = collapse(outer_vars, flats)
-    env = {v: i.substitute(loops.env) for v, i in outer_env.items()}
-    outer = Loops(loops.vars or (Var("one", 1),), env)
-    inner = [inner_loops(nest, len(kernel.extents), surveys) for nest in kernel.nests]
+    outer, inner, surveys = loops_of(kernel)
     result = Schedule(mode, 1, outer, inner, surveys=surveys)
     result.width = _width(kernel, result, target)
     _stream(kernel, result, target)
@@ -124,6 +118,18 @@ def schedule(kernel: Kernel, target: Target) -> Schedule:
     fetch_ahead(kernel, result)
     _share(kernel, result)
     return result
+
+
+def loops_of(kernel: Kernel) -> tuple[Loops, list[Loops], dict[Stage, Survey]]:
+    """The loops around a kernel, those inside of each of its nests, and what its stages touch."""
+    surveys = {s: survey(s) for s in kernel.stages}
+    outer_env, outer_vars = renamed(kernel)
+    flats = [f.substitute(outer_env) for s in surveys.values() for f in s.indices]
+    loops = collapse(outer_vars, flats)
+    env = {v: i.substitute(loops.env) for v, i in outer_env.items()}
+    outer = Loops(loops.vars or (Var("one", 1),), env)
+    inner = [inner_loops(nest, len(kernel.extents), surveys) for nest in kernel.nests]
+    return outer, inner, surveys
 
 
 def mode_of(kernel: Kernel) -> str:

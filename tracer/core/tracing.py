@@ -167,6 +167,20 @@ def _own_float_errors() -> Iterator[None]:
             )
 
 
+def _explain(error: Exception, trace: Trace) -> None:
+    """Raise what went wrong where another error hides it; tell of the traced values in Python's own."""
+    if isinstance(error, (TypeError, ValueError)):
+        if isinstance(error.__cause__, errors.JitneyError):
+            # NumPy's "setting an array element with a sequence" would hide what went wrong.
+            raise error.__cause__ from None
+        if trace.index_error is not None and "got 'Tracer(" in str(error):
+            raise trace.index_error from None  # NumPy's own words for `np.zeros(n)`
+    elif isinstance(error, errors.JitneyError):
+        return
+    tell_of_traced(error)
+    _mark(error, trace.conditional)
+
+
 def trace_function(
     function: Callable[..., Any],
     specs: Sequence[Spec | Static | Same],
@@ -210,26 +224,13 @@ def trace_function(
         watched = trace.watched if conditional else None
         before = None if watched is None else watched.snapshot()
         args, kwargs = pytree.unflatten(tree, _held(specs, leaves))
-        if trace.options.autograph and not eager and not adapted:
-            called = _twins[0](function)
-        else:
-            called = function
+        twin = trace.options.autograph and not eager and not adapted
+        called = _twins[0](function) if twin else function
         try:
             with watched.undone(before) if watched is not None else nullcontext():
                 out = called(*args, **kwargs)
-        except (TypeError, ValueError) as error:
-            if isinstance(error.__cause__, errors.JitneyError):
-                # NumPy's "setting an array element with a sequence" would hide what went wrong.
-                raise error.__cause__ from None
-            if trace.index_error is not None and "got 'Tracer(" in str(error):
-                raise trace.index_error from None  # NumPy's own words for `np.zeros(n)`
-            tell_of_traced(error)
-            _mark(error, conditional)
-            raise
         except Exception as error:
-            if not isinstance(error, errors.JitneyError):
-                tell_of_traced(error)
-                _mark(error, conditional)
+            _explain(error, trace)
             raise
         if present is not None:
             out = present(out)

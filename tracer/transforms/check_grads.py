@@ -54,14 +54,7 @@ def check_grads(
         raise ValueError(f"order must be at least 1, not {order}")
     args = tuple(args)
     leaves = pytree.flatten(args)[0]
-    for leaf in leaves:
-        if isinstance(leaf, Tracer):
-            complain(
-                errors.TransformError,
-                "check_grads compares numbers, and under jit there are none yet",
-                "call jt.check_grads outside of the compiled function.",
-                operands={"x": leaf},
-            )
+    _refuse_traced("check_grads", leaves)
     floats = [leaf for leaf in leaves if is_inexact_leaf(leaf)]
     parts = (real_dtype(np.asarray(x).dtype) for x in floats)
     dtype = min(parts, key=lambda d: d.itemsize, default=None)
@@ -74,6 +67,17 @@ def check_grads(
     rtol = tolerance if rtol is None else rtol
     atol = tolerance if atol is None else atol
     _check(f, args, order, tuple(modes), eps, rtol, atol, np.random.default_rng(0))
+
+
+def _refuse_traced(name: str, leaves: Sequence[Any]) -> None:
+    for leaf in leaves:
+        if isinstance(leaf, Tracer):
+            complain(
+                errors.TransformError,
+                f"{name} compares numbers, and under jit there are none yet",
+                f"call jt.{name} outside of the compiled function.",
+                operands={"x": leaf},
+            )
 
 
 @shortened
@@ -92,14 +96,7 @@ def compute_gradient_error(f: Callable[..., Any], x: Any, delta: float = 1e-3) -
     check_callable(f, "compute_gradient_error")
     args = tuple(x) if isinstance(x, (list, tuple)) else (x,)
     leaves, tree = pytree.flatten(args)
-    for leaf in leaves:
-        if isinstance(leaf, Tracer):
-            complain(
-                errors.TransformError,
-                "compute_gradient_error compares numbers, and under jit there are none yet",
-                "call jt.compute_gradient_error outside of the compiled function.",
-                operands={"x": leaf},
-            )
+    _refuse_traced("compute_gradient_error", leaves)
     if not any(is_inexact_leaf(leaf) for leaf in leaves):
         raise TypeError("compute_gradient_error needs a float argument")
     out, vjp_fn = vjp(f, *args)

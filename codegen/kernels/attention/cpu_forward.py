@@ -144,20 +144,8 @@ class Blocks:
             if constant_of(rest) == count:
                 tile(count, main)
             elif constant_of(rest) is None:
-                with self.only_if(rest.eq(count)):
+                with self.e.when(rest.eq(count)):
                     tile(count, main)
-
-    @contextmanager
-    def only_if(self, test: Value) -> Iterator[None]:
-        """What is emitted inside of the `with` runs if the i1 `test` holds."""
-        e = self.e
-        inside, after = e.later("then"), e.later("rest")
-        e.branch(test, inside, after)
-        e.at(inside)
-        with e.scope():
-            yield
-        e.jump(after)
-        e.at(after)
 
     @property
     def query_counts(self) -> list[int]:
@@ -200,7 +188,7 @@ class Blocks:
         if step.causal:
             mask = self._mask()
             last = e.plus(key, e.minus(keys, 1))
-            with self.only_if(last > first):
+            with self.e.when(last > first):
                 e.run(mask, p, first, key, keys)
 
     # Functions over lanes.
@@ -310,7 +298,7 @@ class _Forward(Blocks):
             add: Value | bool = False
             if key.number != 0:
                 add = key.ne(0)
-                with self.only_if(add):
+                with self.e.when(add):
                     e.run(scale, y, self.factor, count)
             vb = moved(e, self.dtype, v, [(key, step.v.row)])
             self.product(

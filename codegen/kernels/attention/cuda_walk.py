@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ...cuda.emitter import Word, is_zero
 from ...llvm.builder import Condition, Value, constant
@@ -99,9 +99,8 @@ class BlockEmitter(AttentionEmitter):
         """Operands are wholly in shared memory: blocks of columns in two stages."""
         for panel, _ in self.score_panels:
             panel.copy(self.first_row, 0)
-        some: Condition | None = (
-            None  # whether anybody sees the first block, where that is not sure
-        )
+        # Whether anybody sees the first block, where that is not sure.
+        some: Condition | None = None
         if self.step.causal and self.step.kind == "keys" and self.step.keys > self.step.queries:
             some = self.indices.as_index(self.count) > 0
         with self.b.where(some):
@@ -121,10 +120,14 @@ class BlockEmitter(AttentionEmitter):
                 self._bring_next(i, other)
             return [c._replace(value=t) for c, t in zip(carried, [*new, other], strict=True)]
 
-        state = self.repeat(0, self.clear, state, lambda i, v: visit(i, v, False))
+        return self._over_all(state, visit)[:-1]
+
+    def _over_all(self, values: Values, visit: Callable[[Word, Values, bool], Values]) -> Values:
+        """All blocks of columns: first those that nothing hides, then the others."""
+        values = self.repeat(0, self.clear, values, lambda i, v: visit(i, v, False))
         if self.hides or self.step.parts > 1:
-            state = self.repeat(self.clear, self.count, state, lambda i, v: visit(i, v, True))
-        return state[:-1]
+            values = self.repeat(self.clear, self.count, values, lambda i, v: visit(i, v, True))
+        return values
 
     def _bring_next(self, i: Word, stage: Word) -> None:
         after = i + 1
@@ -154,10 +157,7 @@ class BlockEmitter(AttentionEmitter):
             new = self.visit(self._block(i), texts, 0, hides)
             return [c._replace(value=t) for c, t in zip(carried, new, strict=True)]
 
-        values = self.repeat(0, self.clear, values, lambda i, v: visit(i, v, False))
-        if self.hides or self.step.parts > 1:
-            values = self.repeat(self.clear, self.count, values, lambda i, v: visit(i, v, True))
-        return values
+        return self._over_all(values, visit)
 
     def products_of(self, k: int, block: Word, stage: Word) -> list[Value]:
         """The k-th products of rows and columns."""

@@ -315,13 +315,8 @@ class _Convolution:
         for wide in self._leftovers():
             if constant_of(rest) not in (None, wide):
                 continue
-            inside, after = e.later("then"), e.later("rest")
-            e.branch(rest.eq(wide), inside, after)
-            with e.scope():
-                e.at(inside)
+            with e.when(rest.eq(wide)):
                 tile(wide, main)
-                e.jump(after)
-            e.at(after)
 
     def _leftovers(self) -> list[int]:
         """How many positions a row of a block may have beyond its whole tiles."""

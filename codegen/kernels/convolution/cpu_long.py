@@ -8,8 +8,8 @@ channels, x and w being read where they lie. Taps that reach beyond an edge of x
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping, Sequence
-from contextlib import contextmanager
+from collections.abc import MutableMapping, Sequence
+from functools import reduce
 
 from ...llvm.builder import Value, constant
 from ...llvm.modules import Defined
@@ -108,7 +108,7 @@ class _LongConvolution:
         x_steps = [d.source_step * s for d, s in zip(step.dims, step.x_strides[2:5], strict=True)]
         w_steps = [d.tap_step * s for d, s in zip(step.dims, step.w_strides[1:4], strict=True)]
         some = [e.word(n) > 0 for n in (rows, planes, columns) if constant_of(n) != 1]
-        with self._only_if(some):
+        with e.where(reduce(e.both, some, None)):
             sources = (in_depth[2], in_height[2], in_width[2])
             taps = (in_depth[0], in_height[0], in_width[0])
             x = self._moved(x, *zip(sources, step.x_strides[2:5], strict=True), (row, x_steps[1]))
@@ -117,10 +117,10 @@ class _LongConvolution:
             whole, rest_ = divmod(step.features, cut.panel)
             if cut.split_panels and self.panels > 1:
                 if whole:
-                    with self._only_if([e.word(panel) < whole]):
+                    with e.when(e.word(panel) < whole):
                         self._images(x, w, y, panel, cut.panel, sizes)
                 if rest_:
-                    with self._only_if([e.word(panel).eq(whole)]):
+                    with e.when(e.word(panel).eq(whole)):
                         self._images(x, w, y, whole, rest_, sizes)
                 return
             if whole:
@@ -139,23 +139,6 @@ class _LongConvolution:
         words = [n for m in dim.positions for n in (m.tap, m.count, m.source)]
         row = e.offset(e.table([constant("i64", n) for n in words]), e.word(position), "[3 x i64]")
         return e.constant_word(row, 0), e.constant_word(row, 1), e.constant_word(row, 2)
-
-    @contextmanager
-    def _only_if(self, tests: Sequence[Value]) -> Iterator[None]:
-        e = self.e
-        if not tests:
-            yield
-            return
-        test = tests[0]
-        for other in tests[1:]:
-            test = test & other
-        inside, after = e.later("then"), e.later("rest")
-        e.branch(test, inside, after)
-        e.at(inside)
-        with e.scope():
-            yield
-        e.jump(after)
-        e.at(after)
 
     def _images(
         self, x: Value, w: Value, y: Value, panel: Word, features: int, sizes: Sequence[Word]

@@ -77,19 +77,18 @@ def _active(types: Sequence[Type]) -> list[int]:
 
 def _push(
     b: Builder, tape: Value | None, values: Sequence[Value | None], types: Sequence[Type]
-) -> Value:
+) -> list[Value | None]:
     """`tape` with a record of the derivatives `values` of a record of `types`; None is zero."""
-    filled = [b.zeros(t) if v is None else v for v, t in zip(values, types, strict=True)]
-    return b.op("tape_push", b.op("tape_new") if tape is None else tape, *filled)
+    pairs = [(values[i], types[i]) for i in _active(types)]
+    if not pairs:
+        return [tape]
+    filled = [b.zeros(t) if v is None else v for v, t in pairs]
+    return [b.op("tape_push", b.op("tape_new") if tape is None else tape, *filled)]
 
 
 def _jvp_push(b: Builder, op: Op, tangents: Sequence[Value | None]) -> list[Value | None]:
     tape, *values = tangents
-    types = [v.type for v in op.operands[1:]]
-    active = _active(types)
-    if not active:
-        return [tape]
-    return [_push(b, tape, [values[i] for i in active], [types[i] for i in active])]
+    return _push(b, tape, values, [v.type for v in op.operands[1:]])
 
 
 def _vjp_push(b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Wanted) -> Grads:
@@ -114,11 +113,7 @@ def _jvp_pop(b: Builder, op: Op, tangents: Sequence[Value | None]) -> list[Value
 
 def _vjp_pop(b: Builder, op: Op, cotangents: Sequence[Value | None], wanted: Wanted) -> Grads:
     tape, *values = cotangents
-    types = op.attrs["types"]
-    active = _active(types)
-    if not active:
-        return [tape]
-    return [_push(b, tape, [values[i] for i in active], [types[i] for i in active])]
+    return _push(b, tape, values, op.attrs["types"])
 
 
 register(
