@@ -97,12 +97,11 @@ class ThreadBuilder(TextEmitter):
         """The thread's number in its block, in 32 bits."""
         return self.nvvm(f"llvm.nvvm.read.ptx.sreg.tid.{axis}")
 
-    def block_number(self, axis: str = "x") -> Word:
+    def block_number(self) -> Word:
         """The block's number in the grid, as an index."""
         if self.alone:
             return 0
-        number = self.nvvm(f"llvm.nvvm.read.ptx.sreg.ctaid.{axis}")
-        return self.widened(number)
+        return self.widened(self.nvvm("llvm.nvvm.read.ptx.sreg.ctaid.x"))
 
     def widened(self, number: Word) -> Word:
         """A 32-bit number, not negative, as an index."""

@@ -61,10 +61,10 @@ def constant(value: Any, dtype: DType, lanes: int) -> Value:
 Instruction = Callable[..., Value]
 
 
-def _arithmetic(floating: str, signed: str, unsigned: str | None = None) -> Instruction:
+def _arithmetic(floating: str, integral: str) -> Instruction:
     def emit(e: TextEmitter, node: Expr, lanes: int, a: Value, b: Value) -> Value:
         kind = node.dtype.kind
-        name = floating if kind == "f" else unsigned if kind != "i" and unsigned else signed
+        name = floating if kind == "f" else integral
         if node.attr and kind == "f":
             name = " ".join((name, *sorted(node.attr)))
         return e.binary(name, a, b)

@@ -50,11 +50,9 @@ class ScalarEmitter:
     of each turn of a loop, `turn` may go to the block that it is given, for whoever watches for signals.
     """
 
-    def __init__(
-        self, b: TextEmitter, leaves: Leaves | None = None, calls: Calls | None = None
-    ) -> None:
+    def __init__(self, b: TextEmitter, calls: Calls | None = None) -> None:
         self.b = b
-        self.leaves = leaves
+        self.leaves: Leaves | None = None
         self.calls = calls
         self.turn: Callable[[Block], None] | None = None
         self.read_results: dict[Expr, set[int]] = {}  # of loops; of one not in it all may be read

@@ -4,7 +4,8 @@
 `codegen.scalar`. A target that implements those has every op; nothing here knows about vectors or about
 LLVM. Results follow NumPy, special values included; docs/accuracy.md lists the largest errors measured.
 
-The algorithms stand in one module per family; `minimax` made their coefficients.
+The algorithms stand in one module per family; `docs/minimax.py` made their
+coefficients.
 """
 
 from __future__ import annotations

@@ -49,14 +49,14 @@ class DiskCache:
     `enabled`: entries can be read. `writable`: new ones can be kept. `reason` tells why not.
     """
 
-    def __init__(self, directory: str | None, limit: int = 512 << 20, reason: str = "") -> None:
+    def __init__(self, directory: str | None, limit: int = 512 << 20) -> None:
         self.directory = directory
         self.limit = limit
         self.hits = 0
         self.misses = 0
         self._written = 0  # bytes since the last look at the directory's size
         self.enabled = False
-        self.reason = reason or "switched off"
+        self.reason = "switched off"
         if directory is not None:
             self.enabled, self.reason = _prepare(directory)
         self.writable = self.enabled and not self.reason

@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from sampling import Case, cases
 
 import jitney.ir  # noqa: F401  (registers the ops)
 from jitney.codegen.program.compile import compile_graph
@@ -13,7 +14,6 @@ from jitney.ir.build import Builder
 from jitney.ir.graph import Graph
 from jitney.ir.interpreter import evaluate
 from jitney.ir.opdef import OPS
-from jitney.ir.ops.sampling import Case, cases
 from jitney.ir.passes import storable
 from jitney.ir.types import DTYPE_NAMES, F32, TensorType, dtype_name, finfo, is_float, is_small
 from jitney.runtime.executable import Executable

@@ -12,12 +12,12 @@ import mpmath
 import numpy as np
 import pytest
 from native import avx2_target, has_avx2
+from sampling import Case, cases
 
 from jitney.ir.build import Builder
 from jitney.ir.graph import Graph
 from jitney.ir.interpreter import evaluate
 from jitney.ir.opdef import OPS
-from jitney.ir.ops.sampling import Case, cases
 from jitney.ir.passes import optimise, split_complex
 from jitney.ir.text import print_graph
 from jitney.ir.text_parser import parse_graph

@@ -8,6 +8,13 @@ from collections import defaultdict
 import numpy as np
 import pytest
 from loading import loaded
+from ptxas import (
+    PtxasError,
+    find_ptxas,
+    parse_resources,
+    parse_warnings,
+    run_ptxas,
+)
 
 import jitney as jt
 from jitney.codegen.cuda.intrinsics import INTRINSICS, Intrinsic
@@ -22,13 +29,6 @@ from jitney.runtime.cuda.assemble import (
     ptx_for,
 )
 from jitney.runtime.cuda.client import device_program
-from jitney.runtime.cuda.ptxas import (
-    PtxasError,
-    find_ptxas,
-    parse_resources,
-    parse_warnings,
-    run_ptxas,
-)
 
 needs_ptxas = pytest.mark.skipif(
     find_ptxas() is None, reason="no ptxas is installed: pip install jitney[ptxas]"
@@ -257,6 +257,6 @@ ptxas info    : Used 8 registers, used 0 barriers
 
 
 def test_no_ptxas_is_said(monkeypatch, tmp_path):
-    monkeypatch.setattr("jitney.runtime.cuda.ptxas.find_ptxas", lambda: None)
+    monkeypatch.setattr("ptxas.find_ptxas", lambda: None)
     with pytest.raises(PtxasError, match="no ptxas"):
         run_ptxas("", "sm_90")

@@ -12,6 +12,7 @@ import gpu
 import numpy as np
 import pytest
 from gpu import emulator_only
+from ptxas import find_ptxas
 
 from jitney.codegen.cuda.program import (
     Buffer,
@@ -39,7 +40,6 @@ from jitney.runtime.cuda.execute import DeviceExecutable
 from jitney.runtime.cuda.launcher import Table, launcher, pack_arguments
 from jitney.runtime.cuda.library import SIGNATURES, DeviceError
 from jitney.runtime.cuda.memory import OutOfMemoryError, context_pool
-from jitney.runtime.cuda.ptxas import find_ptxas
 from jitney.runtime.cuda.transfers import download, upload
 
 P = "ptr addrspace(1)"

@@ -16,6 +16,7 @@ from typing import Any
 
 import gpu
 import numpy as np
+from ptxas import Report, find_ptxas, run_ptxas
 
 from jitney.codegen.cuda.program import (
     Carry,
@@ -42,7 +43,6 @@ from jitney.ir.passes import storable
 from jitney.ir.passes.compositions import COMPOSITIONS, compose
 from jitney.runtime.cuda.assemble import assemble
 from jitney.runtime.cuda.emulator.machine import FORWARDS, Order
-from jitney.runtime.cuda.ptxas import Report, find_ptxas, run_ptxas
 
 TARGET = gpu.target()
 HEAP_BYTES = 1 << 18  # for tapes

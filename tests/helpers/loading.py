@@ -8,12 +8,13 @@ from __future__ import annotations
 import ctypes
 from typing import NamedTuple
 
+from ptxas import KernelResources, Report, find_ptxas, run_ptxas
+
 from jitney.codegen.cuda.program import DeviceProgram
 from jitney.runtime.cuda.driver import Context, describe
 from jitney.runtime.cuda.emulator.driver import EmulatedLibrary, RefusedCall
 from jitney.runtime.cuda.execute import DeviceExecutable
 from jitney.runtime.cuda.library import INVALID_VALUE
-from jitney.runtime.cuda.ptxas import KernelResources, Report, find_ptxas, run_ptxas
 
 SHARED_BYTES = 227 << 10  # of a block, static and dynamic
 REGISTERS = 64 << 10  # of a block; each warp gets them in steps of 256

@@ -11,6 +11,7 @@ import pytest
 from graphs import arrays_of, random_graphs, smooth_graphs
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling import cases
 
 from jitney.ir.autodiff.transform import jvp_graph, vjp_graph
 from jitney.ir.batching.transform import BatchingError, batch_graph
@@ -19,7 +20,6 @@ from jitney.ir.graph import Graph
 from jitney.ir.interpreter import evaluate
 from jitney.ir.opdef import OPS
 from jitney.ir.ops.control.callbacks import PythonFunction
-from jitney.ir.ops.sampling import cases
 from jitney.ir.types import F64, I32, I64, TAPE, TOKEN, TensorType, finfo, is_small
 from jitney.ir.verify import verify
 

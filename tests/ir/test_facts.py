@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from sampling import Case, cases
 
 from jitney.codegen.lowering.pointwise import RULES
 from jitney.codegen.math import EXPANSIONS
@@ -13,7 +14,6 @@ from jitney.ir.cost import OF_FAMILY, Cost
 from jitney.ir.graph import Graph
 from jitney.ir.interpreter import evaluate_op
 from jitney.ir.opdef import OPS, Commutes, OpDef, register
-from jitney.ir.ops.sampling import Case, cases
 from jitney.ir.passes import hoist_invariants
 from jitney.ir.passes.peak import predicted_peak
 from jitney.ir.text_parser import parse_graph

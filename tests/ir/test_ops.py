@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from native import native
+from sampling import Case, cases
 
 from jitney.codegen.math import EXPANSIONS
 from jitney.ir.build import Builder
 from jitney.ir.graph import Graph
 from jitney.ir.interpreter import evaluate
 from jitney.ir.opdef import OPS, GraphError
-from jitney.ir.ops.sampling import Case, cases
 from jitney.ir.types import (
     BOOL,
     DTYPE_NAMES,

@@ -19,7 +19,7 @@ import numpy as np
 
 from ...ir.build import Builder
 from ...ir.forks import in_child, renewed
-from ...ir.graph import Graph, Op, SourceLine, Value
+from ...ir.graph import Graph, Op, Value
 from ...ir.intervals import Interval, remembered
 from ...ir.record import record
 from ...ir.surface import ensure
@@ -82,13 +82,12 @@ class EagerBuilder(Builder):
     become plain numbers unnoticed, which would cut them off from the derivative.
     """
 
-    def __init__(self, graph: Graph, loc: SourceLine | None = None) -> None:
-        super().__init__(graph, loc)
+    def __init__(self, graph: Graph) -> None:
+        super().__init__(graph)
         self.arrays: dict[Value, Array] = {}
         self.active: set[Value] = set()
-        self.next_results: tuple[Any, ...] | None = (
-            None  # the results of the next op, if they are known
-        )
+        # The results of the next op, if they are known.
+        self.next_results: tuple[Any, ...] | None = None
 
     def appended(self, op: Op) -> None:
         from ...ir.interpreter import evaluate_op

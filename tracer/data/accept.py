@@ -14,15 +14,16 @@ from ..messages.errors import complain
 Array = np.ndarray[Any, Any]
 
 
-def check_array(x: Array, name: str = "") -> Array:
-    """`x` itself, if it is an ndarray that can live in a graph; otherwise an ArgumentError, in which
-    it is called `name`. One in the other byte order is converted."""
-    x = plain_array(x, name)
+def check_array(x: Array) -> Array:
+    """`x` itself, if it is an ndarray that can live in a graph; otherwise an ArgumentError. One in the
+    other byte order is converted."""
+    x = plain_array(x)
     return x if x.dtype.isnative else x.astype(x.dtype.newbyteorder("="))
 
 
 def plain_array(x: Array, name: str = "") -> Array:
-    """As `check_array`, but that an array in the other byte order stays as it is."""
+    """As `check_array`, but that an array in the other byte order stays as it is; the error calls it
+    `name`."""
     if type(x) is not np.ndarray:
         if isinstance(x, np.memmap):
             return plain_array(x.view(np.ndarray), name)

@@ -177,10 +177,10 @@ def whole(x: Any) -> Any:
     return operator.index(x) if not isinstance(x, float) or x != int(x) else int(x)
 
 
-def dtype_of(dtype: Any, allowed: Sequence[np.dtype[Any]] = (F64, F32)) -> np.dtype[Any]:
+def dtype_of(dtype: Any) -> np.dtype[Any]:
     """A dtype that there are draws of."""
     result = np.dtype(dtype)
-    if result not in allowed or not is_supported(result):
+    if result not in (F64, F32) or not is_supported(result):
         raise TypeError(f"Unsupported dtype {result!r}")
     return result
 

@@ -18,13 +18,14 @@ from .cpu_row_parts import (
     cut_row,
     each_block,
     gather_bits,
+    load_word,
     part,
-    put_pair,
     run_parts,
     sort_row,
+    varying_bits,
 )
 
-_ROW = Fields(keys="ptr", to="ptr", n="i64", length="i64", prefix_mask="i64", shift="i64")
+_ROW = Fields(source="ptr", to="ptr", n="i64", length="i64", prefix_mask="i64", shift="i64")
 
 
 def argsort_functions(name: str, sort: Quicksort, n: int) -> tuple[Function, ...]:
@@ -38,7 +39,7 @@ def argsort_functions(name: str, sort: Quicksort, n: int) -> tuple[Function, ...
     )
     _scan(scan, refine, bits)
     _refine(refine, scan, sort.quick, bits)
-    vary, pack = _vary(f"{name}_vary"), _pack(f"{name}_pack", bits)
+    vary, pack = varying_bits(f"{name}_vary", _ROW, load_word), _pack(f"{name}_pack", bits)
     return vary, pack, scan, refine, _row(name, sort.row, vary, pack, scan, bits)
 
 
@@ -65,26 +66,11 @@ def _number(key: Value, index: Value, prefix_mask: Value, shift: Value, bits: in
     return (key & prefix_mask) >> shift << bits | index
 
 
-def _vary(name: str) -> Function:
-    """The bits that are set in any key of a block, and those that are set in all."""
-    f = part(name)
-    row = _ROW.load(f)
-    with each_block(f, row.n, row.length) as (b, start, stop):
-        with f.loop(i=start, any=0, all=-1) as loop:
-            loop.going(loop.i < stop)
-            key = f.load("i64", row.keys, loop.i, "i64")
-            any, all = loop.any | key, loop.all & key
-            loop.next(loop.i + 1, any, all)
-        put_pair(f, row.to, b, loop.any, loop.all)
-    f.ret()
-    return f
-
-
 def _pack(name: str, bits: int) -> Function:
     f = part(name)
     row = _ROW.load(f)
     with each_block(f, row.n, row.length) as (_, start, stop), f.each(stop, start) as index:
-        key = f.load("i64", row.keys, index, "i64")
+        key = load_word(f, row.source, index)
         f.store(_number(key, index, row.prefix_mask, row.shift, bits), row.to, index, "i64")
     f.ret()
     return f
@@ -145,7 +131,7 @@ def _row(
     pairs = f.alloca(f"[{2 * MOST_BLOCKS} x i64]", align=8)
     context = _ROW.allocate(f)
     blocks, length = cut_row(f, f.n)
-    context.store(keys=f.keys, to=pairs, n=f.n, length=length, prefix_mask=0, shift=0)
+    context.store(source=f.keys, to=pairs, n=f.n, length=length, prefix_mask=0, shift=0)
     run_parts(f, vary, context, blocks)
     prefix_mask, shift, exact = _prefix(f, gather_bits(f, pairs, blocks), bits)
     context.store(to=f.scratch, prefix_mask=prefix_mask, shift=shift)

@@ -8,26 +8,24 @@ everywhere are skipped: small numbers of a wide type take few passes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ...llvm.builder import Value, bits_of
 from ...llvm.modules import Function
 from ...schedule.sort_blocks import DIGIT, MOST_BLOCKS
 from .cpu_row_parts import (
     Fields,
+    LoadKey,
     cut_row,
     each_block,
     gather_bits,
     part,
-    put_pair,
     run_parts,
     sort_row,
+    varying_bits,
 )
 
 DIGITS = 1 << DIGIT
 TABLE = 2 * DIGITS  # counts of a block
 
-LoadKey = Callable[[Function, Value, Value], Value]  # of element i of a row
 
 # `length` is that of a block, `shift` that of the digit.
 _ROW = Fields(source="ptr", to="ptr", counts="ptr", n="i64", length="i64", shift="i64")
@@ -46,23 +44,9 @@ def radix_functions(
         key = load_key(f, row, i)
         return key if key.type == "i64" else key.zext("i64")
 
-    vary, count = _vary(f"{name}_vary", word), _count(f"{name}_count", word)
+    vary, count = varying_bits(f"{name}_vary", _ROW, word), _count(f"{name}_count", word)
     offsets, move = _offsets(f"{name}_place"), _move(f"{name}_move", word, element)
     return vary, count, offsets, move, _row(name, element, key_bits, (vary, count, offsets, move))
-
-
-def _vary(name: str, word: LoadKey) -> Function:
-    """The bits that are set in any key of a block, and those that are set in all."""
-    f = part(name)
-    row = _ROW.load(f)
-    with each_block(f, row.n, row.length) as (b, start, stop):
-        with f.loop(i=start, any=0, all=-1) as loop:
-            loop.going(loop.i < stop)
-            key = word(f, row.source, loop.i)
-            loop.next(loop.i + 1, loop.any | key, loop.all & key)
-        put_pair(f, row.to, b, loop.any, loop.all)
-    f.ret()
-    return f
 
 
 def _digit(word: Value, shift: Value) -> Value:

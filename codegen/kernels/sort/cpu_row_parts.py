@@ -9,7 +9,7 @@ row = ROW.load(part.ctx)                    in the part: row.keys and row.n
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
 
@@ -110,3 +110,25 @@ def put_pair(f: Function, pairs: Value, number: Value, first: Value, second: Val
     address = f.offset(pairs, number * 2, "i64")
     f.store(first, address)
     f.store(second, address, 1, "i64")
+
+
+LoadKey = Callable[[Function, Value, Value], Value]  # of element i of a row
+
+
+def load_word(f: Function, row: Value, i: Value) -> Value:
+    """A key that is a word."""
+    return f.load("i64", row, i, "i64")
+
+
+def varying_bits(name: str, fields: Fields, word: LoadKey) -> Function:
+    """The bits that are set in any key of a block, and those that are set in all."""
+    f = part(name)
+    row = fields.load(f)
+    with each_block(f, row.n, row.length) as (b, start, stop):
+        with f.loop(i=start, any=0, all=-1) as loop:
+            loop.going(loop.i < stop)
+            key = word(f, row.source, loop.i)
+            loop.next(loop.i + 1, loop.any | key, loop.all & key)
+        put_pair(f, row.to, b, loop.any, loop.all)
+    f.ret()
+    return f

@@ -12,6 +12,7 @@ from emulated import run as run_program
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs import build, expected, same
+from ptxas import find_ptxas, run_ptxas
 
 import jitney as jt
 from jitney.codegen.cuda.program import Launch
@@ -31,7 +32,6 @@ from jitney.ir.autodiff.transform import vjp_graph
 from jitney.ir.passes import optimise, storable
 from jitney.runtime.cuda.assemble import assemble
 from jitney.runtime.cuda.emulator.machine import FORWARDS, ORDERS, EmulationError
-from jitney.runtime.cuda.ptxas import find_ptxas, run_ptxas
 
 TURING, AMPERE, HOPPER = (CudaTarget(a, p) for a, p in ((75, 65), (80, 70), (90, 78)))
 STORED = {"f16": "u2", "bf16": "u2", "f32": "f4", "f64": "f8"}

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 from emulated import assembled, compiled, run
+from sampling import Case
 from test_codegen import CASES as ALL_CASES
 from test_codegen import LAYOUTS, ROUNDED_ALIKE, close, laid_out
 from test_codegen import compiled as native
@@ -21,7 +22,6 @@ from jitney.ir.autodiff.transform import is_differentiable, vjp_graph
 from jitney.ir.build import Builder
 from jitney.ir.graph import Graph
 from jitney.ir.interpreter import evaluate
-from jitney.ir.ops.sampling import Case
 from jitney.ir.passes import optimise
 from jitney.ir.types import DTYPE_NAMES, F16, F32, is_small, type_of
 from jitney.runtime.cuda.assemble import architecture_number

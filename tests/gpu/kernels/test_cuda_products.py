@@ -11,6 +11,7 @@ import pytest
 from emulated import compiled
 from emulated import run as run_program
 from programs import build, expected, same, sample, softmax
+from ptxas import find_ptxas, run_ptxas
 
 import jitney as jt
 from jitney.codegen.cuda.target import CudaTarget
@@ -33,7 +34,6 @@ from jitney.codegen.loop_ir.steps import Matmul
 from jitney.ir.passes import optimise
 from jitney.runtime.cuda.assemble import assemble
 from jitney.runtime.cuda.emulator.machine import FORWARDS, ORDERS, EmulationError
-from jitney.runtime.cuda.ptxas import find_ptxas, run_ptxas
 
 AMPERE, HOPPER = CudaTarget(arch=80, ptx=70), CudaTarget(arch=90, ptx=78)
 TURING = CudaTarget(arch=75, ptx=65)

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sampling import Case, cases
 
 import jitney as jt
 from jitney.ir.autodiff.transform import is_differentiable, jvp_graph, vjp_graph
 from jitney.ir.interpreter import evaluate
 from jitney.ir.opdef import OPS
-from jitney.ir.ops.sampling import Case, cases
 from jitney.ir.types import C64, C128, TensorType
 
 RNG = np.random.default_rng(0)

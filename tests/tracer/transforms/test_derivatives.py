@@ -7,11 +7,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from derivatives import build, check_derivatives, floats, grad, op
+from sampling import Case, cases
 
 from jitney.ir.autodiff.transform import jvp_graph, vjp_graph
 from jitney.ir.interpreter import evaluate
 from jitney.ir.opdef import OPS
-from jitney.ir.ops.sampling import Case, cases
 from jitney.ir.ops.term import Term
 from jitney.ir.types import F32, F64, I64
 

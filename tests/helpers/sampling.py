@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from ..build import Builder
-from ..graph import Graph
-from ..opdef import OpDef
-from ..record import record
-from ..types import DTYPE_NAMES, dtype_kind, finfo, is_float, real_dtype, type_of
-from .families import Arg, Array, DType, Example
+from jitney.ir.build import Builder
+from jitney.ir.graph import Graph
+from jitney.ir.opdef import OpDef
+from jitney.ir.ops.families import Arg, Array, DType, Example
+from jitney.ir.record import record
+from jitney.ir.types import DTYPE_NAMES, dtype_kind, finfo, is_float, real_dtype, type_of
 
 
 @record

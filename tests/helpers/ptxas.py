@@ -19,7 +19,7 @@ import sys
 import tempfile
 from functools import lru_cache
 
-from ...ir.record import record
+from jitney.ir.record import record
 
 
 class PtxasError(RuntimeError):
@@ -77,9 +77,9 @@ def _search(path: str, *homes: str | None) -> str | None:
     return None
 
 
-def run_ptxas(ptx: str, arch: str, ptxas: str | None = None) -> Report:
+def run_ptxas(ptx: str, arch: str) -> Report:
     """Assemble for an architecture. Raises PtxasError with what ptxas says."""
-    program = ptxas or find_ptxas()
+    program = find_ptxas()
     if program is None:
         raise PtxasError(
             "no ptxas on PATH, under CUDA_HOME or in an nvidia-cuda-nvcc wheel: "
