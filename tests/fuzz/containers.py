@@ -92,7 +92,7 @@ class Writer:
         found = [("n", f"len({n})"), ("q", f"{q} in {n}"), ("q", f"{q} not in {n}")]
         if c.key in ("i", "f") and c.cls not in MAPS:
             found += [("e", f"max({n})"), ("e", f"min({n}, default={self.value(c.key)})")]
-            found += [("l", f"sum({n})")]
+            found += [("l", f"sum({n})" if c.key == "i" else f"sum({n}) if {n} else 1.5")]
         found += [("l", f"list({n})"), ("l", f"sorted({n})"), ("q", f"any(e == {q} for e in {n})")]
         if c.cls in ORDERED:
             i, j = self.value("i"), self.value("i")

@@ -14,7 +14,7 @@ import numpy as np
 from ...ir.graph import Value
 from ...ir.types import F64, I64, is_float
 from ..core.linear_forms import reach
-from ..core.tracers import Tracer, as_value, wrap, wrap_like
+from ..core.tracers import Tracer, as_value, weak_kind, wrap, wrap_like
 from ..data.layout import order_of, plain_order, resolved_order
 from ..data.promotion import DType, canonical, check_python_int, result_dtype
 from ..messages import errors
@@ -36,6 +36,7 @@ from .common import (
     sizes,
 )
 from .movement import concatenate, expand_dims, moveaxis
+from .python_integers import check_stored
 from .table import function
 
 
@@ -134,6 +135,8 @@ def full(
     dtype = fill.dtype if dtype is None else canonical(dtype)
     if type(fill_value) is int:
         check_python_int(fill_value, dtype)
+    elif weak_kind(fill_value) == "i":
+        check_stored(fill_value, dtype)
     order = plain_order(order)
 
     def make(shape: tuple[int, ...]) -> Tracer:

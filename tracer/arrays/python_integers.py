@@ -81,7 +81,7 @@ def check_stored(value: Any, dtype: np.dtype[Any]) -> None:
     trace = require_trace()
     if not isinstance(value, Tracer) or not value.scalar or trace.eager:
         return
-    if dtype.kind != "i" and not (dtype.kind == "u" and value.weak == "i"):
+    if dtype.kind != "i" and not (dtype.kind == "u" and value.weak in ("i", "f")):
         return
     info, number = np.iinfo(dtype), wrap(value.value, None)
     if value.dtype.kind == "f":
@@ -99,9 +99,9 @@ def check_stored(value: Any, dtype: np.dtype[Any]) -> None:
 
 def _check_float_stored(number: Tracer, info: np.iinfo[Any]) -> None:
     x = _float(number)
-    low = x >= float(info.min) if info.bits == 64 else x > float(info.min) - 1
+    low = x >= float(info.min) if info.min == LEAST else x > float(info.min) - 1
     check_in_the_end(np.isnan(x), "cannot convert float NaN to integer", "ValueError")
-    text = f"float infinity, or a number out of bounds for int{info.bits}, assigned to it"
+    text = f"float infinity, or a number out of bounds for {info.dtype.name}, assigned to it"
     check_in_the_end(~(np.isnan(x) | (low & (x < float(info.max) + 1))), text, "OverflowError")
 
 

@@ -57,6 +57,7 @@ from .variables import (
     gone,
     is_traceable,
     out_of,
+    refuse_unseen,
     same,
     settle,
     shown,
@@ -162,6 +163,7 @@ class _Branch:
                         raise
                     self._raise()
                     return []
+                refuse_unseen(containers.unseen(sets=False), f"a branch of the `{what}`")
                 values = [v for v, live in zip(state.get(), state.live, strict=True) if live]
                 contents = [_Content(x) for x in objects]
                 self.ends = [_end(value, trace, out) for value in (self.result, *values, *contents)]

@@ -14,8 +14,8 @@ import numpy as np
 
 from ..arrays.common import array
 from ..arrays.table import holds_tracer
-from ..containers.growing import look_up, may_be_missing
-from ..containers.kinds import CLASSES
+from ..containers.growing import joined, look_up, may_be_missing
+from ..containers.kinds import CLASSES, inherit
 from ..core.constants import is_undecided, known_array
 from ..core.tracers import WEAK_DTYPES, Tracer, as_value, weak_kind, wrap
 from ..indexing.concatenators import c_, r_
@@ -80,7 +80,10 @@ def item(x: Any, index: Any) -> Any:
             return wrap(as_value(array(x, kind[1])[index]), kind[0])
     if type(x) in CLASSES:
         with may_be_missing(x):
-            return x[index]
+            found = x[index]
+        if isinstance(index, slice):
+            inherit(x, found)
+        return found
     getter = getattr(type(x), "__getitem__", None)
     if type(getter) is FunctionType:
         return convert(getter)(x, index)
@@ -159,6 +162,7 @@ def update(name: str, old: Any, value: Any) -> Any:
     """`old += value`, or with another operator: what the variable is afterwards."""
     if is_own_array(old) and holds_tracer((value,)):
         old = taken_over(old)
+    joined(old, value)
     return _in_place(name)(old, value)
 
 

@@ -50,6 +50,7 @@ from .variables import (
     gone,
     is_traceable,
     out_of,
+    refuse_unseen,
     settle,
 )
 
@@ -213,6 +214,7 @@ class TracedLoop:
 
         def run(count: Any) -> list[Any]:
             function(count)
+            refuse_unseen(containers.unseen(), self.where)
             values = self.state.get()
             out: list[Any] = []
             for key, carried in self.carried.items():
@@ -251,6 +253,8 @@ class TracedLoop:
             for slot, old in self.surroundings.changes():
                 if isinstance(old, Undefined):
                     self._refuse_new(slot)
+                if slot.kind == "content" and isinstance(slot.holder, set):
+                    refuse_unseen([slot.holder], self.where)
                 if slot not in self.carried:
                     carried = self.carried[slot] = CarriedVariable.of(slot.name, self.where, old)
                     carried.is_content = slot.kind == "content"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 from weakref import ref
@@ -10,6 +10,7 @@ from weakref import ref
 import numpy as np
 
 from ...ir.types import is_supported
+from ..containers.growing import changed
 from ..control.regions import Out
 from ..core.constants import is_traced as is_traced
 from ..core.constants import is_undecided as is_undecided
@@ -209,9 +210,40 @@ class Containers:
         for container, copy in self.saved:
             refill(container, copy)
 
+    def unseen(self, sets: bool = True) -> list[Any]:
+        """Those that have changed in a way that their leaves do not show."""
+        return [
+            now
+            for now, before in self.saved
+            if _is_unseen(now, before) and (sets or not isinstance(now, set))
+        ]
+
     def changed(self) -> bool:
         """Whether one of them holds other objects now."""
         return not all(_same_objects(container, copy) for container, copy in self.saved)
+
+
+def refuse_unseen(containers: list[Any], where: str) -> None:
+    """Refuse changes of sets, Counters and the order of dicts, which no leaf of theirs shows; if they
+    can be native ones the function is traced again."""
+    if not containers:
+        return
+    changed(containers)
+    name = type(containers[0]).__name__
+    complain(
+        errors.CarryError,
+        f"a {name} is changed in {where}, which runs compiled: what is in it is known at run time only",
+        f"make the {name} inside of the compiled function, of numbers; or change it outside.",
+    )
+
+
+def _is_unseen(now: Any, before: Any) -> bool:
+    """Whether a container has changed in a way that its leaves do not show."""
+    if isinstance(now, set):
+        return bool(now != before)
+    if isinstance(now, Counter):
+        return not _same_objects(now, before) or [*now] != [*before]
+    return isinstance(now, OrderedDict) and len(now) == len(before) and [*now] != [*before]
 
 
 def _same_objects(a: Any, b: Any) -> bool:

@@ -12,7 +12,8 @@ from ...ir.record import field, record
 _ADDING = frozenset({"append", "extend", "add"})
 _CHANGING = _ADDING | frozenset(
     "appendleft clear discard extendleft insert pop popitem popleft remove reverse rotate setdefault "
-    "sort update __setitem__ __delitem__".split()
+    "sort update move_to_end subtract intersection_update difference_update "
+    "symmetric_difference_update __setitem__ __delitem__".split()
 )
 _REFLECTIVE = frozenset(
     {"getattr", "hasattr", "setattr", "delattr", "vars", "__dict__", "__setattr__"}

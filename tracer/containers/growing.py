@@ -24,7 +24,7 @@ from ..core.constants import is_traced, is_undecided
 from ..core.trace import current_trace
 from . import folds, heaps, tables
 from .arrays import GrownArray
-from .kinds import CLASSES, Again, Kind, current, kind_of, make_native
+from .kinds import CLASSES, Again, Kind, current, inherit, kind_of, make_native
 from .sequences import List, Sequence
 from .stand_ins import Container, native
 from .walking import Numbered, walk, walked
@@ -33,6 +33,12 @@ _LONG = 16  # numbers of a range from which a native list is filled by a loop
 _HASHED = (set, dict, Counter, OrderedDict)  # no place for traced numbers, but as native ones
 _ASKING = frozenset(
     "get pop popleft popitem setdefault add discard remove index count insert sort move_to_end".split()
+)
+
+_TAKING = frozenset(
+    "copy extend extendleft update union intersection difference symmetric_difference issubset "
+    "issuperset isdisjoint intersection_update difference_update symmetric_difference_update "
+    "subtract".split()
 )
 
 
@@ -202,6 +208,10 @@ def _is_native(x: Any) -> bool:
 
 def sorted_(items: Any, *, key: Any = None, reverse: Any = False) -> Any:
     """`sorted`"""
+    return _native_if_wanted(_sorted(items, key=key, reverse=reverse), _site())
+
+
+def _sorted(items: Any, *, key: Any = None, reverse: Any = False) -> Any:
     if not _is_native(items):
         if current() is not None and type(items) in CLASSES and _has_traced(items):
             make_native([items])
@@ -251,7 +261,7 @@ def _ends_of(function: Any, reverse: bool) -> Callable[..., Any]:
             make_native([items])
         if not _is_native(items):
             return function(n, items, key)
-        ordered = sorted_(items, key=key, reverse=reverse)
+        ordered = _sorted(items, key=key, reverse=reverse)
         return ordered[: n if isinstance(n, int) and n >= 0 else np.maximum(n, 0)]
 
     return call
@@ -270,6 +280,26 @@ def _method(function: BuiltinFunctionType) -> Any:
     return call
 
 
+def _taking(function: BuiltinFunctionType) -> Any:
+    """A method that takes other containers, or copies: with native ones it has to be a native one's."""
+    container = function.__self__
+
+    def call(*args: Any, **options: Any) -> Any:
+        if any(map(_is_native, args)):
+            make_native([container])
+        result = function(*args, **options)
+        inherit(container, result)
+        return result
+
+    return call
+
+
+def joined(container: Any, other: Any) -> None:
+    """Before `container += other`: one of Python's takes no native ones in."""
+    if type(container) in CLASSES and _is_native(other):
+        make_native([container])
+
+
 def replaced(function: Any) -> Any:
     """What is called in place of a builtin function or class; None for others."""
     try:
@@ -279,8 +309,11 @@ def replaced(function: Any) -> Any:
     if found is not None:
         return found
     owner = getattr(function, "__self__", None)
-    if type(owner) in CLASSES and function.__name__ in _ASKING and current() is not None:
-        return _method(function)
+    if type(owner) in CLASSES and current() is not None:
+        if function.__name__ in _ASKING:
+            return _method(function)
+        if function.__name__ in _TAKING:
+            return _taking(function)
     return None
 
 

@@ -26,6 +26,7 @@ from ...ir.types import BOOL, I64
 from ..core.trace import Trace, current_trace
 from ..core.tracers import WEAK_DTYPES, Tracer, weak_kind
 from ..data import pytree
+from ..data.exact import Exact
 from ..messages import errors
 from ..messages.errors import complain
 
@@ -71,7 +72,7 @@ class Form:
         """Whether there are containers in the elements."""
         tree = pytree.unflatten(self.tree, range(len(self.leaves)))
         structure: Any = pytree.as_written(tree)[1]
-        return any(isinstance(token, Kind) for token in structure)
+        return any(_kind_in(token) is not None for token in structure)
 
     def joined(self, other: Form) -> Form | None:
         """The form of elements of both, or None. Kinds of containers in them become one."""
@@ -139,11 +140,18 @@ def same_tree(one: pytree.TreeDef, other: pytree.TreeDef) -> bool:
     if len(first) != len(second):  # type: ignore[arg-type]
         return False
     for a, b in zip(first, second, strict=True):  # type: ignore[call-overload]
-        if isinstance(a, Kind) and isinstance(b, Kind):
-            a.unite(b)
+        one_kind, other_kind = _kind_in(a), _kind_in(b)
+        if one_kind is not None and other_kind is not None:
+            one_kind.unite(other_kind)
         elif a != b:
             return False
     return True
+
+
+def _kind_in(token: Any) -> Kind | None:
+    """The kind that a part of a structure stands for."""
+    value = token.value if isinstance(token, Exact) else None
+    return value if isinstance(value, Kind) else None
 
 
 class Kind:

@@ -409,6 +409,12 @@ class List(Sequence):
         made.extend(other)
         return made
 
+    def __radd__(self, other: Any) -> Any:
+        made = self.fresh()
+        made.extend(other)
+        made.extend(self)
+        return made
+
     def __mul__(self, times: Any) -> Any:
         made = self.copy()
         made *= times

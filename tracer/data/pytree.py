@@ -114,7 +114,7 @@ def _walk(tree: Any, leaves: list[Any], structure: list[Any]) -> None:
         structure.append(_LEAF)
     else:
         node = optree.tree_flatten_one_level(tree, namespace=NAMESPACE)
-        structure += (cls, len(node[0]), node[1])
+        structure += (cls, len(node[0]), node[1] if cls in _fields else Exact(node[1]))
         for item in node[0]:
             _walk(item, leaves, structure)
 

@@ -427,19 +427,6 @@ def _entry(e: Entries) -> Any:
     return None, code, ()
 
 
-def _put(e: Entries) -> Any:
-    room, put = tables.room(e.nbytes), tables.put(e)
-
-    def make(b: Any, x: Sequence[Value]) -> list[Value]:
-        return [b.run(room, x[0])]
-
-    def code(b: Any, x: Sequence[Value]) -> tuple[()]:
-        b.run(put, *x)
-        return ()
-
-    return make, code, (room, put)
-
-
 def _remove(e: Entries) -> Any:
     def code(b: Any, x: Sequence[Value]) -> list[Value]:
         entry = b.run(tables.remove(e), *x)
@@ -454,7 +441,7 @@ _TABLES: dict[str, Callable[[Entries], Any]] = {
     "table_find": lambda e: _called(tables.find(e)),
     "table_value": _value,
     "table_entry": _entry,
-    "table_put": _put,
+    "table_put": lambda e: _growing(tables.put(e)),
     "table_remove": _remove,
     "table_clear": lambda e: _called(tables.clear(), gives=False),
     "table_last": lambda e: _called(tables.last(e.nbytes)),

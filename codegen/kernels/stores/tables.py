@@ -138,31 +138,35 @@ def find(entries: Entries) -> StoreFunction:
 
 @cache
 def put(entries: Entries) -> StoreFunction:
-    """A key and its value, in place of the value that it has or at the end. There is room."""
+    """A key and its value, in place of the value that it has or at the end; false if there is no memory.
+    Entries move only where a key is added: loops may run over a table whose values are changed."""
     whole = entries.whole
-    f = StoreFunction("void", f"put_{entries.name}", t="ptr", **whole.params("x"))
+    f = StoreFunction("i1", f"put_{entries.name}", t="ptr", **whole.params("x"))
     values = f.args[1:]
     key = values[: len(entries.key)]
     h = f.run(hashed(entries.key), *key)
-    position = f.run(_place(entries.key, entries.nbytes), f.t, h, *key)
-    index, mask, first = f.load("ptr", f.t, INDEX), f.load("i64", f.t, MASK), first_of(f, f.t)
-    old, fresh = f.later("old"), f.later("fresh")
-    f.branch(position < 0, fresh, old)
+    place = f.run(_place(entries.key, entries.nbytes), f.t, h, *key)
+    old, fresh, none, there = (f.later(name) for name in ("old", "fresh", "none", "there"))
+    f.branch(place < 0, fresh, old)
     f.at(old)
-    number = f.load("i32", index, position, "i32", align=4).sext("i64")
-    here = f.offset(first, number * entries.nbytes)
+    number = f.load("i32", f.load("ptr", f.t, INDEX), place, "i32", align=4).sext("i64")
+    here = f.offset(first_of(f, f.t), number * entries.nbytes)
     whole.store(f, here, values[len(entries.key) :], len(entries.key))
-    f.ret()
+    f.ret(constant("i1", 1))
     f.at(fresh)
+    f.branch(f.run(room(entries.nbytes), f.t), there, none)
+    f.at(none)
+    f.ret(constant("i1", 0))
+    f.at(there)
     taken = f.load("i64", f.t, TAKEN)
-    entry = f.offset(first, taken * entries.nbytes)
+    entry = f.offset(first_of(f, f.t), taken * entries.nbytes)
     f.store(h, entry)
     whole.store(f, entry, values)
     f.store(taken + 1, f.t, TAKEN)
     f.store(length_of(f, f.t) + 1, f.t, LENGTH)
     f.store(f.load("i64", f.t, CHANGES) + 1, f.t, CHANGES)
-    f.run(_enter(), index, mask, h, taken)
-    f.ret()
+    f.run(_enter(), f.load("ptr", f.t, INDEX), f.load("i64", f.t, MASK), h, taken)
+    f.ret(constant("i1", 1))
     return f
 
 

@@ -132,6 +132,18 @@ def test_registered_types() -> None:
         jt.register_pytree(Pair, lambda p: ((), None), lambda s, c: None)
 
 
+def test_static_values_that_are_equal_but_of_other_kinds_have_code_of_their_own() -> None:
+    class Scaled:
+        def __init__(self, x: Any, by: Any) -> None:
+            self.x, self.by = x, by
+
+    jt.register_pytree(Scaled, lambda s: ((s.x,), s.by), lambda by, x: Scaled(x[0], by))
+    f = jt.jit(lambda s: (s.x * s.by, s.by))
+    for _ in range(2):
+        for by in (2, 2.0, True, 1, 1.0, 0.0, -0.0):
+            assert repr(f(Scaled(np.arange(3), by))) == repr((np.arange(3) * by, by))
+
+
 def test_a_dataclass_with_static_fields() -> None:
     @functools.partial(jt.register_pytree, static_fields=("activation",))
     @dataclass

@@ -12,6 +12,7 @@ import numpy as np
 
 from ...arrays.common import array
 from ...arrays.python_errors import as_of_math
+from ...arrays.python_integers import check_stored
 from ...arrays.table import BY_NUMPY, FUNCTIONS, holds_tracer
 from ...containers.arrays import grown
 from ...containers.stand_ins import Container
@@ -108,6 +109,8 @@ def _scalar_type(kind: Any) -> Callable[..., Any]:
 
     def call(*args: Any, **kwargs: Any) -> Any:
         if len(args) == 1 and not kwargs and isinstance(args[0], Tracer):
+            if args[0].weak is not None:
+                check_stored(args[0], np.dtype(kind))
             return args[0].astype(kind)
         return kind(*args, **kwargs)
 

@@ -14,7 +14,11 @@ VIEWS = frozenset(("T", "mT", "real", "imag", "flat"))  # attributes of arrays t
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _CHANGERS = frozenset(
-    "append extend insert pop remove clear update setdefault popitem add discard sort reverse".split()
+    (
+        "append extend insert pop remove clear update setdefault popitem add discard sort reverse "
+        "appendleft extendleft popleft rotate move_to_end subtract intersection_update "
+        "difference_update symmetric_difference_update"
+    ).split()
 )
 
 
