@@ -66,7 +66,7 @@ def _assign_shape(self: Tracer, shape: Any) -> None:
         )
 
 
-Tracer.shape = Tracer.shape.setter(_assign_shape)  # type: ignore[method-assign]
+Tracer.shape = Tracer.shape.setter(_assign_shape)  # type: ignore[method-assign, attr-defined]
 
 
 def _reshape_columns_first(x: Tracer, shape: tuple[int, ...]) -> Tracer:

@@ -259,7 +259,7 @@ def _assign_dtype(self: Tracer, value: Any) -> None:
     refuse_assigned(self, "dtype", "x.view(dtype), or x.astype(dtype)")
 
 
-Tracer.dtype = Tracer.dtype.setter(_assign_dtype)  # type: ignore[method-assign]
+Tracer.dtype = Tracer.dtype.setter(_assign_dtype)  # type: ignore[method-assign, attr-defined]
 
 
 @method("__array__")

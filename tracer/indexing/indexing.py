@@ -231,10 +231,10 @@ def _is_own_view(x: Tracer, index: Any, value: Any) -> bool:
     """Whether `value` is the view x[index] itself, which `x[index] += v` has written already."""
     if not isinstance(value, Tracer) or not views.is_view_of(value, x):
         return False
-    how = value._view.numpy
-    if value._view.version != x._storage.version or not isinstance(how, Subscript):
+    view = value._view
+    if view is None or view.version != x._storage.version or not isinstance(view.numpy, Subscript):
         return False
-    return how.index == basic_items(x, index)
+    return view.numpy.index == basic_items(x, index)
 
 
 def update(x: Tracer, index: Any, value: Any, combine: str, mode: str = DEFAULT) -> None:
