@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from types import FunctionType, ModuleType
+from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from ..messages import errors
 from ..messages.errors import complain
 from .texts import remainder
 from .twins import convert
-from .variables import is_own_array, put, taken_over
+from .variables import in_graph, is_own_array, put, taken_over
 
 _MOST = 4096  # numbers in a list that is indexed as an array is
 
@@ -49,6 +49,22 @@ def own(root: Any, indices: Sequence[Any], value: Any) -> Any:
 def own_viewed(x: Any, indices: Sequence[Any], value: Any) -> Any:
     """What `x` has to be before an assignment to elements of `x.T`, or another view of all of it."""
     return taken_over(x) if is_own_array(x) and _hold_tracers(value, indices) else x
+
+
+def writing(function: Any, *args: Any, **options: Any) -> Callable[[Any], None]:
+    """`function(x, ...)`, which writes into x, as a function of x."""
+
+    def write(x: Any) -> None:
+        function(x, *args, **options)
+
+    drawn = isinstance(function, MethodType) and function.__name__ == "shuffle"
+    write.traced = drawn or holds_tracer((*args, *options.values()))  # type: ignore[attr-defined]
+    return write
+
+
+def own_first(x: Any, write: Any) -> Any:
+    """What `x` has to be before what `writing` made writes into it."""
+    return taken_over(x) if write.traced and is_own_array(x) and in_graph() else x
 
 
 def hold(base: Any, name: str, array: Any) -> None:

@@ -29,9 +29,11 @@ from .elements import elements as elements
 from .elements import hold as hold
 from .elements import item as item
 from .elements import own as own
+from .elements import own_first as own_first
 from .elements import own_viewed as own_viewed
 from .elements import update as update
 from .elements import update_elements as update_elements
+from .elements import writing as writing
 from .iteration import Items, items_of, numbered
 from .logic import and_ as and_
 from .logic import asked

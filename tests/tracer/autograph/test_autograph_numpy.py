@@ -288,3 +288,78 @@ def test_what_raises_has_derivatives() -> None:
     np.testing.assert_array_equal(jt.jit(jt.vmap(f), autograph=True)(np.arange(3.0)), [0, 1, 4])
     with pytest.raises(ValueError, match="negative"):
         jt.jit(jt.vmap(f), autograph=True)(np.arange(3.0) - 1)
+
+
+class Sampler:
+    def __init__(self, n):
+        self.order = np.arange(n)
+
+    def epochs(self, x):
+        for _ in range(3):
+            np.random.shuffle(self.order)
+            x = x[self.order] + 1
+        return x, self.order
+
+
+def shuffled(x):
+    np.random.seed(1)
+    order = np.arange(len(x))
+    for _ in range(2):
+        np.random.shuffle(order)
+        x = x[order] * 2
+    return x, order
+
+
+def shuffled_by_an_own_generator(x):
+    order = np.arange(len(x))
+    np.random.default_rng(3).shuffle(order)
+    return x[order]
+
+
+def shuffled_while(x):
+    np.random.seed(2)
+    order, n = np.arange(len(x)), 0
+    while n < x[0]:
+        np.random.shuffle(order)
+        n += 1
+    return order
+
+
+def shuffled_attributes(x):
+    np.random.seed(0)
+    return Sampler(len(x)).epochs(x)
+
+
+def put_into(x):
+    y, z, m = np.arange(5.0), np.linspace(0, 1, len(x)), np.arange(9.0).reshape(3, 3)
+    np.put(y, x.astype(int) % 5, x)
+    if x[0] > 1:
+        np.copyto(z, x)
+    np.fill_diagonal(m, x[1])
+    return y, z, m
+
+
+@pytest.mark.parametrize(
+    "function",
+    [shuffled, shuffled_by_an_own_generator, shuffled_while, shuffled_attributes, put_into],
+)
+def test_functions_write_into_arrays_that_numpy_made(function: Any) -> None:
+    compiled = jt.jit(function)
+    for x in (np.array([2.0, 3.0, 1.0, 7.0]), np.array([0.0, 1.0, 1.0, 9.0])):
+        np.random.seed(7)
+        want = function(x)
+        np.random.seed(7)
+        got = compiled(x)
+        for a, b in zip(*(r if isinstance(r, tuple) else (r,) for r in (got, want)), strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_arrays_that_numpy_made_are_not_written_into_unseen() -> None:
+    def f(x):
+        order = np.arange(len(x))
+        other = order[:2]
+        np.random.shuffle(order)
+        return other
+
+    with pytest.raises(jt.errors.OuterMutationError, match="another one that is still in use"):
+        jt.jit(f)(np.ones(3))

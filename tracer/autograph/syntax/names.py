@@ -21,6 +21,9 @@ _CHANGERS = frozenset(
     ).split()
 )
 
+# Functions, and methods of others, that write into their first argument
+_WRITERS = frozenset("shuffle put place putmask copyto fill_diagonal put_along_axis".split())
+
 
 def own_nodes(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
     """The nodes of this scope: nested functions and classes appear, their insides do not."""
@@ -145,4 +148,12 @@ def changed(nodes: Sequence[ast.AST]) -> set[str]:
                 base = base.value
             if node.func.attr in _CHANGERS:
                 names.add(dotted(base))
+        if isinstance(node, ast.Call) and writes_into_first(node):
+            names.add(dotted(node.args[0]))
     return {name for name in names if name}
+
+
+def writes_into_first(call: ast.Call) -> bool:
+    """`np.random.shuffle(x)`, `np.copyto(self.x, y)`: the first argument is a path of names."""
+    name = getattr(call.func, "attr", None) or getattr(call.func, "id", None)
+    return name in _WRITERS and bool(call.args) and dotted(call.args[0]) is not None

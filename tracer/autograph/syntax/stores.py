@@ -78,6 +78,25 @@ class Stores:
         nothing = constant(None, node)
         return [*out, assign(_VALUE, nothing, node), assign(_OLD, nothing, node)]
 
+    def into_first(self, node: ast.Call) -> list[ast.stmt]:
+        """`np.copyto(x, y)`, whose x may have to be replaced as that of `x[:] = y`:
+
+        _jt_value = _jt_.writing(np.copyto, y);  x = _jt_.own_first(x, _jt_value);  _jt_value(x)
+        """
+        root = node.args[0]
+        made = self.transformer.visit(copy.deepcopy(node))  # `changed` reads the original
+        made.args[0] = made.func
+        made.func = helper("writing", [], node).func  # type: ignore[attr-defined]
+        path = self.transformer.visit(_loaded(root))
+        call = helper("own_first", [path, load(_VALUE, node)], node)
+        again = self.transformer.visit(_loaded(root))
+        return [
+            assign(_VALUE, made, node),
+            self._replacing(root, call, node),
+            expression(located(ast.Call(load(_VALUE, node), [again], []), node)),
+            assign(_VALUE, constant(None, node), node),
+        ]
+
     def _store(self, target: ast.expr, value: str) -> list[ast.stmt]:
         """Assign the variable `value` to a target."""
         if isinstance(target, (ast.Tuple, ast.List)):
@@ -122,17 +141,20 @@ class Stores:
     def _replace(
         self, root: ast.expr, how: str, indices: Sequence[str], value: str, at: ast.AST
     ) -> list[ast.stmt]:
+        parts = [self.transformer.visit(_loaded(root)), _tuple(indices, at), load(value, at)]
+        return [self._replacing(root, helper(how, parts, at), at)]
+
+    def _replacing(self, root: ast.expr, call: ast.expr, at: ast.AST) -> ast.stmt:
+        """`root = call`, where that is a variable of the function or an attribute."""
         transformer = self.transformer
-        parts = [transformer.visit(_loaded(root)), _tuple(indices, at), load(value, at)]
-        call = helper(how, parts, at)
         if isinstance(root, ast.Name):
             if root.id in transformer.scope.bound:
-                return [assign(transformer.mangle(root.id), call, at)]
-            return [expression(call)]
+                return assign(transformer.mangle(root.id), call, at)
+            return expression(call)
         assert isinstance(root, ast.Attribute)
         base = transformer.visit(_loaded(root.value))
         name = constant(transformer.mangle(root.attr), at)
-        return [expression(helper("hold", [base, name, call], at))]
+        return expression(helper("hold", [base, name, call], at))
 
     def _target(self, root: ast.expr, indices: Sequence[str], at: ast.AST) -> ast.expr:
         target: ast.expr = self.transformer.visit(_loaded(root))

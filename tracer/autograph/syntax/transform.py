@@ -22,7 +22,7 @@ from .expressions import Expressions, Scope
 from .jumps import RESULT, RETURNED, For, Guard, While, lower
 from .lazy import Lazy, bare, is_lazy
 from .matching import Matching
-from .names import bound, changed, own_nodes, reads
+from .names import bound, changed, own_nodes, reads, writes_into_first
 from .nodes import assign, constant, expression, helper, load, located, thunk
 from .state_code import StateCode
 from .stores import Stores
@@ -295,6 +295,11 @@ class Transformer(Expressions):
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST | list[ast.stmt]:
         update = self.stores.update(node)
         return self.generic_visit(node) if update is None else update
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST | list[ast.stmt]:
+        if isinstance(node.value, ast.Call) and writes_into_first(node.value):
+            return self.stores.into_first(node.value)
+        return self.generic_visit(node)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST | list[ast.stmt]:
         if node.value is None:
