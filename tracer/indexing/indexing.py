@@ -245,7 +245,14 @@ def update(x: Tracer, index: Any, value: Any, combine: str, mode: str = DEFAULT)
     """
     plan = _destination(x, index, mode)
     base = plan.base
-    if plan.mask is not None:
+    lines = _lines(x, index, plan) if combine == "set" and mode == DEFAULT else None
+    if lines is not None:
+        # Parts of a few lines: these are taken out and put back, instead of all that the slices leave.
+        whole, part = lines
+        rows = array(x[whole])
+        update(rows, part, value, "set")
+        update(x, whole, rows, "set")
+    elif plan.mask is not None:
         _update_masked(plan, value, combine)
     elif not plan.indices:
         new = _cast(value, base, base.shape)
@@ -254,6 +261,26 @@ def update(x: Tracer, index: Any, value: Any, combine: str, mode: str = DEFAULT)
         room = _Room(plan)
         new = _indexed_first(plan, _cast(value, base, _indexed_shape(plan)))
         base.assign(room.back(room.scatter(room.whole, new, room.indices, combine)))
+
+
+def _lines(x: Tracer, index: Any, plan: IndexPlan) -> tuple[Any, Any] | None:
+    """For index arrays beside slices, `x[rows, 1:-1]`: the index of the whole lines, and the one of the
+    part in these; None where it is another index, or the lines are no less than all."""
+    items = index if isinstance(index, tuple) else (index,)
+    slices = [k for k, i in enumerate(items) if isinstance(i, slice)]
+    others = [i for i in items if not isinstance(i, slice)]
+    if plan.mask is not None or not plan.indices or len(plan.indices) != len(others):
+        return None
+    if all(items[k] == slice(None) for k in slices) or any(i is None for i in others):
+        return None
+    whole = tuple(slice(None) if isinstance(i, slice) else i for i in items)
+    shape = plan.indices[0].shape
+    lines = math.prod(shape) * math.prod(n for a, n in enumerate(x.shape) if a not in plan.axes)
+    if not shape or 2 * lines > plan.base.size:
+        return None
+    part: list[Any] = [items[k] for k in slices]
+    part[plan.position : plan.position] = [slice(None)] * len(shape)
+    return whole, tuple(part)
 
 
 def update_each(

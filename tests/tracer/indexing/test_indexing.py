@@ -416,3 +416,39 @@ def test_what_indices_behind_an_axis_give_lies_as_numpys(shape):
 
     a = np.arange(float(np.prod(shape))).reshape(shape)
     np.testing.assert_array_equal(jt.jit(f)(a), f(a))
+
+
+LINES = (
+    "[idx, 1:-1]", "[1:-1, idx]", "[idx, ::-2]", "[idx, 2, 1:]", "[1:, idx, 1]", "[idx, 1:, idx]",
+    "[i, 1:-1, idx]", "[idx, i, 3:1:-1]", "[:, idx, 1:]",
+    "[idx[:, None], 1:3, idx[None]]", "[-1, idx, 2:]",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("place", LINES)
+def test_parts_of_lines_at_index_arrays(place: str) -> None:
+    """Of a large array a few lines are taken out and put back, also where one is named twice."""
+    body = f"    x{place} += 1\n    x{place} = x{place} * 2 - x[0, 0, 0]\n    return x\n"
+    space: dict[str, Any] = {}
+    exec(f"def f(x, idx, i):\n{body}", space)
+    f = space["f"]
+    x = np.arange(7.0 * 8 * 9).reshape(7, 8, 9)
+    for idx in (np.array([2, 5, 2]), np.array([-1])):
+        np.testing.assert_array_equal(jt.jit(f)(x.copy(), idx, np.int64(3)), f(x.copy(), idx, 3))
+
+    def total(x: Any) -> Any:
+        return (f(x.copy(), idx, 3) ** 2).sum()
+
+    np.testing.assert_allclose(jt.jit(jt.grad(total))(x), jt.grad(total)(x))
+
+
+def test_parts_of_lines_in_loops_copy_nothing_else() -> None:
+    def f(x: Any, idx: Any) -> Any:
+        for k in range(50):
+            x[idx, 1:-1] += k
+        return x
+
+    text = str(jt.jit(f).trace(np.zeros((400, 300)), np.arange(3))).splitlines()
+    updates = [line for line in text if " = scatter " in line or " = update_slice " in line]
+    assert updates
+    assert not [u for u in updates if "f64[400,298]" in u or ("update_slice" in u and "[400," in u)]
