@@ -412,16 +412,25 @@ _CONTENT: dict[type, Callable[[Any], Content]] = {
 def attributes_of(value: Any) -> dict[str, Any] | None:
     """Instance attributes, from the dictionary and from slots; None if it has neither."""
     own = own_dictionary(value)
+    slots = _SLOTS.get(type(value))
+    if slots is None:
+        slots = _SLOTS[type(value)] = [
+            (name, vars(cls).get(name)) for cls in type(value).__mro__ for name in _slots(cls)
+        ]
+    if not slots:
+        return None if own is _NOTHING else own.copy()
     attributes = dict(own)
-    slots = [(cls, s) for cls in type(value).__mro__ for s in _slots(cls)]
-    for cls, name in slots:
-        member = vars(cls).get(name)
+    for name, member in slots:
         if isinstance(member, types.MemberDescriptorType):
             try:
                 attributes[name] = member.__get__(value)
             except AttributeError:
                 continue
-    return attributes if slots or own is not _NOTHING else None
+    return attributes
+
+
+# The slots of instances of a class, its own and those of its bases, with their descriptors.
+_SLOTS: weakref.WeakKeyDictionary[type, list[tuple[str, Any]]] = weakref.WeakKeyDictionary()
 
 
 _NOTHING: dict[str, Any] = {}
