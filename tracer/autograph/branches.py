@@ -47,7 +47,7 @@ from .adoption import Adoption, union, write
 from .joins import Side, are_alike, joined_sides, narrowed, parts_of
 from .origins import are_followed, refuse_lost, which_inside, which_outside
 from .raising import Raised
-from .sharing import CONTAINERS, belonging, confuse, seen_by_others, storage_of, watch
+from .sharing import CONTAINERS, belonging, confuse, outer_ids, seen_by_others, storage_of, watch
 from .surroundings import Slot, Surroundings
 from .syntax.jumps import RESULT
 from .variables import (
@@ -328,7 +328,8 @@ def _branch(
             assume(known[1 - k])  # in what follows
             if one.hoisted:
                 one.raised.emit(pred if k == 0 else emit("invert", as_value(pred)))
-    merge = _Merge(pred, branches, what, names, where, owners)
+    outer = outer_ids([*state.get(), *objects.values()])
+    merge = _Merge(pred, branches, what, names, where, owners, outer)
     if all(one.raised is not None for one in branches):
         merge.emit(pred, [])
         raise Raised.by_now(branches[1].raised)
@@ -411,8 +412,10 @@ class _Merge:
         names: Sequence[str],
         where: str,
         owners: dict[int, str],
+        outer: set[int],
     ) -> None:
         self.pred = pred
+        self.outer = outer  # see `sharing.outer_ids`
         self.owners = owners  # see `sharing.belonging`
         self.branches, self.what, self.names, self.where = branches, what, names, where
         self.outs: list[Out] = []
@@ -438,6 +441,8 @@ class _Merge:
             return self._undefined(label, ends, missing)
         if any(missing):
             end = ends[missing.index(False)]
+            if self._is_outer(end):
+                return lambda results: end.value
             ends = [end, end]
         if not pytree.same_as_written(ends[0].tree, ends[1].tree):
             values = [end.part.value for end in ends]
@@ -531,6 +536,8 @@ class _Merge:
     def _only(self, label: str, ends: list[_End | None]) -> Callable[[Sequence[Value]], Any]:
         """The object of the branch that does not raise."""
         (end,) = [end for end in ends if end is not None]
+        if self._is_outer(end):
+            return lambda results: end.value
         if not any(isinstance(leaf, _Inside) for leaf in end.leaves):
             if isinstance(end.value, _Content):
                 return lambda results: pytree.unflatten(end.tree, end.leaves)
@@ -549,6 +556,11 @@ class _Merge:
             return made
 
         return make
+
+    def _is_outer(self, end: _End) -> bool:
+        """Whether it is a container that is there outside of the branch, or could be."""
+        inside = any(isinstance(leaf, _Inside) for leaf in end.leaves)
+        return id(end.value) in self.outer or (isinstance(end.value, CONTAINERS) and not inside)
 
     def _undefined(
         self, label: str, ends: list[_End], missing: list[bool]

@@ -40,7 +40,7 @@ from .joins import conformed
 from .logic import truth
 from .origins import are_followed, refuse_lost, which_inside, which_outside
 from .raising import Raised
-from .sharing import confuse, seen_by_others, storage_of, watch
+from .sharing import CONTAINERS, confuse, outer_ids, seen_by_others, storage_of, watch
 from .surroundings import Slot, Surroundings
 from .syntax.jumps import RESULT
 from .variables import (
@@ -89,6 +89,9 @@ class TracedLoop:
         # By position among the variables, by name, or by slot:
         self.carried: dict[Key, CarriedVariable] = {}
         self.undefined: dict[int, Undefined] = {}  # without a value before: they keep none
+        # Containers that are there before, and that variables without a value get (`sharing.outer_ids`):
+        self.outer = outer_ids([*self.entry, *self.objects.values()])
+        self.got: dict[int, Any] = {}
         # Containers of others that a variable is bound to at an iteration's end:
         self.bound: dict[int | str | Slot, list[Any]] = {}
         for i, (name, value) in enumerate(zip(state.names, self.entry, strict=True)):
@@ -99,7 +102,7 @@ class TracedLoop:
             elif isinstance(value, Tracer) and not value.scalar and not state.rebound[i]:
                 if name in state.inside:
                     self._include(value._storage)
-            elif not isinstance(value, (list, dict, set)) or state.rebound[i]:
+            elif not isinstance(value, CONTAINERS) or (state.rebound[i] and not state.filled[i]):
                 self.carried[i] = CarriedVariable.of(name, self.where, value)
                 if "." in name:
                     self._follow(i, name, value)
@@ -296,7 +299,9 @@ class TracedLoop:
         if i in self.undefined:
             if isinstance(value, Undefined):
                 return
-            if self.state.filled[i]:
+            if self.state.filled[i] and self._is_outer(value) and self.got.get(i, value) is value:
+                self.got[i] = value
+            elif self.state.filled[i]:
                 carried = CarriedVariable.of(name, self.where, value)
                 carried.forget()
                 self.carried[i] = carried
@@ -308,6 +313,14 @@ class TracedLoop:
                 )
         elif value is not old:
             self.carried[i] = CarriedVariable.of(name, self.where, old)
+
+    def _is_outer(self, value: Any) -> bool:
+        """Whether it is a container that is there outside of the loop, or could be."""
+        if not isinstance(value, CONTAINERS):
+            return False
+        leaves, trace = pytree.flatten(value)[0], require_trace()
+        inside = any(isinstance(leaf, Tracer) and leaf._storage.trace is trace for leaf in leaves)
+        return id(value) in self.outer or not inside
 
     # The op
 
@@ -411,7 +424,7 @@ class TracedLoop:
                 settle(self.objects[key], value)
         for i, undefined in self.undefined.items():
             refuse_lost(self.state.names[i], undefined)
-            values[i] = undefined
+            values[i] = self.got.get(i, undefined)
         self.state.set(values)
         self._look_for_sharing(made)
 

@@ -76,6 +76,12 @@ def belonging(values: Sequence[Any], names: Sequence[str]) -> dict[int, str]:
     return owners
 
 
+def outer_ids(values: Sequence[Any]) -> set[int]:
+    """The ids of containers that are there before a branch or loop: of one of them, what a variable has
+    afterwards, without a value otherwise, is this one, and not another of the same content."""
+    return {id(x) for value in values for x in _containers(value)}
+
+
 def _containers(x: Any) -> list[Any]:
     if not isinstance(x, (*CONTAINERS, tuple)):
         return []

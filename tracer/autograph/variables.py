@@ -158,16 +158,17 @@ def out_of(x: Any) -> Out:
 
 
 def same(a: Any, b: Any) -> bool:
-    """Whether two values of a variable are one: the same object, or equal constants."""
+    """Whether two values of a variable are one: the same object, or equal constants. Lists and sets
+    that are equal are two."""
     if a is b:
         return True
     if type(a) is not type(b) or isinstance(a, (Tracer, np.ndarray, Undefined)):
         return False
     if isinstance(a, (*_NUMBERS, str, bytes, complex)):
         return repr(a) == repr(b)
-    if isinstance(a, (tuple, list)):
+    if isinstance(a, tuple):
         return len(a) == len(b) and all(map(same, a, b))
-    if isinstance(a, (range, slice, np.dtype, set)):
+    if isinstance(a, (range, slice, np.dtype)):
         return bool(a == b)
     return False
 

@@ -101,11 +101,53 @@ def made(x: Any) -> Any:
     return {"v": v, "again": v, "other": v.scaled(2.0), "slots": Slotted(x), "pair": Pair(x, {1})}
 
 
+def until_sorted(a: Any) -> Any:
+    swapped = True
+    while swapped:
+        swapped = False
+        for i in range(1, len(a)):
+            if a[i - 1] > a[i]:
+                a[i - 1], a[i] = a[i], a[i - 1]
+                swapped = True
+        if not swapped:
+            return a
+    return a
+
+
+def early(a: Any, x: Any) -> Any:
+    for i in range(len(a)):
+        if a[i] > x:
+            a[i] = x
+            return a
+    a[0] = x
+    return a
+
+
+def one_of_two(a: Any, b: Any, x: Any) -> None:
+    c = a if x > 0 else b
+    c[0] = 9
+
+
+def one_of_two_made(x: Any) -> Any:
+    a, b = [1, 2], [1, 2]
+    if x > 0:
+        c = a
+    else:
+        c = b
+    c.append(3)
+    return a, b
+
+
 CASES: dict[str, tuple[Callable[..., Any], Callable[[], list[Any]]]] = {
     "list": (lambda a: a, lambda: [[3.0, 1.0]]),
     "sorted list": (sort, lambda: [[3.0, 1.0, 2.0]]),
     "list in several places": (several_places, lambda: [[3.0, 1.0]]),
     "bubble sort": (bubbles, lambda: [[3, 1, 2]]),
+    "sorted until it is": (until_sorted, lambda: [[3, 1, 2]]),
+    "returned early": (early, lambda: [[3, 1, 2], 2]),
+    "returned late": (early, lambda: [[3, 1, 2], 7]),
+    "one of two that are equal": (one_of_two, lambda: [[1, 2], [1, 2], -1.0]),
+    "one of two that are made": (one_of_two_made, lambda: [-1.0]),
     "list of arrays": (lambda a: a[::-1], lambda: [[np.zeros(2), np.ones(3)]]),
     "list in a tuple": (lambda t: t[0], lambda: [([1.0], 2.0)]),
     "list by name": (lambda x, *, a: [a, x], lambda: [1.0]),
