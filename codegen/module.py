@@ -118,7 +118,6 @@ class NativeModule:
     in_place: list[tuple[int, int]] = field(default_factory=list)
     # Scalar operations per call, None if unknown (loops): short calls keep the GIL.
     work: int | None = None
-    keeps_gil: bool = (
-        False  # it touches what belongs to Python, such as generators of random numbers
-    )
+    # It touches what belongs to Python, such as generators of random numbers.
+    keeps_gil: bool = False
     notes: dict[str, Any] = field(default_factory=dict)  # compile timings and the like

@@ -33,9 +33,8 @@ class Target:
     WATCHED_FOR: ClassVar[str] = "jitney_watched_for"  # for work that signals may end; see `pool`
     LOOP: ClassVar[str] = "jitney_loop"  # of a ufunc: LOOP:module:name:types; see `library_loops`
     LOOP_DATA: ClassVar[str] = "jitney_data"  # what such a loop wants to be given
-    BLAS: ClassVar[str] = (
-        "jitney_blas"  # how many threads the BLAS of these loops has: BLAS:get, BLAS:set
-    )
+    # How many threads the BLAS of these loops has: BLAS:get, BLAS:set.
+    BLAS: ClassVar[str] = "jitney_blas"
     RANDOM: ClassVar[str] = "jitney_random"  # a function of NumPy's generators: RANDOM:name
     SANITIZER: ClassVar[str] = "jitney_san"  # what such functions' names begin with
     CALLBACK: ClassVar[str] = "jitney_callback"  # i32 (i64 number, ptr operands and results)

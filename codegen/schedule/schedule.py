@@ -52,9 +52,8 @@ class Schedule:
     parallel: bool = False
     split_last: bool = False  # "outer" mode: threads share the vectorised loop, not those before it
     grain: int = 1
-    cross: Var | None = (
-        None  # "outer" mode: some arrays are contiguous along this loop (`cpu.transposes`)
-    )
+    # "outer" mode: some arrays are contiguous along this loop (`cpu.transposes`).
+    cross: Var | None = None
     cross_tile: int = 0
     turned: list[Expr] = field(default_factory=list)  # the loads from them
     tile: int = 0  # "outer" mode, 0 or: nests are walked row by row, for this many lanes' columns

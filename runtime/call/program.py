@@ -95,9 +95,8 @@ class Opcode:
     UNCHANGED = 47  # address, version, n: if the version is there, go on n words from here
     SEEN = 48  # address, n: the version that is there is the second operand of what is n words back
     CLASS = 49  # address, version: of a class
-    FUNCTION = (
-        50  # src, code, defaults or 0, defaults by name or 0, where attributes are, these or 0
-    )
+    # src, code, defaults or 0, defaults by name or 0, where attributes are, these or 0
+    FUNCTION = 50
     CODE_OF = 51  # function, code: it has this code
     METHOD = 52  # owned, src, name, function: what is bound there
     PICK = 53  # owned, value, n, otherwise, (integer, owned)...: what goes with the integer there

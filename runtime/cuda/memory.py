@@ -22,9 +22,8 @@ from ...ir.forks import renewed
 from .driver import Context
 from .library import OUT_OF_MEMORY, DeviceError
 
-_SMALL = (
-    512  # sizes in the free lists are multiples of this, and of an eighth of their power of two
-)
+# Sizes in the free lists are multiples of this, and of an eighth of their power of two.
+_SMALL = 512
 _RECYCLED = 1 << 20  # bytes of a buffer, up to which it is kept although the driver has a pool
 _KEPT = 4 << 20  # bytes of such buffers of one size and stream,
 _SIZES = 32  # of which there are not more

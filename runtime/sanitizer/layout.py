@@ -27,9 +27,8 @@ ERROR_WORDS = ("number", "site", "offset", "size", "bytes", "detail", "kernel")
 
 # A record of an array: 64 bytes.
 START, BYTES, FLAGS, NUMBER = 0, 8, 16, 24
-SHADOW = (
-    32  # three words of 32 bits for each byte, plane by plane: see `WRITER`; null: none is kept
-)
+# Three words of 32 bits for each byte, plane by plane: see `WRITER`; null: none is kept.
+SHADOW = 32
 STRIDE = 40  # bytes from plane to plane
 LINK = 48
 OWNED = 56  # the shadow, if it goes with the record

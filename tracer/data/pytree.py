@@ -210,9 +210,8 @@ def register_pytree(
             )
         _register_dataclass(cls, static_fields)
     else:
-        unflatten: Any = (
-            unflatten_function  # optree's hint asks for a collection; any object will do
-        )
+        # Optree's hint asks for a collection; any object will do.
+        unflatten: Any = unflatten_function
         optree.register_pytree_node(cls, flatten_function, unflatten, namespace=NAMESPACE)
         _flatten_functions[cls] = flatten_function
     _registered.add(cls)

@@ -35,9 +35,8 @@ class StandIn:
 
     _kind: GeneratorKind
     _handle: Any
-    _origin: Callable[[], Any] | None = (
-        None  # gives the generator itself, to callbacks that run later
-    )
+    # Gives the generator itself, to callbacks that run later.
+    _origin: Callable[[], Any] | None = None
 
     def __getattribute__(self, name: str) -> Any:
         origin = object.__getattribute__(self, "_origin")

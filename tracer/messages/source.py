@@ -13,9 +13,8 @@ from ...ir.graph import SourceLine
 
 # Frames of these packages never are the user's line. Tests, notebooks and `__main__` are users.
 _HIDDEN = frozenset("jitney numpy scipy optree llvmlite pandas sklearn matplotlib".split())
-_STANDARD = (
-    f"{os.path.dirname(os.__file__)}{os.sep}"  # where Python's own modules are, and packages
-)
+# Where Python's own modules are, and packages.
+_STANDARD = f"{os.path.dirname(os.__file__)}{os.sep}"
 _PACKAGES = ("site-packages", "dist-packages")
 _PACKAGE = __name__.partition(".")[0]
 _DEMO = f"{_PACKAGE}.demo."  # in the package, but written as a user writes

@@ -24,9 +24,8 @@ from .entry import sampler
 from .lanes import Stream, element_keys
 from .uniforms import real_dtype, shaped, spread, standard_normal
 
-_LARGE = (
-    1e5  # from which Wilson and Hilferty's cube gives dx/da: its error is of the order of 1/a**1.5
-)
+# From which Wilson and Hilferty's cube gives dx/da: its error is of the order of 1/a**1.5.
+_LARGE = 1e5
 
 
 @custom_jvp

@@ -24,9 +24,8 @@ from ..matmul.cpu_tiles import tile_function
 from .cpu_leaves import LANES, LeafEmitter
 
 ROWS = 8  # of a tile, at the most
-DEPTH = (
-    128  # terms that are added up in registers: a panel of B of that height is in the nearest cache
-)
+# Terms that are added up in registers: a panel of B of that height is in the nearest cache.
+DEPTH = 128
 
 # What `subtract` takes, and in which order its panels find it in memory.
 SUBTRACT = dict.fromkeys("c ldc a lda b brow bcol m n k triangle".split(), "i64") | dict.fromkeys(

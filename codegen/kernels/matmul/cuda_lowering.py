@@ -31,9 +31,8 @@ if TYPE_CHECKING:
     from ...device.lowering import DeviceContext
 
 TILE = 64  # rows or columns of a tile, roughly: how often the other operand is read
-REPEATED = (
-    32  # work per element, all readings together, up to which an operand is computed on the way
-)
+# Work per element, all readings together, up to which an operand is computed on the way.
+REPEATED = 32
 
 
 def is_cheap(low: Lowering, value: Value, times: float) -> bool:

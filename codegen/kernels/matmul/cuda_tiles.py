@@ -199,9 +199,8 @@ def tile_of(
 
 BLOCKS_WANTED = 128
 PART = 512  # elements of a sum in one part, at the least
-WHOLE = (
-    64  # what the length of a part is a multiple of: no step of any kernel reaches into the next
-)
+# What the length of a part is a multiple of: no step of any kernel reaches into the next.
+WHOLE = 64
 
 
 def parts_of(m: int, n: int, k: int) -> tuple[int, int]:

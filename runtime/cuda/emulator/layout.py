@@ -12,9 +12,8 @@ WARP_SIZE = 32
 MAX_THREADS = 1024
 WINDOW_BYTES = 228 << 10  # of shared memory that a block can have
 BARRIERS = 16
-QUEUE_ENTRIES = (
-    256  # copies that a thread may have under way; the oldest arrives when there are more
-)
+# Copies that a thread may have under way; the oldest arrives when there are more.
+QUEUE_ENTRIES = 256
 QUEUE_ENTRY = 32  # target, source, bytes to write and to read, group
 IDLE_LIMIT = 1 << 18  # rounds in which all threads only spin, before that is called a livelock
 SINK_BYTES = 128
