@@ -48,6 +48,10 @@ class Items:
             return map(self.item, range(self.length))
         self._only_loops()
 
+    def walked(self) -> tuple[Any, Callable[[Any], Any]]:
+        """What `containers.walking` asks, for comprehensions."""
+        return self.length, self.item
+
     def _only_loops(self, *_: Any) -> NoReturn:
         complain(
             errors.TracerIndexError,

@@ -29,8 +29,6 @@ def walked(items: Any) -> Walked | None:
         return found
     if isinstance(items, Tracer) and items.ndim:
         return items.shape[0], lambda i: items[i]
-    if hasattr(type(items), "item") and hasattr(items, "done"):  # the items of a `for` statement
-        return items.length, items.item
     return None
 
 

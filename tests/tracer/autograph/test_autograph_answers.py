@@ -455,3 +455,30 @@ def test_the_condition_of_a_loop_that_returns_is_any_truth() -> None:
 
     for a in (np.array([1.0, 2.0, 3.0]), np.zeros(3)):
         assert jt.jit(f)(a, 0) == f(a, 0)
+
+
+TAKEN_WHOLE = {
+    "sum with a condition": lambda a, n: sum(int(v) for v in a if v > 1),
+    "sum over a range": lambda a, n: sum((float(a[k]) for k in range(n) if a[k] > 0.5), 0.0),
+    "largest over a range": lambda a, n: max(int(a[k]) for k in range(n + 1)),
+    "least": lambda a, n: min(float(v * 2) for v in a if v < 100),
+    "sorted": lambda a, n: sorted(float(v) for v in a if v > 0),
+    "nested": lambda a, n: sum(a[i] * a[j] for i in range(3) for j in range(i)),
+    "tuple": lambda a, n: tuple(float(v) + 1 for v in a),
+    "counted": lambda a, n: sum(1 for v in a if 0 < v < 3),
+    "default": lambda a, n: max((float(v) for v in a if v > 50), default=-1.0),
+    "list of a range": lambda a, n: len([k for k in range(n)]),
+}
+
+
+@pytest.mark.parametrize("name", TAKEN_WHOLE)
+def test_generators_that_are_taken_whole(name: str) -> None:
+    f = TAKEN_WHOLE[name]
+
+    def of_element(a, m):
+        return f(a, int(m[0]))
+
+    compiled = jt.jit(of_element)
+    for n in (2, 3, 0):
+        for a in (np.array([1.5, -2.0, 3.0, -0.5]), np.array([0.5, 2.0, 2.5, 7.0])):
+            assert repr(compiled(a, np.array([n]))) == repr(f(a, n))

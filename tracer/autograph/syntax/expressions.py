@@ -24,6 +24,7 @@ _OPERATORS: dict[type[ast.cmpop], str] = {
     ast.NotIn: "not in",
 }
 
+_TAKE_ALL = frozenset("sum min max list tuple sorted set".split())
 _ITEMS = "_jt_items"  # what a comprehension runs over
 
 
@@ -97,10 +98,18 @@ class Expressions(ast.NodeTransformer):
         called = (
             self.named(function) if isinstance(function, ast.Attribute) else self.visit(function)
         )
+        if node.args and self.takes_all(function):
+            node.args[0] = _as_list(node.args[0])
         node.func = helper("convert", [called], function)
         node.args = [self.visit(a) for a in node.args]
         node.keywords = [self.visit(k) for k in node.keywords]
         return node
+
+    def takes_all(self, function: ast.expr) -> bool:
+        """Whether it is one of Python's functions that asks a generator for everything at once."""
+        if not isinstance(function, ast.Name) or function.id not in _TAKE_ALL:
+            return False
+        return not any(function.id in scope.bound for scope in self.scopes)
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         if not isinstance(node.ctx, ast.Load):
@@ -295,6 +304,15 @@ class Expressions(ast.NodeTransformer):
 
     def unless(self, flags: Sequence[str], at: ast.AST) -> ast.expr:
         return helper("none_of", [load(flag, at) for flag in flags], at)
+
+
+def _as_list(node: ast.expr) -> ast.expr:
+    """A generator expression as a list, which may be made by a loop."""
+    if not isinstance(node, ast.GeneratorExp) or _binds([node]):
+        return node
+    if any(generator.is_async for generator in node.generators):
+        return node
+    return ast.copy_location(ast.ListComp(node.elt, node.generators), node)
 
 
 def _binds(nodes: Sequence[ast.AST]) -> bool:
