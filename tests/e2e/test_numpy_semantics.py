@@ -530,6 +530,14 @@ def test_an_array_also_for_a_scalar() -> None:
     got = jt.jit(lambda x: np.sum(x, out=...))(A([1.0, 2.0]))
     assert isinstance(got, np.ndarray) and got == 3
 
+    def ufuncs(a: Any) -> Any:
+        quotient, rest = np.divmod(a, 2, out=...)
+        total = np.add.reduce(np.atleast_1d(a), out=...)
+        return np.multiply(a, 5, out=...), np.sin(a, out=...), quotient, rest, total
+
+    for x, y in zip(jt.jit(ufuncs)(np.int64(3)), ufuncs(np.int64(3)), strict=True):
+        assert type(x) is type(y) is np.ndarray and x.dtype == y.dtype and np.allclose(x, y)
+
 
 @pytest.mark.parametrize(
     "program",

@@ -16,7 +16,7 @@ from ...arrays.python_integers import check_stored
 from ...arrays.table import BY_NUMPY, FUNCTIONS, holds_tracer
 from ...containers.arrays import grown
 from ...containers.stand_ins import Container
-from ...core.tracers import Tracer
+from ...core.tracers import Tracer, as_value, wrap_like
 from .mathematics import MATHEMATICS
 
 _KINDS = (type(np.zeros_like), BuiltinFunctionType, FunctionType)
@@ -95,9 +95,16 @@ def _with_arrays(function: Any, indexed: bool = False) -> Callable[..., Any]:
 
     def call(*args: Any, **kwargs: Any) -> Any:
         arrays = [x if indexed and i == 1 else _as_array(x) for i, x in enumerate(args)]
-        return function(*arrays, **kwargs)
+        result = function(*arrays, **kwargs)
+        if kwargs.get("out") is Ellipsis:  # of which NumPy does not tell the tracers' protocol
+            return tuple(map(_no_scalar, result)) if type(result) is tuple else _no_scalar(result)
+        return result
 
     return call
+
+
+def _no_scalar(x: Any) -> Any:
+    return wrap_like(as_value(x), (x,), scalar=False) if isinstance(x, Tracer) else x
 
 
 def _as_array(x: Any) -> Any:
