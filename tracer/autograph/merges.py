@@ -1,0 +1,517 @@
+"""What branches leave in variables, leaf by leaf: what they agree on, and the results of the op."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NoReturn, Protocol
+
+from ...ir.build import Builder
+from ...ir.graph import Graph, Value
+from ...ir.opdef import OPS
+from ...ir.record import record
+from ...ir.types import BOOL, I32, TensorType
+from ..containers.growing import changed
+from ..containers.kinds import inherit, same_tree
+from ..control.regions import (
+    Out,
+    TracedRegion,
+    common_type,
+    have_effects,
+    promoted,
+    show_tree,
+)
+from ..control.regions import union as captures
+from ..control.unions import (
+    Union,
+    class_of_array,
+    class_of_leaf,
+    kind_number,
+    possible,
+)
+from ..core.effects import advance, order_token
+from ..core.trace import Trace, require_trace
+from ..core.tracers import Storage, Tracer, as_value, emit, wrap
+from ..data import pytree
+from ..messages import errors
+from ..messages.errors import complain
+from ..messages.source import user_line
+from .joins import Side, are_alike, joined_sides, narrowed, parts_of
+from .origins import are_followed, which_inside, which_outside
+from .sharing import CONTAINERS, storage_of
+from .syntax.jumps import RESULT
+from .variables import (
+    Undefined,
+    is_traceable,
+    same,
+    shown,
+)
+
+_CHEAP = frozenset({"elementwise", "source"})
+_FEW = 12
+
+
+@record
+class Inside:
+    """A leaf that a region computed: its result number `index`, and where it was stored. `which` array
+    from outside it is, if it is followed: a number, or another such leaf."""
+
+    index: int
+    storage: Storage | None
+    which: Any = 0
+    exact: Side | None = None  # of a number of several classes
+
+
+@record(frozen=False, eq=False)
+class Content:
+    """What is in a container; two of them never are the same."""
+
+    container: Any
+
+
+@record(frozen=False)
+class End:
+    """One object at the end of a branch."""
+
+    value: Any
+    tree: pytree.TreeDef
+    leaves: list[Any]  # Inside, or the leaf itself if it comes from outside of the branch
+    option: tuple[Any, ...] = ()  # the one that a union has to be there: these are its leaves
+    shared: Sequence[Any] = ()  # the containers in it that are seen elsewhere, too
+
+    @property
+    def part(self) -> Part:
+        value = self.option[0] if self.option else self.value
+        return Part(
+            self.tree, self.leaves, value.container if isinstance(value, Content) else value
+        )
+
+
+@record
+class Part:
+    """An object, or a part of one, at the end of a branch; the value is None where it is not at hand."""
+
+    tree: pytree.TreeDef
+    leaves: Sequence[Any]
+    value: Any = None
+
+
+class Branch(Protocol):
+    """A branch that has been traced."""
+
+    region: TracedRegion
+    storages: dict[Storage, Value]
+
+    def out(self, leaf: Any) -> Out: ...
+
+    def made_at(self, leaf: Any) -> str: ...
+
+
+def end_of(value: Any, trace: Trace | None, out: list[Any]) -> End:
+    """The object `value` at the end of the region that `trace` traces, whose arrays in it are added to
+    the results. Without a trace all of it comes from outside."""
+    of = value.container if isinstance(value, Content) else narrowed(value)
+    option = (of,) if type(value) is Union else ()
+    leaves, tree = pytree.flatten(of.copy() if isinstance(of, set) else of)
+    leaves_out: list[Any] = []
+    for leaf in leaves:
+        if isinstance(leaf, Tracer) and leaf._storage.trace is trace:
+            index = len(out)
+            inside = wrap(leaf.value, leaf.weak, scalar=leaf.scalar)
+            inside._strides = leaf._strides
+            out.append(inside)
+            which = which_inside(leaf, trace) if trace is not None and are_followed() else 0
+            if isinstance(which, Tracer) and which._storage.trace is trace:
+                out.append(which)
+                which = Inside(len(out) - 1, None)
+            exact = None
+            if leaf._storage.exact is not None:
+                exact = _exact_side(leaf, trace, out)
+            leaves_out.append(Inside(index, storage_of(leaf), which, exact))
+        else:
+            leaves_out.append(leaf)
+    return End(value, tree, leaves_out, option)
+
+
+def _number_side(leaf: Any, out: Out) -> Side:
+    """Of which classes a number is that a branch leaves."""
+    if isinstance(leaf, Inside) and leaf.exact is not None:
+        return leaf.exact
+    if isinstance(leaf, Tracer) and leaf._storage.exact is not None:
+        return _exact_side(leaf, None, [])
+    number = kind_number(out.weak, out.type.dtype)
+    return Side(number, {number: (pytree.flatten(0)[1], [leaf], None)})
+
+
+def _exact_side(leaf: Tracer, trace: Trace | None, out: list[Any]) -> Side:
+    """Of which classes a number of several is, at the end of the region that `trace` traces."""
+    union = leaf._storage.exact
+    end = end_of(union, trace, out)
+    if end.tree.type is not Union:
+        number = possible(union)[0]
+        return Side(number, {number: (end.tree, end.leaves, None)})
+    return Side.of(end.tree, end.leaves, class_of_leaf, None)
+
+
+def _is_inside(leaf: Any) -> bool:
+    return isinstance(leaf, Inside)
+
+
+def _storage(leaf: Any) -> Storage | None:
+    return leaf.storage if isinstance(leaf, Inside) else storage_of(leaf)
+
+
+class Merge:
+    """Finds for each leaf whether the branches agree on it, or which result of the op it is."""
+
+    def __init__(
+        self,
+        pred: Tracer,
+        branches: Sequence[Branch],
+        what: str,
+        names: Sequence[str],
+        where: str,
+        owners: dict[int, str],
+        outer: set[int],
+    ) -> None:
+        self.pred = pred
+        self.outer = outer  # see `sharing.outer_ids`
+        self.owners = owners  # see `sharing.belonging`
+        self.branches, self.what, self.names, self.where = branches, what, names, where
+        self.outs: list[Out] = []
+        self.sources: list[list[Any]] = []  # per result, per branch: a leaf, or None for zeros
+        self.made: list[tuple[str, Tracer, list[Storage | None]]] = []
+        self.chosen: list[tuple[str, Any, list[Any]]] = []  # containers, each with those it may be
+
+    def object(
+        self, label: str, ends_or_none: list[End | None], fill: bool, is_content: bool = False
+    ) -> Callable[[Sequence[Value]], Any]:
+        """How to make the object called `label` of the op's results. A branch that raises gives None."""
+        if None in ends_or_none:
+            return self._only(label, ends_or_none)
+        ends: list[End] = ends_or_none  # type: ignore[assignment]
+        if same(ends[0].value, ends[1].value):
+            return lambda results: ends[0].value
+        is_content = is_content or any(isinstance(end.value, Content) for end in ends)
+        missing = [isinstance(end.value, Undefined) for end in ends]
+        if all(missing):
+            first = next((e.value for e in ends if e.value.why), ends[0].value)
+            return lambda results: first
+        if any(missing) and not fill:
+            return self._undefined(label, ends, missing)
+        if any(missing):
+            end = ends[missing.index(False)]
+            if self._is_outer(end):
+                return lambda results: end.value
+            ends = [end, end]
+        if not pytree.same_as_written(ends[0].tree, ends[1].tree):
+            values = [end.part.value for end in ends]
+            if all(isinstance(value, CONTAINERS) for value in values):
+                changed(values)
+        whole = self._whole(label, [end.part for end in ends], missing, not is_content)
+        among = [x for end in ends for x in end.shared if self.owners.get(id(x)) != label]
+
+        def make(results: Sequence[Value]) -> Any:
+            made = whole(results)
+            if among:
+                self.chosen.append((label, made, among))
+            return made
+
+        return make
+
+    def _whole(
+        self, label: str, parts: Sequence[Part], missing: list[bool], joined: bool = True
+    ) -> Callable[[Sequence[Value]], Any]:
+        """How to make an object of its leaves: in one structure, or where there are several, and they
+        may be `joined`, as a union."""
+        one, other = (part.tree for part in parts)
+        if not pytree.same_as_written(one, other):
+            if are_alike(one, other):
+                return self._by_parts(label, parts, missing)
+            made = self._union(label, parts) if joined else None
+            return made or self._refuse_structure(label, parts)
+        mark = len(self.outs), len(self.made)
+        try:
+            leaves = [
+                self._leaf(label, i, pair, missing, one)
+                for i, pair in enumerate(zip(*(part.leaves for part in parts), strict=True))
+            ]
+        except errors.CarryError as error:
+            del self.outs[mark[0] :], self.sources[mark[0] :], self.made[mark[1] :]
+            if one.num_children:
+                try:
+                    return self._by_parts(label, parts, missing)
+                except errors.CarryError:
+                    raise error from None
+            leaf_of_each = [part.leaves[0] for part in parts]
+            arrays = [isinstance(x, Inside) or is_traceable(x) for x in leaf_of_each]
+            are_numbers = all(
+                isinstance(self._class(k, x), str) for k, x in enumerate(leaf_of_each)
+            )
+            if not joined or (label != RESULT and all(arrays) and not are_numbers):
+                raise
+            made = self._union(label, parts)
+            if made is None:
+                raise
+            return made
+
+        def make(results: Sequence[Value]) -> Any:
+            made = pytree.unflatten(one, [leaf(results) for leaf in leaves])
+            inherit(parts[0].value, made)
+            return made
+
+        return make
+
+    def _by_parts(
+        self, label: str, parts: Sequence[Part], missing: list[bool]
+    ) -> Callable[[Sequence[Value]], Any]:
+        """Of containers of one kind what is in them is joined one by one."""
+        trees = [part.tree.children() for part in parts]
+        leaves = [parts_of(part.tree, part.leaves) for part in parts]
+        makers = [
+            self._whole(label, [Part(*each) for each in zip(*pair, strict=True)], missing)
+            for pair in zip(zip(*trees, strict=True), zip(*leaves, strict=True), strict=True)
+        ]
+        level = parts[0].tree.one_level()
+        assert level is not None
+        return lambda results: pytree.unflatten(level, [make(results) for make in makers])
+
+    def _union(self, label: str, parts: Sequence[Part]) -> Callable[[Sequence[Value]], Any] | None:
+        """The values of the branches are of different forms: which one it is becomes a value, too."""
+        same_tree(
+            parts[0].tree, parts[1].tree
+        )  # native containers of two sites are of one kind then
+        sides = [
+            Side.of(part.tree, part.leaves, partial(self._class, k), part.value)
+            for k, part in enumerate(parts)
+        ]
+        return joined_sides(label, sides, _is_inside, self._leaf, self.pred)
+
+    def _class(self, branch: int, leaf: Any) -> Any:
+        if isinstance(leaf, Inside) or is_traceable(leaf):
+            out = self.branches[branch].out(leaf)
+            return class_of_array(out.type, out.scalar)
+        return class_of_leaf(leaf)
+
+    def _only(self, label: str, ends: list[End | None]) -> Callable[[Sequence[Value]], Any]:
+        """The object of the branch that does not raise."""
+        (end,) = [end for end in ends if end is not None]
+        if self._is_outer(end):
+            return lambda results: end.value
+        if not any(isinstance(leaf, Inside) for leaf in end.leaves):
+            if isinstance(end.value, Content):
+                return lambda results: pytree.unflatten(end.tree, end.leaves)
+            return lambda results: end.value
+        missing = [one is None for one in ends]
+        parts = [
+            self._leaf(label, i, (leaf, leaf), missing, end.tree)
+            if isinstance(leaf, Inside)
+            else lambda results, leaf=leaf: leaf
+            for i, leaf in enumerate(end.leaves)
+        ]
+
+        def make(results: Sequence[Value]) -> Any:
+            made = pytree.unflatten(end.tree, [part(results) for part in parts])
+            inherit(end.value, made)
+            return made
+
+        return make
+
+    def _is_outer(self, end: End) -> bool:
+        """Whether it is a container that is there outside of the branch, or could be."""
+        inside = any(isinstance(leaf, Inside) for leaf in end.leaves)
+        return id(end.value) in self.outer or (isinstance(end.value, CONTAINERS) and not inside)
+
+    def _undefined(
+        self, label: str, ends: list[End], missing: list[bool]
+    ) -> Callable[[Sequence[Value]], Any]:
+        index = missing.index(True)
+        why = ends[index].value.why or (
+            f"the `{self.what}` at {self.where} gives it one in only one of its branches"
+        )
+        gone = Undefined(label, why)
+        return lambda results: gone
+
+    def _leaf(
+        self, label: str, position: int, pair: Sequence[Any], missing: list[bool], tree: Any
+    ) -> Callable[[Sequence[Value]], Any]:
+        inside = [isinstance(leaf, Inside) for leaf in pair]
+        if not any(inside) and same(*pair):
+            one = pair[0]
+            if any(missing) and storage_of(one) is not None:
+                one = wrap(as_value(one), scalar=False)
+                self.made.append((label, one, [storage_of(pair[0])]))
+            return lambda results: one
+        if not all(i or is_traceable(leaf) for i, leaf in zip(inside, pair, strict=True)):
+            self._refuse(label, position, pair, tree)
+        outs = [
+            b.out(leaf)
+            for b, leaf, gone in zip(self.branches, pair, missing, strict=True)
+            if not gone
+        ]
+        common = common_type(outs) or promoted(outs)
+        if common is None:
+            self._refuse(label, position, pair, tree)
+        exact = self._exact(label, pair, outs, missing) if common.scalar else None
+        number = len(self.outs)
+        self.outs.append(common)
+        self.sources.append(
+            [None if gone else leaf for leaf, gone in zip(pair, missing, strict=True)]
+        )
+
+        which: Any = None
+        if not common.scalar and are_followed() and not any(missing):
+            numbers = [x.which if isinstance(x, Inside) else which_outside(x) for x in pair]
+            if any(not isinstance(n, int) or n for n in numbers):
+                which = self._leaf(label, position, numbers, missing, tree)
+
+        def make(results: Sequence[Value]) -> Tracer:
+            result = common.wrap(results[number])
+            if not common.scalar:
+                sources = [_storage(leaf) for leaf in self.sources[number]]
+                self.made.append((label, result, sources))
+                result._storage.which = which and which(results)
+            elif exact is not None:
+                result._storage.exact = exact(results)
+            return result
+
+        return make
+
+    def _exact(
+        self, label: str, pair: Sequence[Any], outs: Sequence[Out], missing: Sequence[bool]
+    ) -> Callable[[Sequence[Value]], Any] | None:
+        """How to make the union of the classes of a number; None if it is of one."""
+        outs_left = iter(outs)
+        sides = [
+            None if gone else _number_side(leaf, next(outs_left))
+            for leaf, gone in zip(pair, missing, strict=True)
+        ]
+        found = [side for side in sides if side is not None]
+        if len({n for side in found for n in side.options}) < 2:
+            return None
+        nothing = Side(next(iter(found[0].options)), {})
+        both = [nothing if side is None else side for side in sides]
+        return joined_sides(label, both, _is_inside, self._leaf, self.pred)
+
+    def emit(self, pred: Tracer, storages: Sequence[Storage]) -> Sequence[Value]:
+        """Append the op. Its results are those leaves, then the storages."""
+        trace = require_trace()
+        regions = [b.region for b in self.branches]
+        token = [order_token()] if have_effects(regions) else []
+        if not self.outs and not storages and not token:
+            return ()
+        now = {s: trace.lift(s.value, s.trace) for s in storages}
+        outer: list[list[Value | None]] = []  # per branch: results that come from outside
+        for k, b in enumerate(self.branches):
+            operands: list[Value | None] = []
+            for out, source in zip(self.outs, self.sources, strict=True):
+                leaf = source[k]
+                fresh = leaf is None or isinstance(leaf, Inside)
+                operands.append(None if fresh else as_value(leaf, out.type.dtype))
+            operands += [None if s in b.storages else now[s] for s in storages]
+            outer.append(operands)
+        extra = [v for operands in outer for v in operands if v is not None]
+        captured = list(dict.fromkeys([*captures(regions), *extra]))
+        types = [*(out.type for out in self.outs), *(now[s].tensor for s in storages)]
+        graphs = [
+            self._close(k, captured, outer[k], types, storages, bool(token))
+            for k in range(len(self.branches))
+        ]
+        simple = None if token else self._logic(as_value(pred), graphs, captured, storages)
+        if simple is not None:
+            return simple
+        index = emit("convert", as_value(pred), dtype=I32)
+        with trace.builder.at(user_line(2)):
+            op = trace.builder.append(OPS["cond"], [index.value, *token, *captured], {}, graphs)
+        advance(op.results)
+        return op.results
+
+    def _logic(
+        self,
+        pred: Value,
+        graphs: Sequence[Graph],
+        captured: Sequence[Value],
+        storages: Sequence[Storage],
+    ) -> Sequence[Value] | None:
+        """Branches that only compare a few numbers are computed both, without a branch."""
+        count = sum(len(graph.ops) for graph in graphs)
+        if storages or count > _FEW or any(out.type != TensorType((), BOOL) for out in self.outs):
+            return None
+        if any(op.definition.family not in _CHEAP for graph in graphs for op in graph.ops):
+            return None
+        builder = require_trace().builder
+        with builder.at(user_line(3)):
+            no, yes = (builder.inline(graph, captured) for graph in graphs)
+            return [builder.select(pred, a, b) for a, b in zip(yes, no, strict=True)]
+
+    def _close(
+        self,
+        k: int,
+        captured: Sequence[Value],
+        outer: Sequence[Value | None],
+        types: Sequence[TensorType],
+        storages: Sequence[Storage],
+        token: bool,
+    ) -> Graph:
+        b = self.branches[k]
+        wanted: list[Value | None] = []
+        kinds: list[TensorType | None] = []
+        for source, type in zip(self.sources, types, strict=False):
+            if isinstance(source[k], Inside):
+                wanted.append(b.region.values[source[k].index])
+                kinds.append(type)
+        mine = [b.storages[s] for s in storages if s in b.storages]
+        wanted += mine
+        kinds += [v.tensor for v in mine]
+        if token:
+            wanted.append(None)
+            kinds.append(None)
+        graph = b.region.close(captured, wanted, kinds, token_at=0 if token else None)
+        made = iter(graph.outputs)
+        position = {v: graph.params[i + token] for i, v in enumerate(captured)}
+        builder = Builder(graph)
+        outputs = []
+        for i, (type, operands) in enumerate(zip(types, outer, strict=True)):
+            if operands is not None:
+                outputs.append(position[operands])
+            elif i < len(self.sources) and self.sources[i][k] is None:
+                outputs.append(builder.zeros(type))
+            else:
+                outputs.append(next(made))
+        graph.outputs = [*outputs, *made]
+        return graph
+
+    def _refuse_structure(self, label: str, parts: Sequence[Part]) -> NoReturn:
+        values = [part.value for part in parts]
+        changed(values)
+        same_tree(parts[0].tree, parts[1].tree)
+        lines = [f"  {n}: {show_tree(e.tree)}" for n, e in zip(self.names, parts, strict=True)]
+        remedy = "give it the same containers, of the same lengths, in both branches."
+        if parts[0].tree == parts[1].tree:
+            remedy = "give its dicts their keys in the same order in both branches."
+        complain(
+            errors.CarryError,
+            f"{self._what(label)} has another structure in each branch of the `{self.what}`:\n"
+            + "\n".join(reversed(lines)),
+            remedy,
+        )
+
+    def _refuse(self, label: str, position: int, pair: Sequence[Any], tree: Any) -> NoReturn:
+        part = pytree.leaf_names(pytree.unflatten(tree, range(tree.num_leaves)), "")[position]
+        lines = []
+        for name, b, leaf in zip(self.names, self.branches, pair, strict=True):
+            if isinstance(leaf, Inside) or is_traceable(leaf):
+                lines.append(f"  {name}: {b.out(leaf)}{b.made_at(leaf)}")
+            else:
+                lines.append(f"  {name}: {leaf!r} ({type(leaf).__name__})")
+        at = f" at {part}" if part else ""
+        complain(
+            errors.CarryError,
+            f"{self._what(label)} has another type{at} in each branch of the `{self.what}`:\n"
+            + "\n".join(reversed(lines)),
+            "make shapes and dtypes equal in both branches, with np.broadcast_to, reshape or "
+            ".astype; objects that are no arrays must be the same.",
+        )
+
+    def _what(self, label: str) -> str:
+        return shown(label) if label else "the value"
