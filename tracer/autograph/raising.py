@@ -15,6 +15,7 @@ from ...ir.ops.control.effects import ERRORS
 from ...ir.record import record
 from ..control.control import cond
 from ..core.effects import check
+from ..core.trace import require_trace
 from ..core.tracers import Tracer, as_value, wrap
 from ..data import pytree
 from ..messages import errors
@@ -36,15 +37,15 @@ def raised(error: Any) -> Any:
 
 
 def compiled_in(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function that is compiled: where it always raises something that traced values stand in, it
-    ends, and its code raises that."""
+    """The function that is compiled: where it always raises something that traced values stand in, or
+    after something else has happened, it ends, and its code raises that."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
         except Exception as error:
             raised = Raised.of(error)
-            if raised is None or not raised.values:
+            if raised is None or not (raised.values or require_trace().token is not None):
                 raise
             if not raised.emitted:
                 raised.emit(wrap(as_value(False)))

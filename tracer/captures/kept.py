@@ -15,16 +15,17 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from ..data import pytree
+from ..messages import errors
 from .subjects import is_object
 
 Place = int | str
 
 
-class WantsHeap(Exception):
+class WantsHeap(errors.TraceAgain):
     """The result is or holds an object: the function has to be traced with a heap."""
 
 
-class ChangedArgument(Exception):
+class ChangedArgument(errors.TraceAgain):
     """The function changes, or gives back, a container that it was given, in the place `place`."""
 
     def __init__(self, place: Place) -> None:

@@ -349,6 +349,8 @@ def settled(trace: Callable[[], T], kinds: Kinds) -> T:
                 return trace()
             except Again:
                 continue
+            except errors.TraceAgain:
+                raise
             except Exception as error:
                 if not kinds.sites or kinds.is_off:
                     raise

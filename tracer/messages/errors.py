@@ -46,6 +46,10 @@ class JitneyError(Exception):
     asked: tuple[frozenset[int] | None, ...] = ()
 
 
+class TraceAgain(Exception):
+    """No error: what a trace has found calls for another trace, of another kind."""
+
+
 class Refusal(Exception):
     """A mark of those that plain Python would not have raised. Transformed code lets no handler of the
     user's take them: the program would go on as it would not have."""
