@@ -231,6 +231,9 @@ class _Judge:
         if type(x) is _CACHED:
             self.result.names.append((namespace, name, x))
             namespace, name, x = x, "__wrapped__", x.__wrapped__
+        if hasattr(type(x), "__jitney_target__"):  # a jitted function, which others call as it is
+            self.result.names.append((namespace, name, x))
+            namespace, name, x = x, "__jitney_target__", x.__jitney_target__
         if isinstance(x, (staticmethod, classmethod)):
             namespace, name, x = x, "__func__", x.__func__
         if isinstance(x, property):

@@ -218,7 +218,21 @@ def raised_in_a_branch(x):
     return x
 
 
+@jt.jit
+def common(a, b, n, m):
+    if n == 0 or m == 0:
+        return 0
+    if a[n - 1] == b[m - 1]:
+        return 1 + common(a, b, n - 1, m - 1)
+    return max(common(a, b, n - 1, m), common(a, b, n, m - 1))
+
+
+def jitted(x):
+    return x * common("stencil", "pencils", 7, 7)
+
+
 PROGRAMS = [
+    jitted,
     primes,
     jumps_and_effects,
     objects,
@@ -264,7 +278,9 @@ def test_as_python(f):
     assert played(jt.jit(f)) == played(f)
 
 
-@pytest.mark.parametrize("f", [primes, objects, iterators, large_integers, inside_a_traced_loop])
+@pytest.mark.parametrize(
+    "f", [primes, objects, iterators, large_integers, inside_a_traced_loop, jitted]
+)
 def test_helpers_are_called_a_few_times_only(f, monkeypatch):
     calls = []
 
