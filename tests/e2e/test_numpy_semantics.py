@@ -117,6 +117,7 @@ INSERTED: list[Program] = [
         for places in ([1, 2], [1, 1, -1], [[0, 1], [2, 1]], [4], [1.0], [True, False])
     ),
     ("np.delete(a, a > 2)", np.arange(6)),
+    ("v = np.meshgrid(a, copy=False)[0]; v += 1; a, v", np.arange(3)),
     *(
         (f"np.unique(a, axis={axis}, {more})", x)
         for x in (A([[0, 1, 0], [0, 1, 0], [1, 0, 0]]), np.zeros((2, 0)), np.zeros((0, 2)))

@@ -204,8 +204,7 @@ def meshgrid(
     if indexing == "xy" and rank > 1:
         grids = [views.transpose(g, (1, 0, *range(2, rank))) for g in grids]
     if not sparse and grids:
-        shape = broadcast_shape(grids)
-        grids = [views.broadcast_to(g, shape) for g in grids]
+        grids = FUNCTIONS["broadcast_arrays"].traced(*grids)
     return tuple(g.copy() if copy else g for g in grids)
 
 
