@@ -60,8 +60,9 @@ class Side:
             return Side(number, {number: (tree, leaves, value)})
         (tag,), *parts = parts_of(tree, leaves)
         trees = tree.children()[1:]
+        values = value.options if type(value) is Union else {}
         options = zip(numbers_in(tree), trees, parts, strict=True)
-        return Side(tag, {number: (part, own, None) for number, part, own in options})
+        return Side(tag, {n: (part, own, values.get(n)) for n, part, own in options})
 
 
 def parts_of(tree: pytree.TreeDef, leaves: Sequence[Any]) -> list[Sequence[Any]]:
@@ -91,11 +92,14 @@ def joined_sides(
     numbers = list(dict.fromkeys([*sides[0].options, *sides[1].options]))
     if len(numbers) == 1 or len(numbers) > _MOST:
         return None
-    plans: dict[int, tuple[Any, list[Any], Any]] = {}
+    plans: dict[int, tuple[Any, list[Any] | None, Any]] = {}
     for number in numbers:
         found = [side.options.get(number) for side in sides]
         some = next(x for x in found if x is not None)
         tree, count = some[0], some[0].num_leaves
+        if None in found and some[2] is not None and not any(map(is_inside, some[1])):
+            plans[number] = tree, None, some[2]  # it is there outside, itself
+            continue
         parts = []
         for i in range(count):
             pair = [(some if x is None else x)[1][i] for x in found]
@@ -111,6 +115,9 @@ def joined_sides(
     def make(results: Sequence[Value]) -> Any:
         options = {}
         for number, (tree, parts, value) in plans.items():
+            if parts is None:
+                options[number] = value
+                continue
             options[number] = pytree.unflatten(tree, [part(results) for part in parts])
             inherit(value, options[number])
         return Union(_chosen(pred, sides) if tag is None else tag(results), options)

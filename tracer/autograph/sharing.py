@@ -15,6 +15,7 @@ from weakref import ref
 
 from ...ir.graph import SourceLine
 from ..containers.kinds import fits, make_native
+from ..control.unions import Union
 from ..core.trace import require_trace
 from ..core.tracers import Storage, Tracer
 from ..messages import errors
@@ -56,6 +57,8 @@ def confuse(groups: Sequence[tuple[str, Tracer, Sequence[Storage | None]]]) -> N
 def seen_by_others(x: Any, own: int) -> list[Any]:
     """The lists, dicts, sets and deques in `x` to which there are more references than `own` of the
     caller's to `x`, and one to each in it."""
+    if type(x) is Union:
+        return [c for option in x.options.values() for c in seen_by_others(option, 2)]
     if not isinstance(x, (*CONTAINERS, tuple)):
         return []
     here = 2  # the parameter, and that of getrefcount
@@ -83,6 +86,8 @@ def outer_ids(values: Sequence[Any]) -> set[int]:
 
 
 def _containers(x: Any) -> list[Any]:
+    if type(x) is Union:
+        x = tuple(x.options.values())
     if not isinstance(x, (*CONTAINERS, tuple)):
         return []
     inner = [c for part in (x.values() if isinstance(x, dict) else x) for c in _containers(part)]

@@ -32,6 +32,7 @@ import numpy as np
 
 from ...ir.record import record
 from ..captures.paths import is_user_module
+from ..control.unions import Union
 from ..core.tracers import Tracer
 from ..messages import errors
 from ..messages.errors import complain
@@ -121,6 +122,8 @@ class Surroundings:
                 self.saved.append(("set" if isinstance(x, set) else "items", x, x.copy(), name))
             pairs = x.items() if isinstance(x, dict) else enumerate(x)
             return [(f"{name}[{key!r}]", value) for key, value in pairs]
+        if type(x) is Union:
+            return [(name, option) for option in x.options.values()]
         if isinstance(x, FunctionType):
             return self._cells(x) if is_user_module(x.__globals__.get("__name__")) else []
         if isinstance(x, MethodType):

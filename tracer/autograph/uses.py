@@ -220,7 +220,7 @@ def _is(a: Any, b: Any) -> bool:
 
 
 def _attribute(union: Union, name: str) -> Any:
-    if name.startswith("__") and name.endswith("__") and not hasattr(object, name):
+    if name.startswith("__") and name.endswith("__"):  # which Python and NumPy ask for
         raise AttributeError(name)
     numbers = list(possible(union))
     if NONE in numbers and len(numbers) > 1 and not hasattr(None, name):

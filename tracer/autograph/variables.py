@@ -12,6 +12,7 @@ import numpy as np
 from ...ir.types import is_supported
 from ..containers.growing import changed
 from ..control.regions import Out
+from ..control.unions import Union
 from ..core.constants import is_traced as is_traced
 from ..core.constants import is_undecided as is_undecided
 from ..core.trace import current_trace, require_trace
@@ -113,6 +114,12 @@ class State:
             if name in self.inside and is_own_array(values[i]):
                 values[i] = taken_over(values[i])
                 self.set(values)
+            elif name in self.inside and type(values[i]) is Union:
+                leaves, tree = pytree.flatten(values[i])
+                if any(map(is_own_array, leaves)):
+                    new = [taken_over(x) if is_own_array(x) else x for x in leaves]
+                    values[i] = pytree.unflatten(tree, new)
+                    self.set(values)
         for container in self.containers().values():
             if not isinstance(container, set):
                 leaves, tree = pytree.flatten(container)
@@ -196,6 +203,9 @@ class Containers:
         seen: set[int] = set()
 
         def visit(x: Any) -> None:
+            if type(x) is Union:
+                for option in x.options.values():
+                    visit(option)
             if id(x) in seen or not isinstance(x, (list, dict, set, tuple, deque)):
                 return
             seen.add(id(x))

@@ -498,3 +498,80 @@ def test_what_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
         jt.jit(shown)(x)
         lines = capfd.readouterr().out.splitlines()
         assert len(lines) == 2 and lines[0] == lines[1]
+
+
+class Node:
+    def __init__(self, value):
+        self.value, self.following = value, None
+
+
+def test_options_that_have_other_names() -> None:
+    def appended(x):
+        xs = [1.0, 2.0]
+        y = xs if x > 0 else None
+        if y is not None:
+            y.append(3.0)
+        return xs
+
+    def written(x):
+        xs = [1.0, 2.0]
+        y = xs if x > 0 else None
+        if y is not None:
+            y[0] = x
+        return xs, y
+
+    def of_a_dict(x):
+        d = {"a": 1.0}
+        y = d if x > 0 else None
+        if y:
+            y["a"] = x
+        return d
+
+    def array(x):
+        a, b = np.zeros(2), np.ones(2)
+        y = a if x > 1 else (b if x > 0 else None)
+        if y is not None:
+            y += 1
+        a[1] = 7.0
+        return a, b, y
+
+    def arrays_of_numpy(x):
+        a = np.arange(3.0)
+        r = (a, a) if x > 0 else None
+        if r is not None:
+            r[0][1] = 9
+        return a, r
+
+    def attribute(x):
+        a, b = Node(1.0), Node(2.0)
+        y = a if x > 1 else b if x > 0 else None
+        if y is not None:
+            y.value = x * 10
+        return a.value, b.value
+
+    def nodes(x):
+        a, b = Node(1.0), Node(2.0)
+        a.following = b
+        node, last = a, None
+        while node is not None:
+            if x > node.value:
+                node.value += x
+                last = node
+            node = node.following
+        return a.value, b.value, None if last is None else last.value
+
+    def closed_over(x):
+        seen = {"n": 0, "last": None}
+
+        def step(v):
+            seen["n"] += 1
+            if seen["last"] is None or v > seen["last"]:
+                seen["last"] = v
+
+        for i in range(len(x)):
+            step(x[i])
+        return seen
+
+    for f in (appended, written, of_a_dict, array, arrays_of_numpy, attribute, nodes):
+        compare(f, (1.5,), (0.5,), (-1.5,))
+    compare(closed_over, (UP,), (DOWN,), (NONE,))
