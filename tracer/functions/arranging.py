@@ -16,7 +16,6 @@ from ..arrays.common import (
     array,
     as_elements,
     axis_index,
-    broadcast_shape,
     build,
     index_array,
     ints,
