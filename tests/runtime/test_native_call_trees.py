@@ -93,7 +93,7 @@ def test_dataclasses_come_and_go_without_their_constructors(cls: Any) -> None:
     for name in got:
         _alike(got[name], python[name])
         _alike(got[name], first[name])
-    assert got["same"] is not argument and got["same"].x is argument.x
+    assert got["same"] is argument
 
 
 def _alike(got: Any, want: Any) -> None:
@@ -133,7 +133,12 @@ jt.register_pytree(Calls, _flatten, _unflatten)
 
 def test_functions_of_classes_are_called_in_each_call() -> None:
     key = "a static value"
-    f = jt.jit(lambda it, s: {"b": Calls([it.children[0] + s, None], it.static), "a": it})
+    f = jt.jit(
+        lambda it, s: {
+            "b": Calls([it.children[0] + s, None], it.static),
+            "a": Calls(list(it.children), it.static),
+        }
+    )
     given = Calls([X, X[:2]], key)
     warm(f, given, 1.0)
     log.clear()

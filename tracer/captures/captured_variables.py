@@ -226,7 +226,8 @@ class CapturedVariables:
                 refuse_random(str(path))
         if self.heap is None and self.substitutes:
             read = (value for _, value in self.variables.values.values())
-            kept.refuse_within(result, [*read, *stand_ins])
+            # What stands in for objects among the arguments is the caller's own, too.
+            kept.refuse_within(result, [*read, *stand_ins, *args, *kwargs.values()])
         return result
 
     def _is_guarded(self, generator: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from types import MemberDescriptorType
@@ -186,10 +187,26 @@ class NativeHeap:
             whole = program.make(recipe.cls, parts)
         elif recipe.cls is dict:
             whole = program.make_dict(list(recipe.keys), parts)
+        elif _is_settable(recipe):
+            whole = program.call(object.__new__, [program.constant_result(recipe.cls)])
+            for name, part in zip(recipe.keys, parts, strict=True):
+                program.put_attribute(whole, name, part)
         else:
             whole = program.call(partial(_make, recipe), parts)
         made[recipe.number] = whole
         return program.alias(whole)
+
+
+def _is_settable(recipe: Made) -> bool:
+    """Whether what is made is an object whose attributes are set without code of the user's."""
+    if issubclass(recipe.cls, (tuple, list, dict, set, deque)):
+        return False
+    try:
+        for name in recipe.keys:
+            _refuse_code(recipe.cls, name)
+    except NotNative:
+        return False
+    return True
 
 
 def _make(recipe: Made, *parts: Any) -> Any:

@@ -195,3 +195,15 @@ def test_methods_that_return_their_object() -> None:
 
     compiled, box = jt.jit(chained), Box(n=1.0)
     assert compiled(compiled(box, 2.0), 3.0) is box and box.n == 6.0
+
+
+def test_a_dataclass_beside_other_results_is_the_argument_and_compiles_once() -> None:
+    f = jt.jit(lambda p: {"sum": p.x + p.y, "same": p, "made": Point(p.y, p.x * 2)})
+    for k in range(4):
+        point = Point(np.arange(3.0) + k, np.ones(3))
+        got = f(point)
+        assert got["same"] is point and got["made"].x is point.y
+        assert np.array_equal(got["sum"], point.x + 1) and np.array_equal(
+            got["made"].y, point.x * 2
+        )
+    assert misses(f) == 1
