@@ -43,13 +43,13 @@ from .independence import are_apart
 from .statements import StatementEmitter
 
 if TYPE_CHECKING:
-    from .nests import NestEmitter
+    from .statements import ScalarCodeEmitter
 
 VECTORS = 4  # registers of a carry, where all lanes make the same trips
 CARRIES = 3  # of a loop, up to which that many registers are there
 
 
-def lanes_of_trips(e: NestEmitter, s: Repeat) -> int:
+def lanes_of_trips(e: ScalarCodeEmitter, s: Repeat) -> int:
     """How many trips of a loop should run side by side; 0: none."""
     if s.counter is None or s.trips is not None or s.carries or not e.b.has_scalef:
         return 0
@@ -68,7 +68,7 @@ def lanes_of_trips(e: NestEmitter, s: Repeat) -> int:
     return lanes if s.length >= lanes else 0
 
 
-def _is_vectors(node: Expr) -> bool:
+def is_vectors(node: Expr) -> bool:
     """Whether an operation is done in all lanes at a time, and cannot fail."""
     if node.op in ("bounded", "demanded"):
         return False
@@ -82,7 +82,7 @@ def _independent(s: Repeat) -> bool:
     for block in blocks(s.body):
         if any(isinstance(x, (Require, Special)) for x in block.statements):
             return False
-        if not all(map(_is_vectors, computed(block))):
+        if not all(map(is_vectors, computed(block))):
             return False
     return are_apart(s)
 
@@ -112,7 +112,7 @@ def _side_by_side(s: Repeat) -> bool:
 class TripEmitter(StatementEmitter):
     """Emits the body of a loop for several trips at a time, into the function of a nest."""
 
-    def __init__(self, e: NestEmitter, s: Repeat, lanes: int) -> None:
+    def __init__(self, e: ScalarCodeEmitter, s: Repeat, lanes: int) -> None:
         assert s.counter is not None
         b = e.b.beside(lanes)
         exprs = ScalarEmitter(b, calls=Calls(e.calls.table, e.calls.called))
@@ -162,19 +162,21 @@ class TripEmitter(StatementEmitter):
     def _on(self) -> Value:
         return self.b.literal(vector(self.lanes, "i1"), 1) if self.b.mask is None else self.b.mask
 
-    def _wide(self, value: Expr) -> Value:
+    def wide(self, value: Expr) -> Value:
+        """A value in all lanes."""
         return self.b.spread(self.exprs.operand(value), value.dtype)
 
     def _types(self, values: Sequence[Expr]) -> list[str]:
         return [type_text(v.dtype, self.lanes) for v in values]
 
-    def _bind(self, variables: Sequence[Expr], values: Sequence[Any]) -> None:
+    def bind(self, variables: Sequence[Expr], values: Sequence[Any]) -> None:
+        """Give variables values that differ from lane to lane."""
         for variable, value in zip(variables, values, strict=True):
             self.exprs.bind(variable, value, uniform=False)
 
     def _choose(self, s: Choose) -> None:
         """All blocks, each under its mask."""
-        index, b, before = self._wide(s.index), self.b, self.b.mask
+        index, b, before = self.wide(s.index), self.b, self.b.mask
         results: list[Value] = []
         last = len(s.blocks) - 1
         for k, (block, values) in enumerate(zip(s.blocks, s.values, strict=True)):
@@ -185,7 +187,7 @@ class TripEmitter(StatementEmitter):
             with b.scope():
                 b.mask = here if before is None else here & before
                 self.block(block)
-                operands = [self._wide(v) for v in values]
+                operands = [self.wide(v) for v in values]
                 b.mask = before
             if not k:
                 results = operands
@@ -193,23 +195,23 @@ class TripEmitter(StatementEmitter):
                 results = [
                     b.select(here, new, old) for new, old in zip(operands, results, strict=True)
                 ]
-        self._bind(s.results, results)
+        self.bind(s.results, results)
 
     # Loops.
 
     def _repeat(self, s: Repeat) -> None:
-        start = [self._wide(x) for x in s.start]
+        start = [self.wide(x) for x in s.start]
         if s.condition is not None:
-            limit = None if s.trips is None else self._wide(s.trips)
-            self._bind(s.carries, self._as_long_as_any(s, start, limit))
+            limit = None if s.trips is None else self.wide(s.trips)
+            self.bind(s.carries, self._as_long_as_any(s, start, limit))
             return
         trips = None if s.trips is None else self.exprs.operand(s.trips)
         if trips is None:
-            self._bind(s.carries, self._counted(s, start, s.length))
+            self.bind(s.carries, self._counted(s, start, s.length))
         elif trips.uniform:
-            self._bind(s.carries, self._counted(s, start, trips.value))
+            self.bind(s.carries, self._counted(s, start, trips.value))
         else:
-            self._bind(s.carries, self._as_long_as_any(s, start, trips.value))
+            self.bind(s.carries, self._as_long_as_any(s, start, trips.value))
 
     def _counted(self, s: Repeat, start: Sequence[Value], number: Value | int) -> Sequence[Value]:
         """The same trips in all lanes."""
@@ -227,9 +229,9 @@ class TripEmitter(StatementEmitter):
         assert s.counter is not None
         self.indices.positions[s.counter] = position
         with b.scope():
-            self._bind(s.carries, names)
+            self.bind(s.carries, names)
             self.block(s.body)
-            new = [self._wide(x) for x in s.new]
+            new = [self.wide(x) for x in s.new]
             following = b.stepped(position, 1, "nuw nsw")
             b.fork(following.ne(b.word(number)), body, (following, *new), done, new)
         b.at(done)
@@ -250,7 +252,7 @@ class TripEmitter(StatementEmitter):
         b.jump(head, 0, every, self._on, *start)
         b.at(head)
         with b.scope():
-            self._bind(s.carries, names)
+            self.bind(s.carries, names)
             still = on
             if s.counter is not None:
                 self.indices.positions[s.counter] = position
@@ -260,13 +262,13 @@ class TripEmitter(StatementEmitter):
                 assert s.test is not None
                 b.mask = still
                 self.block(s.test)
-                still = still & self._wide(s.condition)
+                still = still & self.wide(s.condition)
             word = still.to("bitcast", f"i{self.lanes}") if self.lanes > 1 else still
             b.fork(word.ne(0), body, (), leave)
             b.at(body)
             b.mask = still
             self.block(s.body)
-            new = [b.select(still, self._wide(x), old) for x, old in zip(s.new, names, strict=True)]
+            new = [b.select(still, self.wide(x), old) for x, old in zip(s.new, names, strict=True)]
             b.mask = before
             (rest,) = b.parameters(again, "i64")
             fewer = left - 1

@@ -23,6 +23,7 @@ from ..functions import Calls, FunctionTable
 from ..instructions import SCALAR_TYPES, type_text
 from ..text import Operand, TextEmitter
 from .counted import Trips
+from .extremes import emit_extreme, extreme_of
 from .lanes import TripEmitter, lanes_of_trips
 from .shared import shared_loop
 from .statements import ScalarCodeEmitter
@@ -34,13 +35,15 @@ MARK = '"loops"'  # the attribute of functions that go through LLVM's passes
 def is_nest(step: ScalarCode) -> bool:
     """Whether a step should go through LLVM's passes: long loops over elements, or inside of loops.
 
-    A single loop that carries floats runs at the latency of its operations, with passes or without.
+    A single loop that carries floats runs at the latency of its operations, with passes or without, if
+    it does not seek an extreme.
     """
     if has_routines(step.body):
         return False
     loops = list(outer_loops(step.body))
     if not any(True for s in loops for _ in outer_loops(s.body)):
-        if any(c.dtype.kind == "f" for s in loops for c in s.carries):
+        late = [s for s in loops if any(c.dtype.kind == "f" for c in s.carries)]
+        if any(extreme_of(s) is None for s in late):
             return False
         if not any(_touches(s.body) for s in loops):
             return False
@@ -107,6 +110,9 @@ class NestEmitter(ScalarCodeEmitter):
         self.b.as_on_x86 = before
 
     def counted(self, s: Repeat, values: Sequence[Value], trips: Trips) -> Sequence[Value]:
+        sought = emit_extreme(self, s, values)
+        if sought is not None:
+            return sought
         lanes = lanes_of_trips(self, s)
         start, stop = self.span if s is self.shared else (0, trips.number)
         if not lanes:
