@@ -14,6 +14,7 @@ SLICE = {
     "lengths": 40,
     "networks": 8,
     "products": 30,
+    "containers": 24,
 }
 BAD = ("wrong", "crashed", "hung")
 

@@ -93,7 +93,9 @@ class Writer:
         if c.key in ("i", "f") and c.cls not in MAPS:
             found += [("e", f"max({n})"), ("e", f"min({n}, default={self.value(c.key)})")]
             found += [("l", f"sum({n})" if c.key == "i" else f"sum({n}) if {n} else 1.5")]
-        found += [("l", f"list({n})"), ("l", f"sorted({n})"), ("q", f"any(e == {q} for e in {n})")]
+        if c.cls != "set":  # which has an order of its own
+            found += [("l", f"list({n})")]
+        found += [("l", f"sorted({n})"), ("q", f"any(e == {q} for e in {n})")]
         if c.cls in ORDERED:
             i, j = self.value("i"), self.value("i")
             found += [("e", f"{n}[{i}]"), ("e", f"{n}[0]"), ("e", f"{n}[-1]")]
@@ -165,7 +167,7 @@ class Writer:
                 f"{n}.append({v})", f"{n}.append({v})", f"{n} += [{v}, {self.value(c.key)}]",
                 f"{n}.insert({i}, {v})", f"{n}.pop()", f"{n}.pop({i})", f"{n}.remove({q})",
                 f"{n}[{i}] = {v}", f"del {n}[{i}]", f"{n}.reverse()", f"{n}.sort()",
-                f"{n}.extend({other})", f"{n} *= 2", f"{n}.clear()", f"{n} = {n}[1:]",
+                f"{n}.extend({other}[:2])", f"{n} = ({n} * 2)[:9]", f"{n}.clear()", f"{n} = {n}[1:]",
                 f"{n}.sort(key=lambda e: e, reverse=True)", f"{n} = {n} + [{v}]", f"del {n}[1:3]",
                 f"{n}[1:2] = [{v}, {self.value(c.key)}]", f"{n} = [e for e in {n} if e != {q}]",
                 f"{n} = {other}", f"{n} = list({other})", f"{n} = sorted({other})", f"del {n}[::2]",
