@@ -467,7 +467,7 @@ TAKEN_WHOLE = {
     "tuple": lambda a, n: tuple(float(v) + 1 for v in a),
     "counted": lambda a, n: sum(1 for v in a if 0 < v < 3),
     "default": lambda a, n: max((float(v) for v in a if v > 50), default=-1.0),
-    "list of a range": lambda a, n: len([k for k in range(n)]),
+    "list of a range": lambda a, n: len([k for k in range(n)]),  # noqa: C416
 }
 
 
