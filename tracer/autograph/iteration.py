@@ -90,7 +90,6 @@ def _rows(x: Any) -> Items:
     def item(i: Any) -> Any:
         row = x[i]
         if row.ndim and isinstance(row, Tracer):
-            row._strides = None
             versions[id(row)] = row._storage.version
         return row
 

@@ -124,7 +124,8 @@ class TracedLoop:
     # Tracing
 
     def specs(self) -> list[Spec]:
-        specs = [Spec(o.type, o.weak, o.scalar) for c in self.carried.values() for o in c.types]
+        outs = [out for c in self.carried.values() for out in c.types]
+        specs = [Spec(o.type, o.weak, o.scalar, strides=o.strides) for o in outs]
         here = require_trace()
         types = [here.lift(s.value, s.trace).tensor for s in self.storages]
         return [*specs, *(Spec(t) for t in types)]
@@ -195,7 +196,7 @@ class TracedLoop:
         while True:
             sizes = len(self.storages), len(self.carried)
             missing = [c.missing for c in self.carried.values()]
-            types = [out for c in self.carried.values() for out in c.outs]
+            types = self._types()
             try:
                 iteration = self._once(function)
             except OuterPartError as error:
@@ -207,9 +208,13 @@ class TracedLoop:
                 continue
             if missing != [c.missing for c in self.carried.values()]:
                 continue
-            now = [out for c in self.carried.values() for out in c.outs]
-            if [(o and (o.type, o.weak)) for o in now] == [(o and (o.type, o.weak)) for o in types]:
+            if types == self._types():
                 return iteration
+
+    def _types(self) -> list[Any]:
+        """What has to stay as it is when the carry has settled."""
+        outs = [out for c in self.carried.values() for out in c.outs]
+        return [out and (out.type, out.weak, out.strides) for out in outs]
 
     def _once(self, function: Callable[[Any], Any]) -> TracedRegion:
         ends: list[tuple[Key, Any, Any, list[int | None]]] = []
@@ -242,8 +247,7 @@ class TracedLoop:
                     numbers.append(len(out) if traceable else None)
                     if traceable:
                         # The type that the leaf has, whatever becomes of its storage
-                        weak = out_of(leaf)
-                        out.append(wrap(as_value(leaf), weak.weak, scalar=weak.scalar))
+                        out.append(out_of(leaf).wrap(as_value(leaf)))
                 ends.append((key, value, (leaves, tree), numbers))
             for i, value in enumerate(values):
                 self._look_for_more(i, value)
@@ -405,7 +409,7 @@ class TracedLoop:
     def _leave(self, results: Sequence[Value], outs: Sequence[Out]) -> None:
         for storage, value in zip(self.storages, results[len(outs) :], strict=False):
             write(storage, value)
-        made = [wrap(v, o.weak, scalar=o.scalar) for v, o in zip(results, outs, strict=False)]
+        made = [out.wrap(value) for value, out in zip(results, outs, strict=False)]
         arrays = iter(made)
         pairs = zip(self.state.names, self.state.live, self.entry, strict=True)
         values = [old if is_live else gone(name) for name, is_live, old in pairs]

@@ -209,7 +209,7 @@ def settled(before: Out, after: Out) -> Out | None:
     if before.weak is not None:
         return common_type([before, after])
     if before.type == after.type and after.weak is None:
-        return Out(before.type, None, before.scalar or after.scalar)
+        return common_type([before, after])
     if before.type.shape == after.type.shape and after.weak and fits(after.weak, before.type.dtype):
         return Out(before.type, None, True)
     return None

@@ -21,6 +21,7 @@ from ..core.threaded_state import BorrowedStates
 from ..core.tracers import WEAK_DTYPES, Tracer, wrap
 from ..core.tracing import Traced, trace_function
 from ..data import pytree
+from ..data.layout import c_strides
 
 
 @record
@@ -67,8 +68,8 @@ def common_type(outs: Sequence[Out]) -> Out | None:
     if len(strong) > 1:
         return None
     (type,) = strong
-    orders = {out.strides for out in outs}
-    strides = orders.pop() if len(orders) == 1 else None
+    orders = {out.strides or c_strides(out.type.shape) for out in outs if out.weak is None}
+    strides = orders.pop() if len(orders) == 1 else None  # of several nobody knows which: C
     fit = all(fits(kind, type.dtype) for kind in kinds)
     return Out(type, None, scalar, strides) if fit else None
 

@@ -64,7 +64,11 @@ def _read(x: Tracer, index: Any) -> Any:
     if plan.view and plan.here:
         return _dynamic_view(plan)
     elements = _taken(plan)
-    return views.outer_part(plan.base, elements.value) if plan.view else elements
+    if not plan.view:
+        return elements
+    part = views.outer_part(plan.base, elements.value)
+    part._strides = _strides_left(plan)
+    return part
 
 
 def read(x: Tracer, index: Any, mode: str, fill_value: Any = None) -> Tracer:
@@ -128,7 +132,7 @@ def _transposed(value: Value, perm: tuple[int, ...]) -> Value:
 
 def _dynamic_view(plan: IndexPlan) -> Tracer:
     """`x[i]` with a traced i is a view, as with an int: `x[i][j] = v` writes to x."""
-    axes, options, here = plan.axes, plan.options, require_trace()
+    options, here = plan.options, require_trace()
 
     def indices(b: Builder) -> list[Value]:
         return lifted(b, plan.indices, here)
@@ -139,8 +143,11 @@ def _dynamic_view(plan: IndexPlan) -> Tracer:
     def inverse(b: Builder, base: Value, new: Value) -> Value:
         return b.scatter(base, new, *indices(b), combine="set", **options)
 
-    strides = [s for i, s in enumerate(plan.base.element_strides) if i not in axes]
-    return views.view(plan.base, forward, inverse, strides=tuple(strides))
+    return views.view(plan.base, forward, inverse, strides=_strides_left(plan))
+
+
+def _strides_left(plan: IndexPlan) -> tuple[int, ...]:
+    return tuple(s for i, s in enumerate(plan.base.element_strides) if i not in plan.axes)
 
 
 # Writing

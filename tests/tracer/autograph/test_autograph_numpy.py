@@ -363,3 +363,38 @@ def test_arrays_that_numpy_made_are_not_written_into_unseen() -> None:
 
     with pytest.raises(jt.errors.OuterMutationError, match="another one that is still in use"):
         jt.jit(f)(np.ones(3))
+
+
+def rows_in_their_order(x):
+    total = np.zeros(x.size // len(x))
+    for row in x:
+        total = total * 2 + row.ravel("K")
+    return total, [row.strides for row in x], [row.flags.c_contiguous for row in x]
+
+
+def rows_of_a_while_loop(x):
+    total, n = np.zeros(x.size // len(x)), 0
+    while total[0] < 200:
+        total = total * 2 + x[n].ravel("K") + 1
+        n += 1
+    return total, n
+
+
+def carried_in_their_order(x):
+    y, n = x.copy("K"), 0
+    while n < x[0, 0, 1]:
+        y, n = y + 1, n + 1
+    return y.ravel("K"), y.strides
+
+
+@pytest.mark.parametrize(
+    "function", [rows_in_their_order, rows_of_a_while_loop, carried_in_their_order]
+)
+@pytest.mark.parametrize("length", [2, 40])
+def test_parts_of_arrays_lie_in_memory_as_numpys(function: Any, length: int) -> None:
+    x = np.arange(length * 12).reshape(length, 3, 4)
+    if length == 2 and function is rows_of_a_while_loop:
+        return
+    for y in (x, x.transpose(0, 2, 1), np.asfortranarray(x), x[:, ::-1]):
+        for got, want in zip(jt.jit(function)(y), function(y), strict=True):
+            np.testing.assert_array_equal(got, want)
