@@ -94,6 +94,8 @@ class LengthMaker(Maker):
             return ""
         n, draw = self.values[a].shape[0], self.draw
         lo, hi = self.number(n), self.number(n)
+        if lo.strip("(-").split(" ")[0] == hi.strip("(-").split(" ")[0]:
+            lo = "1"  # x[i - 3 : i] is a window, which has to lie inside
         place = draw.choice(
             [f":{hi}", f"{lo}:", f"{lo}:{hi}", f":{hi}:2", f"-{hi}:", f"{lo}:{hi}:-1", f"1:{hi}"]
         )
