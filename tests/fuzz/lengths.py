@@ -126,7 +126,8 @@ class LengthMaker(Maker):
         n, draw, v = len(self.values[a]), self.draw, self.new()
         m = len(self.values[b])
         start = draw.choice(["0.0", "0", f"{a}[0]", f"{a}[0] * 0"])
-        if start in ("0", "0.0") and self.values[a].dtype not in (np.int64, np.float64):
+        dtype = self.values[a].dtype
+        if {"0": dtype != np.int64, "0.0": dtype != np.float64}.get(start):
             start = f"{a}[-1]"  # else how often the loop runs would decide on its dtype
         loop = draw.choice([
             f"for i in range({n}):\n    x = {a}[i]", f"for x in {a}:\n    i = 0",
