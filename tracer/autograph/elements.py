@@ -16,6 +16,7 @@ from ..arrays.common import array
 from ..arrays.table import holds_tracer
 from ..containers.growing import joined, look_up, may_be_missing
 from ..containers.kinds import CLASSES, inherit
+from ..control.unions import Union
 from ..core.constants import is_undecided, known_array
 from ..core.tracers import WEAK_DTYPES, Tracer, as_value, weak_kind, wrap
 from ..indexing.concatenators import c_, r_
@@ -69,7 +70,9 @@ def own_first(x: Any, write: Any) -> Any:
 
 def hold(base: Any, name: str, array: Any) -> None:
     """`base.name = array`, but for the views of an array, which are made anew each time."""
-    if not isinstance(base, (Tracer, np.ndarray)):
+    if type(base) is Union:
+        setattr(base, name, array)
+    elif not isinstance(base, (Tracer, np.ndarray)):
         put(base, name, array)
 
 

@@ -30,6 +30,7 @@ from ..control.unions import (
     only,
     possible,
 )
+from ..core.trace import require_trace
 from ..core.tracers import Tracer
 from ..data import pytree
 from ..functions.operators import serve
@@ -220,7 +221,9 @@ def _is(a: Any, b: Any) -> bool:
 
 
 def _attribute(union: Union, name: str) -> Any:
-    if name.startswith("__") and name.endswith("__"):  # which Python and NumPy ask for
+    if require_trace().unasked or (
+        name.startswith("__") and name.endswith("__")
+    ):  # which Python and NumPy ask for
         raise AttributeError(name)
     numbers = list(possible(union))
     if NONE in numbers and len(numbers) > 1 and not hasattr(None, name):

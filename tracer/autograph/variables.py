@@ -12,7 +12,7 @@ import numpy as np
 from ...ir.types import is_supported
 from ..containers.growing import changed
 from ..control.regions import Out
-from ..control.unions import Union
+from ..control.unions import Union, unasked
 from ..core.constants import is_traced as is_traced
 from ..core.constants import is_undecided as is_undecided
 from ..core.trace import current_trace, require_trace
@@ -66,13 +66,16 @@ def no_result() -> Undefined:
 def peek(name: str, read: Callable[[], Any]) -> Any:
     """The value of a variable or attribute, or Undefined."""
     try:
-        return read()
+        return unasked(read)
     except (NameError, AttributeError, KeyError):
         return Undefined(name)
 
 
 def put(base: Any, name: str, value: Any) -> None:
-    """`base.name = value`, or its deletion."""
+    """`base.name = value`, or its deletion. What is in the options of a union is seen to by itself (see
+    `surroundings`)."""
+    if type(base) is Union:
+        return
     if getattr(base, name, None) is value:
         return
     if type(value) is not Undefined:

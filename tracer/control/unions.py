@@ -26,7 +26,7 @@ from ...ir.record import record
 from ...ir.types import I64, TensorType
 from ..core.constants import known_array
 from ..core.effects import check
-from ..core.trace import Trace, require_trace
+from ..core.trace import Trace, current_trace, require_trace
 from ..core.tracers import Tracer, as_value, emit, weak_kind, wrap
 from ..data import pytree
 from ..messages import errors
@@ -179,7 +179,8 @@ def possible(union: Union) -> tuple[int, ...]:
     numbers = frozenset(union.options)
     for trace in _traces():
         numbers &= trace.facts.get(union.tag.value, numbers)
-    return tuple(n for n in union.options if n in numbers)
+    # Where none is left the program never comes.
+    return tuple(n for n in union.options if n in numbers) or tuple(union.options)
 
 
 def _traces() -> Iterator[Trace]:
@@ -246,6 +247,19 @@ def given(facts: Facts, function: Callable[[], Any]) -> Callable[[], Any]:
         return function()
 
     return run
+
+
+def unasked(read: Callable[[], Any]) -> Any:
+    """What `read` gives, for which unions have no attributes: what state there is, is looked at in their
+    options."""
+    trace = current_trace()
+    if trace is None or not trace.forms:
+        return read()
+    trace.unasked = True
+    try:
+        return read()
+    finally:
+        trace.unasked = False
 
 
 # Values of one form

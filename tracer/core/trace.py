@@ -189,6 +189,7 @@ class Trace:
         self.forms: list[Any] = [] if parent is None else parent.forms
         self.facts: dict[Value, frozenset[int]] = {}
         self.implied: dict[Value, tuple[Any, Any]] = {}
+        self.unasked = False  # what is read is no program's wish
         # They wrap here, since what is checked would be checked in one order for all examples.
         self.wraps: bool = parent is not None and parent.wraps
         self._lifted: dict[Value, Value] = {}
