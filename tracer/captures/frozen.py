@@ -22,6 +22,7 @@ import types
 import weakref
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -69,6 +70,7 @@ class _Identities:
         return isinstance(other, _Identities) and self.ids == other.ids
 
 
+PROXIES = (weakref.ProxyType, weakref.CallableProxyType)
 _DISPATCHER = type(np.sum)  # of NumPy's functions that arrays of others may replace
 
 
@@ -100,6 +102,11 @@ def walk(value: Any, arrays: bool = True) -> Iterator[tuple[Any, Any]]:
             yield item, item
             continue
         if not arrays and cls is np.ndarray and not item.dtype.hasobject:
+            continue
+        if cls in PROXIES:  # whoever asks for its class asks an object that may be gone
+            yield None, Identity(item)
+            with suppress(ReferenceError):
+                left.append(item.__init__.__self__)  # what it stands for
             continue
         number = numbers.get(id(item))
         if number is not None:
@@ -145,6 +152,8 @@ def content_of(value: Any, cls: type) -> Content:
 def _is_opaque(value: Any) -> bool:
     """Whether only the identity of a value can be compared."""
     cls = type(value)
+    if cls in PROXIES:
+        return False
     if cls is FunctionType:
         return not is_user_function(value)
     if cls is types.BuiltinFunctionType:

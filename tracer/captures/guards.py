@@ -73,7 +73,7 @@ class _Shorten(reprlib.Repr):
     repr_DeviceArray = repr_ndarray  # which fetches no elements
 
     def repr_instance(self, value: Any, level: int) -> str:
-        if isinstance(value, (FunctionType, type)):
+        if issubclass(type(value), (FunctionType, type)):  # a proxy may ask for what is gone
             return getattr(value, "__qualname__", repr(value))
         return super().repr_instance(value, level)
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...runtime.call.program import CallProgram, Owned
-from ..captures.frozen import data_of, is_user_function
+from ..captures.frozen import PROXIES, data_of, is_user_function
 from ..captures.guards import Guard
 from ..captures.paths import Path, is_user_module
 
@@ -61,6 +61,8 @@ class GuardWriter:
             words = self.program.values(word, plain_keys(value))
             for item, register in zip(value.values(), words, strict=True):
                 self.frozen(register, item)
+        elif type(value) in PROXIES:
+            raise NotNative
         elif type(value) is FunctionType:
             self.program.identity(word, value)
             if is_user_function(value):

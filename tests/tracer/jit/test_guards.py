@@ -7,6 +7,7 @@ import functools
 import random
 import types
 import warnings
+import weakref
 from dataclasses import dataclass
 from typing import Any
 
@@ -558,3 +559,25 @@ def test_freeze_of_cycles_and_nan() -> None:
     cycle.append(cycle)
     assert freeze(cycle) == freeze(cycle)
     assert freeze(float("nan")) == freeze(float("nan"))
+
+
+def test_weak_proxies_may_outlive_what_they_stand_for() -> None:
+    class Settings:
+        def __init__(self, k: float) -> None:
+            self.k = k
+
+    gone, there = Settings(2.0), Settings(3.0)
+    dead, alive = weakref.proxy(gone), weakref.proxy(there)
+    del gone
+    table = {"dead": dead, "alive": alive}
+
+    def count(x: Any) -> Any:
+        return x * len(table) * alive.k
+
+    for function, times in ((count, 2), (lambda x: x * alive.k, 1)):
+        compiled, there.k = jt.jit(function), 3.0
+        assert compiled(2.0) == compiled(2.0) == 6.0 * times
+        there.k = 5.0
+        assert compiled(2.0) == 10.0 * times
+    with pytest.raises(ReferenceError):
+        jt.jit(lambda x: x * dead.k)(2.0)
