@@ -19,6 +19,7 @@ import numpy as np
 from ..codegen.target import Target
 from ..ir.collector import resting_collector
 from ..ir.graph import Graph, Value
+from ..ir.record import replace
 from ..ir.types import dtype_name
 from .cache.disk import disk_cache
 from .cache.in_memory import SharedCode
@@ -95,7 +96,8 @@ def _compile(
     verify = config.verify
     graph = optimise(storable(graph), verify=verify)
     optimised = time.perf_counter()
-    module = compile_graph(graph, target, strides, signature, options.donations, verify)
+    free = replace(target, free_sums=options.fastmath)
+    module = compile_graph(graph, free, strides, signature, options.donations, verify)
     generated = time.perf_counter()
     code = assemble(module, target)
     assembled = time.perf_counter()

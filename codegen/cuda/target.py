@@ -25,6 +25,7 @@ class CudaTarget:
     blas: str = ""  # products are cuBLASLt's: "on" where it can, "measured" where faster, "" never
 
     WARP: ClassVar[int] = 32
+    free_sums: ClassVar[bool] = False
     vector_bits: ClassVar[int] = 128  # of one access to memory
     features: ClassVar[str] = ""
 

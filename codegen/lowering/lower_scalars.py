@@ -36,6 +36,7 @@ from .lower import HOMES, Lowering, memory_type, rule_of
 from .lower_control import contiguous
 from .merged_branches import merged
 from .pointwise import index_value
+from .scalar_arrays import freely_summed
 from .scalar_builder import RULES, SMALL, Held, ScalarBuilder, Stored, Unfit, rule
 
 CHEAP = 24  # operations up to which all branches are computed
@@ -231,6 +232,8 @@ def _loop(c: ScalarBuilder, op: Op, top: bool = False) -> list[Held]:
         raise Unfit
     rest = ([held[k] for k in positions] for held in (carried, init, out))
     now, start, new = map(_flat, rest)
+    if c.low.context.target.free_sums:
+        new = [freely_summed(value, carry) for value, carry in zip(new, now, strict=True)]
     made = trips
     if counter is not None and condition is not None:  # only the loop knows
         made = var(Unique("made"), I64)

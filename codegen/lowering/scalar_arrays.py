@@ -111,6 +111,20 @@ def added(total: Expr, value: Expr) -> Expr:
     return Expr("add", (total, value), total.dtype, FREE)
 
 
+def freely_summed(value: Expr, carry: Expr) -> Expr:
+    """What a loop makes of a carry, if that is a sum, as one whose order is nobody's."""
+    if value.op not in ("add", "sub") or value.dtype.kind != "f":
+        return value
+    a, b = value.args
+    for total, other in ((a, b), (b, a)) if value.op == "add" else ((a, b),):
+        inner = freely_summed(total, carry)
+        if total is carry or inner is not total:
+            if other.op == "mul":
+                other = Expr("mul", other.args, other.dtype, FREE)
+            return Expr(value.op, (inner, other), value.dtype, FREE)
+    return value
+
+
 def is_large(c: ScalarBuilder, value: Value) -> bool:
     """Whether a value is not taken apart."""
     return c.counted and value.tensor.size > FEW

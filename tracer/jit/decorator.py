@@ -118,8 +118,9 @@ def jit(
     check
         Trace twice and raise ImpureFunctionError, with the line, if the two differ.
     fastmath
-        Allow results that differ from NumPy's by more than rounding. On GPUs with tensor cores, products
-        of float32 matrices round their operands to 11 bits (TF32).
+        Allow results that differ from NumPy's by more than rounding. Loops over elements may add
+        (`s += x[i] * y[i]`) in any order, which makes vectors of sums. On GPUs with tensor cores,
+        products of float32 matrices round their operands to 11 bits (TF32).
     deterministic
         Results have the same bits from run to run. False: on a GPU, floats that are added at indices
         (`np.add.at`, gradients of indexing) are added as they come, by atomics, which is faster. The

@@ -36,18 +36,23 @@ def is_nest(step: ScalarCode) -> bool:
     """Whether a step should go through LLVM's passes: long loops over elements, or inside of loops.
 
     A single loop that carries floats runs at the latency of its operations, with passes or without, if
-    it does not seek an extreme.
+    it does not seek an extreme, and is no sum in any order.
     """
     if has_routines(step.body):
         return False
     loops = list(outer_loops(step.body))
     if not any(True for s in loops for _ in outer_loops(s.body)):
-        late = [s for s in loops if any(c.dtype.kind == "f" for c in s.carries)]
-        if any(extreme_of(s) is None for s in late):
+        if any(_waits(s) and extreme_of(s) is None for s in loops):
             return False
         if not any(_touches(s.body) for s in loops):
             return False
     return heft(step.body) > limits().nest_work
+
+
+def _waits(s: Repeat) -> bool:
+    """Whether a loop carries floats, each trip waiting for the one before."""
+    floats = [new for c, new in zip(s.carries, s.new, strict=True) if c.dtype.kind == "f"]
+    return any(not (new.op in ("add", "sub") and new.attr) for new in floats)
 
 
 def _touches(block: Body) -> bool:
