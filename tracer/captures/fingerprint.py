@@ -23,6 +23,8 @@ from __future__ import annotations
 import builtins
 import enum
 import inspect
+import linecache
+import os
 from collections.abc import Iterable
 from types import (
     BuiltinFunctionType,
@@ -195,7 +197,13 @@ class Fingerprint:
 
     def code(self, code: CodeType, module: dict[str, Any]) -> None:
         """Code of the user's, and the globals that it loads."""
-        self.put("code", str(self.files.setdefault(code.co_filename, len(self.files))))
+        file = code.co_filename
+        if (
+            file not in self.files
+        ):  # code without source is traced as it is, `if` and `try` untouched
+            self.files[file] = len(self.files)
+            self.put("source", str(file in linecache.cache or os.path.exists(file)))
+        self.put("code", str(self.files[file]))
         for name in _CODE_FIELDS:
             field = getattr(code, name)
             self.put(name, field if isinstance(field, bytes) else repr(field))

@@ -547,6 +547,20 @@ def test_fingerprints_tell_apart(one: Any, other: Any) -> None:
     assert key_of(one) != key_of(other) and key_of(one) == key_of(one)
 
 
+def test_code_without_source_is_another_program(tmp_path: Path) -> None:
+    text = (
+        "def f(n):\n    try:\n        return [1, 2][n]\n    except Exception:\n        return 0\n"
+    )
+    path = tmp_path / "program.py"
+    path.write_text(text)
+    keys = []
+    for name in (str(path), "<stdin>"):
+        scope: dict[str, Any] = {}
+        exec(compile(text, name, "exec"), scope)
+        keys.append(key_of(scope["f"]))
+    assert keys[0] != keys[1]
+
+
 def test_values_by_default_count() -> None:
     def f(x: Any, a: float = 1.0, *, b: float = 2.0) -> Any:
         return x * a * b
