@@ -9,8 +9,10 @@ import numpy as np
 
 from ...ir.record import record, replace
 from ...ir.types import C128, F64, I64, is_integer
+from ..arrays.common import array
 from ..arrays.python_errors import check_int
 from ..arrays.python_integers import as_python_integer
+from ..arrays.table import FUNCTIONS
 from ..containers.growing import changed
 from ..containers.sequences import List
 from ..containers.stand_ins import Container
@@ -130,19 +132,30 @@ def ndenumerate_(x: Any) -> Any:
 
 
 def nditer_(x: Any, *args: Any, **options: Any) -> Any:
-    """`np.nditer` of one array that is read, in the order of its memory."""
-    if not is_traced(x):
+    """`np.nditer` of arrays that are read in the order of their memory: one, or several broadcast."""
+    several = isinstance(x, (tuple, list))
+    operands = list(x) if several else [x]
+    if not any(map(is_traced, operands)):
         return np.nditer(x, *args, **options)
-    if args or options or x._strides is not None:
+    arrays = [array(part) for part in operands]
+    if args or options or any(part._strides is not None for part in arrays):
         complain(
             errors.TransformError,
-            "np.nditer of a traced array is for reading one array in order C, without options",
+            "np.nditer of traced arrays is for reading arrays in order C, without options",
             "loop over np.ndenumerate(x), which gives indices too, or over np.ndindex(x.shape).",
-            operands={"x": x},
+            operands={"x": next(filter(is_traced, operands))},
         )
-    if not x.size:
+    together = FUNCTIONS["broadcast_arrays"].traced(*arrays) if several else arrays
+    shape = together[0].shape
+    if not together[0].size:
         raise ValueError("Iteration of zero-sized operands is not enabled")
-    return Items(x.size, lambda i: x[_place(i, x.shape)], text="np.nditer")
+
+    def item(i: Any) -> Any:
+        place = _place(i, shape)
+        elements = tuple(part[place] for part in together)
+        return elements if several else elements[0]
+
+    return Items(together[0].size, item, text="np.nditer")
 
 
 def _place(number: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:

@@ -52,6 +52,28 @@ def test_as_in_numpy(f, shape):
         np.testing.assert_allclose(a, b, rtol=1e-13)
 
 
+def test_several_arrays_are_broadcast():
+    def f(a, b):
+        s, rows = 0.0, []
+        for u, v in np.nditer([a, b]):
+            s = s * 0.5 + u * v
+        for u, v, w in np.nditer((a, b, np.arange(3))):
+            rows.append((u.item(), v.item() + w.item()))
+        return s, rows
+
+    def empty(a):
+        for u, v in np.nditer([a, a]):
+            a = a + u * v
+        return a
+
+    for a, b in ((np.ones(3) * 2, np.arange(6.0).reshape(2, 3)), (np.ones((4, 1)), np.arange(3))):
+        assert jt.jit(f)(a, b) == f(a, b)
+    with pytest.raises(ValueError, match="zero-sized"):
+        jt.jit(empty)(np.zeros((0, 2)))
+    with pytest.raises(jt.errors.TransformError, match="order C"):
+        jt.jit(f)(np.ones((2, 3)), np.ones((3, 2)).T)
+
+
 def test_long_ones_are_loops():
     ops = jt.jit(written).trace(np.ones((5, 6, 20))).ops
     assert len(ops) < 100 and any(op.name == "scan" for op in ops)
