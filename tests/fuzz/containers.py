@@ -144,7 +144,8 @@ class Writer:
         if into is not None:
             self.write(f"{into}.append({text})", indent)
         elif indent:
-            self.write(f"seen.append(len({text}))", indent) if "sum" not in text else None
+            if "sum(" not in text and ".get(" not in text:
+                self.write(f"seen.append(len({text}))", indent)
             self.write("count += 1", indent)
         else:
             self.write(f"g{self.noted} = {text}", indent)
@@ -271,7 +272,9 @@ class Writer:
         kind = self.draw.choice(kinds)
         c = self.one()
         if kind == "change":
-            text = self.draw.choice(self.changes(c))
+            other = self._like(c).name
+            swap = [f"{c.name}, {other} = {other}, {c.name}"]
+            text = self.draw.choice(self.changes(c) + swap)
             risky = any(w in text for w in ("pop", "remove", "del ", "heapreplace", "popitem"))
             if risky and self.draw.random() < 0.8 and not text.startswith("if"):
                 self.write(f"if {c.name}:", indent)

@@ -14,7 +14,7 @@ import optree
 
 from ...ir.graph import Value
 from ...ir.record import record
-from ..containers.kinds import inherit
+from ..containers.kinds import inherit, same_tree
 from ..control.regions import Out
 from ..control.unions import (
     Union,
@@ -170,6 +170,7 @@ def widened(
     """The value before a loop with unions that take in what an iteration gives: `leaves`, of these
     types. Raises Unlike where there is none."""
     own_leaves, own = pytree.flatten(before)
+    same_tree(own, tree)  # native containers of two sites are of one kind then
     if own == tree and all(map(_go_together, own_leaves, leaves)):
         return before
     if are_alike(own, tree):

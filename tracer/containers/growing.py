@@ -13,7 +13,7 @@ import sys
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import BuiltinFunctionType
+from types import BuiltinFunctionType, GeneratorType
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,7 @@ _ASKING = frozenset(
     "get pop popleft popitem setdefault add discard remove index count insert sort move_to_end".split()
 )
 
+_ITERATORS = (GeneratorType, map, filter, zip, enumerate, reversed)
 _TAKING = frozenset(
     "copy extend extendleft update union intersection difference symmetric_difference issubset "
     "issuperset isdisjoint intersection_update difference_update symmetric_difference_update "
@@ -172,7 +173,13 @@ def _maker(cls: Any) -> Callable[..., Any]:
         site = _site()
         position = 1 if cls is defaultdict else 0
         items = args[position] if len(args) > position else ()
-        if walked(items) is not None and (cls in _HASHED or not is_traced(items)):
+        if cls in _HASHED and type(items) in _ITERATORS:  # read once: what is in it may be traced
+            items = [*items]
+            args = (*args[:position], items, *args[position + 1 :])
+        many = walked(items) is not None and (cls in _HASHED or not is_traced(items))
+        if many or (
+            cls in _HASHED and isinstance(items, (list, tuple)) and _keys_traced(cls, items)
+        ):
             empty = cls(*args[:position], *(((),) if options else ()), **options)
             kind = kinds.sites.setdefault(site, kind_of(empty))
             into = CLASSES[cls](kind)
@@ -181,6 +188,14 @@ def _maker(cls: Any) -> Callable[..., Any]:
         return _native_if_wanted(cls(*args, **options), site)
 
     return make
+
+
+def _keys_traced(cls: Any, items: Any) -> bool:
+    """Whether what is hashed is traced, of elements or of pairs."""
+    if cls in (set, Counter):
+        return _has_traced(items)
+    pairs = [pair for pair in items if isinstance(pair, (list, tuple)) and len(pair) == 2]
+    return len(pairs) == len(items) and _has_traced([pair[0] for pair in pairs])
 
 
 def iter_(*args: Any) -> Any:

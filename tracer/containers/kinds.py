@@ -413,17 +413,20 @@ def fits(container: Any) -> bool:
         for part in parts:
             Form.of(tuple(part) if isinstance(container, dict) else part)
     except Unfit:
-        return all(map(_can_be, parts))
+        factory = getattr(container, "default_factory", None)
+        return all(_can_be(part, factory) for part in parts)
     return True
 
 
-def _can_be(part: Any) -> bool:
-    """Whether an element is a container that could be native, too."""
+def _can_be(part: Any, factory: Any = None) -> bool:
+    """Whether an element is a container that could be native, too: its site is known, or it is what the
+    factory of a defaultdict makes."""
     kinds = current()
     if isinstance(part, tuple):
-        return all(map(_can_be, part))
+        return all(_can_be(inner, factory) for inner in part)
     if type(part) in CLASSES:
-        return kinds is not None and id(part) in kinds.births and fits(part)
+        known = kinds is not None and id(part) in kinds.births
+        return (known or type(part) is factory) and fits(part)
     try:
         Form.of(part)
     except Unfit:

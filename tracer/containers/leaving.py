@@ -114,7 +114,7 @@ def _objects(handles: np.ndarray[Any, Any], plans: Plans) -> list[Any]:
     try:
         return [
             _object(source, place, kind.root, made)
-            if target is None
+            if target is None or not place
             else array_of(source.columns(place, None, kind.value), kind.value, *target)
             for place, (kind, target) in zip(places, plans, strict=True)
         ]
@@ -131,6 +131,8 @@ class _Source:
 
 def _object(source: _Source, handle: int, kind: Kind, made: dict[int, Any]) -> Any:
     """The Python object for a container; `made` are those that are there already."""
+    if not handle:
+        return None  # of a value of several forms, one that it is not
     if handle in made:
         return made[handle]
     new = _empty(kind)

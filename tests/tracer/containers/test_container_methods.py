@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections import Counter, OrderedDict, deque
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from typing import Any
 
@@ -188,6 +188,39 @@ def full_deque(n, x):
     for i in range(n):
         q.insert(0, i)
     return q
+
+
+@program
+def groups(n, x):
+    g, d = defaultdict(list), {}
+    for i in range(len(x)):
+        g[x[i] % 3].append(i + n)
+        d.setdefault(i % 2, []).append(x[i])
+    return g, d, {k: len(v) for k, v in g.items()}, Counter(v % 2 for v in x), Counter(x)
+
+
+@program
+def exchanged(n, x):
+    a, b = [], []
+    for i in range(n):
+        a, b = b, a
+        a.append(i)
+    s = [[i] * 2 for i in range(n)]
+    t = list(s)
+    t[-1].append(5)
+    return a, b, s, t, s[0] is t[0]
+
+
+@program
+def of_several_forms(n, x):
+    s, d, r, last = [], {}, None, None
+    for i in range(n):
+        s.append(i)
+        d[i] = i
+        if i == 3:
+            r = s
+        last = d
+    return r, last, s if n > 2 else d
 
 
 def outcome(f: Callable[..., Any], *args: Any) -> str:
