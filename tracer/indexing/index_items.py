@@ -12,6 +12,7 @@ from ...ir.graph import Value
 from ...ir.record import record
 from ...ir.types import BOOL, I64, is_integer
 from ..arrays.common import array, known_array, static_array
+from ..containers.stand_ins import Container
 from ..core.linear_forms import distance
 from ..core.trace import Array
 from ..core.tracers import Tracer, as_value
@@ -92,6 +93,14 @@ def _classify(item: Any, x: Tracer) -> Any:
         return Integers(item, static, False, item.ndim)
     if isinstance(item, np.ndarray):
         return _static_index(item, fixed=False)
+    if isinstance(item, Container):  # a list to Python, which takes it
+        complain(
+            errors.DynamicShapeError,
+            f"an array is indexed by a {item.kind} that grows in compiled code, which has as many "
+            "elements as it has at run time",
+            "read the elements one by one, in a loop over it: `for i in indices: ... x[i] ...`.",
+            operands={"x": x},
+        )
     if hasattr(item, "__index__"):
         return operator.index(item)
     _require_integer(item)

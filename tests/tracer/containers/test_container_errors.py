@@ -195,3 +195,14 @@ def test_refusals_say_what_to_write() -> None:
         return d.keys()
 
     refused(views, jt.errors.ArgumentError, "list(d.keys())")
+
+
+def test_arrays_are_not_indexed_by_what_grows() -> None:
+    def nearest(x: Any, n: Any) -> Any:
+        chosen = [0]
+        for i in range(n):
+            if x[chosen].min() > 0.5:
+                chosen.append(i)
+        return chosen
+
+    refused(nearest, jt.errors.DynamicShapeError, "indexed by a list", "for i in indices")
