@@ -24,6 +24,7 @@ from ..messages import errors
 from ..messages.errors import complain
 from .texts import remainder
 from .twins import convert
+from .uses import use
 from .variables import in_graph, is_own_array, put, taken_over
 
 _MOST = 4096  # numbers in a list that is indexed as an array is
@@ -86,6 +87,8 @@ def delete_item(x: Any, index: Any) -> None:
 def item(x: Any, index: Any) -> Any:
     """`x[index]`; an array of NumPy's that is indexed by traced values becomes a constant, and numbers
     of one kind in a list, which nobody else sees, an array."""
+    if type(index) is Union:
+        return use(lambda known: item(x, known), index)
     look_up(x, index)
     if x is np.r_ or x is np.c_:
         return (r_ if x is np.r_ else c_)[index]

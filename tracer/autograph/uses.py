@@ -343,7 +343,7 @@ _attached: dict[str, Any] = {
     "__iter__": _iterated,
     "__len__": _length,
     "__call__": _call,
-    "__hash__": object.__hash__,
+    "__hash__": lambda union: _refuse(union, "a key"),
     "__bool__": _converted("bool"),
     "__int__": _converted("int"),
     "__float__": _converted("float"),

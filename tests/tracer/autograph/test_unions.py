@@ -575,3 +575,33 @@ def test_options_that_have_other_names() -> None:
     for f in (appended, written, of_a_dict, array, arrays_of_numpy, attribute, nodes):
         compare(f, (1.5,), (0.5,), (-1.5,))
     compare(closed_over, (UP,), (DOWN,), (NONE,))
+
+
+def test_texts_choose() -> None:
+    def of_a_table(x):
+        mode = "a" if x > 0 else "b"
+        table = {"a": 1.0, "b": x}
+        return table[mode], mode in table, mode + "!"
+
+    def dispatched(x):
+        op = "+" if x > 0 else "-"
+        if op == "+":
+            return x + 1
+        elif op == "-":
+            return x - 1
+        raise ValueError(op)
+
+    def called(x):
+        f = np.sin if x > 0 else np.cos
+        return float(f(x)), getattr(np.ones(3) * x, "sum" if x > 0 else "mean")()
+
+    for f in (of_a_table, dispatched, called):
+        compare(f, (1.5,), (-1.5,))
+
+    def stored(x):
+        d = {}
+        d["a" if x[0] > 0 else "b"] = x
+        return d
+
+    with pytest.raises(jt.errors.CarryError, match="'b' or 'a' is a key"):
+        jt.jit(stored)(UP)
