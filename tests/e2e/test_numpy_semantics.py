@@ -117,6 +117,16 @@ INSERTED: list[Program] = [
         for places in ([1, 2], [1, 1, -1], [[0, 1], [2, 1]], [4], [1.0], [True, False])
     ),
     ("np.delete(a, a > 2)", np.arange(6)),
+    ("np.ravel_multi_index((a, 0), (0, 6)), np.ravel_multi_index((0, a), (0, 6))", A([], int)),
+    ("np.ravel_multi_index((a, 0), (0, 6))", A([0])),
+    *(
+        (f"np.{name}(a, b, out=c); c", A([[0, 1, 2]]), A([[1, 1, 2]]), np.zeros(shape, int))
+        for name, shape in (("vecdot", (5, 4)), ("vecdot", (5, 4, 3)), ("vecdot", (2,)))
+    ),
+    *(
+        ("np.matmul(a, b, out=c); c", A([[0, 1, 2]]), np.ones((3, 2), int), np.zeros(shape, int))
+        for shape in ((1, 2), (4, 1, 2), (3, 2), (4, 3, 2), (2, 1, 1))
+    ),
     ("v = np.meshgrid(a, copy=False)[0]; v += 1; a, v", np.arange(3)),
     *(
         (f"np.unique(a, axis={axis}, {more})", x)

@@ -81,7 +81,9 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
         raise ValueError(f"parameter multi_index must be a sequence of length {len(shape)}")
     modes = mode if isinstance(mode, tuple) else (mode,) * len(shape)
     dims_in_order = list(zip(parts, shape, modes, strict=True))
-    if 0 in shape and any(p.size for p in parts):
+    if not all(p.size for p in parts):  # of no indices none is out of bounds
+        return array(np.zeros(np.broadcast_shapes(*(p.shape for p in parts)), np.int64))
+    if 0 in shape:
         raise ValueError("cannot unravel if shape has zero entries (is empty).")
     flat: Any = 0
     for index, n, how in dims_in_order if _order(order) else reversed(dims_in_order):

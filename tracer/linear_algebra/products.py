@@ -257,8 +257,10 @@ def _product(
         if axes is not None or axis is not None:
             result = moveaxis(result, range(-len(core_axes[2]), 0), core_axes[2])
         (out,) = out if isinstance(out, tuple) else (out,)
-        if isinstance(out, Tracer) and out.shape[out.ndim - result.ndim :] == result.shape:
-            return finish_ufunc(result, out, casting)
+        if isinstance(out, Tracer) and axes is axis is None and not keepdims:
+            core = len(core_axes[2])  # these axes are not broadcast
+            if out.shape[out.ndim - core :] == result.shape[result.ndim - core :]:
+                return finish_ufunc(result, out, casting)
         return finish(result, out, casting)
 
     accumulating(name)(traced)
