@@ -15,6 +15,7 @@ SLICE = {
     "networks": 8,
     "products": 30,
     "containers": 24,
+    "ordinary": 25,
 }
 BAD = ("wrong", "crashed", "hung")
 

@@ -6,6 +6,7 @@
     python tests/fuzz networks --count 100          networks of real sizes, with gradients
     python tests/fuzz products --count 100          programs of batched products, of real sizes
     python tests/fuzz containers --count 1000       lists, dicts, sets, heaps that grow in compiled loops
+    python tests/fuzz ordinary --count 1000         ordinary Python: loops over elements, classes
     python tests/fuzz programs --seed 17 --show     one program, its text and what becomes of it
 
 Programs run in child processes, so that one that crashes or hangs is counted like one that is wrong. A
@@ -16,6 +17,7 @@ seed gives the same program everywhere. `tests/e2e/test_fuzz.py` has a short sli
     programs    statements drawn one after the other, each tried with NumPy first
     lengths     its statements on lengths, elements and places
     containers  statements about containers, with what is raised and what is left of arguments
+    ordinary/   functions, classes and their arguments, as people write them who prototype kernels
     networks, products      whole programs drawn from a few forms
 """
 
@@ -31,6 +33,7 @@ KINDS = {
     "containers": "containers",
     "networks": "networks",
     "products": "products",
+    "ordinary": "ordinary",
 }
 
 

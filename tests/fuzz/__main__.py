@@ -11,7 +11,6 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from fuzz import KINDS, kind_of, runner
-from fuzz.compare import judge
 
 
 def main() -> int:
@@ -29,12 +28,12 @@ def main() -> int:
     asked = parser.parse_args()
     make = kind_of(asked.kind)
     if asked.child:
-        runner.child(lambda seed: judge(make(seed)), asked.seeds, sys.stdout)
+        runner.child(lambda seed: make(seed).judged(), asked.seeds, sys.stdout)
         return 0
     if asked.show:
         case = make(asked.seed)
         print(case.text)
-        print(*judge(case))
+        print(*case.judged())
         return 0
     start, found = time.monotonic(), []
     for finding in runner.findings(

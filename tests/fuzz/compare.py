@@ -28,6 +28,9 @@ class Case(NamedTuple):
     digits: float = 1e-9  # relative to the largest number in sight
     scale: float = 1.0  # that number
 
+    def judged(self) -> Outcome:
+        return judge(self)
+
 
 def judge(case: Case) -> Outcome:
     """Run both, on arguments of their own, and compare results and what became of the arguments."""
