@@ -35,6 +35,7 @@ import numpy as np
 
 from ...ir.record import field, record
 from .bytecode import NameUse, accesses
+from .frozen import PROXIES
 from .paths import is_user_module
 from .purity_allow_list import PURE_MODULES, is_pure_builtin
 
@@ -154,6 +155,8 @@ class ClosedCode:
                 waiting += _unless_scalars(x.values(), room)
             elif kind in _ITERATORS:
                 waiting += gc.get_referents(x)
+            elif kind in PROXIES:
+                return False
             elif isinstance(x, (FunctionType, type)) and _is_users(x):
                 if self.closed(x, room) is None:
                     return False

@@ -45,7 +45,7 @@ import numpy as np
 from ...runtime.cache.installation import digest
 from .bytecode import NameUse, accesses
 from .fingerprint_parts import WALKS, cell
-from .frozen import ATOMS, attributes_of
+from .frozen import ATOMS, PROXIES, attributes_of
 from .paths import is_ours
 from .purity_allow_list import (
     IMPURE,
@@ -133,6 +133,8 @@ class Fingerprint:
     def value(self, value: Any) -> None:
         """Any object."""
         cls = type(value)
+        if cls in PROXIES:
+            raise Unkeyable("a weak proxy, of an object that may be gone")
         if cls in _PLAIN:
             self.put(cls.__name__, repr(value))
         elif cls is float:

@@ -581,3 +581,12 @@ def test_weak_proxies_may_outlive_what_they_stand_for() -> None:
         assert compiled(2.0) == 10.0 * times
     with pytest.raises(ReferenceError):
         jt.jit(lambda x: x * dead.k)(2.0)
+
+
+def test_containers_hold_weak_proxies_of_what_is_gone() -> None:
+    held = [weakref.proxy(type("Gone", (), {})())]
+
+    def f(x: float) -> float:
+        return x * len(held)
+
+    assert jt.jit(f)(2.0) == 2.0

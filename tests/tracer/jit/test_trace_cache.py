@@ -9,6 +9,7 @@ import os
 import sys
 import textwrap
 import types
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -522,6 +523,10 @@ def key_of(value: Any) -> str:
     return key.digest()
 
 
+class Referent:
+    pass
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [
@@ -598,6 +603,13 @@ def test_sharing_counts() -> None:
 def test_unkeyable(value: Any) -> None:
     with pytest.raises(Unkeyable):
         key_of([value])
+
+
+def test_weak_proxies_are_unkeyable_whether_their_objects_are_there_or_gone() -> None:
+    there = Referent()
+    for proxy in (weakref.proxy(there), weakref.proxy(Referent())):
+        with pytest.raises(Unkeyable, match="weak proxy"):
+            key_of([proxy])
 
 
 def test_jitted_functions_are_followed() -> None:
