@@ -430,3 +430,20 @@ def test_a_tree_that_other_threads_disturb_is_parsed_again(monkeypatch):
     (definition,) = origin._definitions("def f(x):\n    return x + 17\n")[1]
     assert definition.name == "f"
     assert not failures
+
+
+def test_what_only_finally_reads_is_kept():
+    def f(a, told):
+        t = float(a[0])
+        try:
+            t = math.log(t)
+        except ValueError:
+            t = 0.5
+        finally:
+            told[0] = t
+        return 1
+
+    for x in (2.0, -1.0):
+        told, want = np.zeros(1), np.zeros(1)
+        assert jt.jit(f)(np.array([x]), told) == f(np.array([x]), want)
+        assert told == want

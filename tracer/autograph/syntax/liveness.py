@@ -46,8 +46,9 @@ class _Liveness:
             entry = self.loop(node, node.body, set(node.flags) | out, names)
             return entry | reads([node.iter, node.target])
         if isinstance(node, ast.Try) and node.handlers:
-            node.live = out | self.always  # type: ignore[attr-defined]
-            ends = [self.block(handler.body, out) for handler in node.handlers]
+            after = out | reads(node.finalbody)
+            node.live = after | self.always  # type: ignore[attr-defined]
+            ends = [self.block(handler.body, after) for handler in node.handlers]
             before = set[str]().union(*ends)
             node.kept = bound(node.body[:-1]) & (before | self.always)  # type: ignore[attr-defined]
         if isinstance(node, (ast.Try, ast.With, ast.AsyncWith, ast.Match)):
