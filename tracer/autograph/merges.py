@@ -112,7 +112,8 @@ def end_of(value: Any, trace: Trace | None, out: list[Any]) -> End:
     the results. Without a trace all of it comes from outside."""
     of = value.container if isinstance(value, Content) else narrowed(value)
     option = (of,) if type(value) is Union else ()
-    leaves, tree = pytree.flatten(of.copy() if isinstance(of, set) else of)
+    is_content = isinstance(value, Content) and isinstance(of, set)
+    leaves, tree = pytree.flatten(frozenset(of) if is_content else of)  # equal ones are one content
     leaves_out: list[Any] = []
     for leaf in leaves:
         if isinstance(leaf, Tracer) and leaf._storage.trace is trace:

@@ -178,7 +178,7 @@ def same(a: Any, b: Any) -> bool:
         return repr(a) == repr(b)
     if isinstance(a, tuple):
         return len(a) == len(b) and all(map(same, a, b))
-    if isinstance(a, (range, slice, np.dtype)):
+    if isinstance(a, (range, slice, np.dtype, frozenset)):
         return bool(a == b)
     return False
 
