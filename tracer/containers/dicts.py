@@ -65,6 +65,12 @@ class Dict(Table):
         self.require_key(place >= 0, key)
         return self._value_at(place)
 
+    def item_of(self, key: Any) -> Any:
+        """A key that is there as the table has it, and its value."""
+        place = self.find(key)
+        self.require_key(place >= 0, key)
+        return self._entry(as_value(place, I64), lambda name, value: (name, value))
+
     def _made(self, key: Any) -> Any:
         """The value of a key, which gets what a defaultdict's factory makes where it has none."""
         if not self.is_known:
@@ -224,7 +230,11 @@ def _move_to_end(table: Dict, key: Any, last: bool = True) -> None:
             "OrderedDict.move_to_end(key, last=False) in compiled code",
             "keep a list of the keys beside it.",
         )
-    table[key] = table.pop(key)
+    if not table.is_known:
+        table.pop(key)  # says that it is not there
+    name, value = table.item_of(key)
+    table.take(name)
+    table[name] = value
 
 
 _METHODS: dict[tuple[type, str], Any] = {

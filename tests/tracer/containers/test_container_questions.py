@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
@@ -94,7 +95,28 @@ def paired(n, t):
     return s, bisect.bisect_left(s, (t, 0)), bisect.bisect_right(s, (2, 2.5))
 
 
-PROGRAMS = [ints, floats, flags, pairs, numpy_ints, numpy_floats, keys, members, placed, paired]
+def moved(n, t):
+    o = OrderedDict()
+    for i in range(n):
+        o[i] = i
+    o.move_to_end(1.0)
+    o.move_to_end(t)
+    return o
+
+
+PROGRAMS = [
+    moved,
+    ints,
+    floats,
+    flags,
+    pairs,
+    numpy_ints,
+    numpy_floats,
+    keys,
+    members,
+    placed,
+    paired,
+]
 
 
 def outcome(f: Callable[..., Any], *args: Any) -> str:
