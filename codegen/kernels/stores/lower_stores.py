@@ -422,7 +422,8 @@ def _value(e: Entries) -> Any:
 
 def _entry(e: Entries) -> Any:
     def code(b: Any, x: Sequence[Value]) -> list[Value]:
-        return e.whole.load(b, record_at(b, x[0], x[1], e.nbytes))
+        at = _there(b, x[1] >= 0, record_at(b, x[0], x[1], e.nbytes), e.nbytes)
+        return e.whole.load(b, at)
 
     return None, code, ()
 

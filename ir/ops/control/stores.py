@@ -190,6 +190,10 @@ def _clear(container: Any) -> None:
         container.clear()
 
 
+def _entry(table: Table, position: Any) -> Record:
+    return sum(table.records[int(position)], ()) if position >= 0 else ()
+
+
 def _touch(items: Any) -> None:
     items.changes += 1
 
@@ -235,7 +239,9 @@ TABLES: dict[str, Method] = {
     "table_value": Method(
         lambda t, p: t.records[int(p)][1] if p >= 0 else (), (_N,), ("value",), changes=False
     ),
-    "table_entry": Method(lambda t, p: sum(t.records[int(p)], ()), (_N,), (_R,), changes=False),
+    "table_entry": Method(
+        lambda t, p: sum(t.records[int(p)], ()) if p >= 0 else (), (_N,), (_R,), changes=False
+    ),
     "table_put": Method(lambda t, k, v: t.put(k, v), (_R,), (), grows=True),
     "table_remove": Method(_remove, ("key",), (_B, "value")),
     "table_clear": Method(_clear),

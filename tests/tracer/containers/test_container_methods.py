@@ -183,6 +183,21 @@ def missing_elements(n, x):
 
 
 @program
+def emptied(n, x):
+    s, o, c = set(), OrderedDict(), 0
+    for v in x:
+        try:
+            c += s.pop()
+        except KeyError:
+            s.add(v)
+        try:
+            o.move_to_end(v)
+        except KeyError:
+            o[v] = n
+    return s, o, c
+
+
+@program
 def full_deque(n, x):
     q = deque(maxlen=3)
     for i in range(n):
