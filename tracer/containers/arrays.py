@@ -54,6 +54,7 @@ def array_of(columns: list[np.ndarray[Any, Any]], form: Form | None, dtype: Any)
 
 def grown(items: Any, dtype: Any = None, **options: Any) -> Any:
     """`np.array(items, dtype)`"""
-    if options or not isinstance(items, Sequence):
+    rows = isinstance(items, Sequence) and items.kind.value
+    if options or not isinstance(items, Sequence) or (rows and rows.holds_containers):
         items.__array__()
     return GrownArray(items, dtype)

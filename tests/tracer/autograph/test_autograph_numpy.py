@@ -398,3 +398,21 @@ def test_parts_of_arrays_lie_in_memory_as_numpys(function: Any, length: int) -> 
     for y in (x, x.transpose(0, 2, 1), np.asfortranarray(x), x[:, ::-1]):
         for got, want in zip(jt.jit(function)(y), function(y), strict=True):
             np.testing.assert_array_equal(got, want)
+
+
+def table_of_products(n):
+    return np.array([[i * j for j in range(n)] for i in range(n)])
+
+
+def rows_that_grow(x):
+    rows = []
+    while len(rows) < x[0]:
+        rows.append([x[1], x[0]])
+    return np.array(rows)
+
+
+def test_arrays_of_lists_of_lists_are_no_arrays_of_handles() -> None:
+    with pytest.raises(jt.errors.JitneyError):
+        jt.jit(rows_that_grow)(np.array([2.0, 3.0]))
+    with pytest.raises(jt.errors.JitneyError):  # numbers stay traced in these tests
+        jt.jit(table_of_products)(4)
