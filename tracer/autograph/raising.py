@@ -12,13 +12,15 @@ from contextlib import suppress
 from typing import Any
 
 from ...ir.ops.control.effects import ERRORS
+from ...ir.passes.failures import failures
 from ...ir.record import record
 from ..control.control import cond
 from ..core.effects import check
-from ..core.trace import require_trace
+from ..core.trace import Trace, require_trace
 from ..core.tracers import Tracer, as_value, wrap
 from ..data import pytree
 from ..messages import errors
+from ..messages.source import raised_line
 from .texts import Text, call_with
 
 # What code raises that comes to an element, a key, a number or a variable that is not there. Others may
@@ -45,13 +47,18 @@ def compiled_in(function: Callable[..., Any]) -> Callable[..., Any]:
             return function(*args, **kwargs)
         except Exception as error:
             raised = Raised.of(error)
-            if raised is None or not (raised.values or require_trace().token is not None):
+            if raised is None or not (raised.values or _has_begun(require_trace())):
                 raise
             if not raised.emitted:
                 raised.emit(wrap(as_value(False)))
             return None
 
     return call
+
+
+def _has_begun(trace: Trace) -> bool:
+    """Whether something has happened before, or another exception may come before."""
+    return trace.token is not None or next(failures(trace.graph.ops), None) is not None
 
 
 @record
@@ -87,13 +94,13 @@ class Raised:
     def emit(self, pred: Any) -> None:
         """Raise unless `pred` holds when the current trace runs."""
         kind, args = type(self.error), self.error.args
-        first = args[0] if args else ""
+        first, line = args[0] if args else "", raised_line(self.error)
         if ERRORS.get(kind.__name__) is kind and len(args) <= 1:
             if isinstance(first, Text) and first.template is not None:
-                check(pred, first.template, *first.values, error=kind.__name__)
+                check(pred, first.template, *first.values, error=kind.__name__, line=line)
                 return
             if isinstance(first, str):
-                check(pred, first, error=kind.__name__)
+                check(pred, first, error=kind.__name__, line=line)
                 return
         cond(pred, lambda: None, self._raise)
 

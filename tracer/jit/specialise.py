@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...ir.graph import Graph, SourceLine
+from ...ir.graph import Graph
 from ...ir.record import replace
 from ...runtime.cuda.array import DeviceArray
 from ...runtime.devices import CPU, Device
@@ -33,7 +33,7 @@ from ..devices.devices import CHOSEN, client, device_of
 from ..host_random.interception import exchanged
 from ..messages import errors
 from ..messages.errors import complain
-from ..messages.source import is_user_frame
+from ..messages.source import is_user_frame, raised_line
 from .dispatch import Call
 from .entry import Entry, Interpreted, Runnable
 from .lowered import Lowered, refuse_copies
@@ -193,10 +193,6 @@ def _endless_names(error: RecursionError) -> set[tuple[str, str]]:
 
 def _endless(error: RecursionError) -> Exception:
     """What is said of a function that calls itself until Python's stack is full."""
-    line = None
-    for frame, number in traceback.walk_tb(error.__traceback__):
-        if is_user_frame(frame):
-            line = SourceLine(frame.f_code.co_filename, number, frame.f_code.co_qualname)
     try:
         complain(
             errors.EndlessRecursionError,
@@ -204,7 +200,7 @@ def _endless(error: RecursionError) -> Exception:
             "does so without end, as the condition that ends it depends on traced values",
             "write a loop, or @jt.recursive around a function of numbers; or make what decides how deep "
             "it goes static (static_argnames).",
-            line=line,
+            line=raised_line(error),
         )
     except errors.EndlessRecursionError as endless:
         return endless

@@ -6,6 +6,7 @@ import functools
 import linecache
 import os
 import sys
+import traceback
 from types import FrameType
 from typing import Any
 
@@ -63,6 +64,15 @@ def user_line(depth: int = 1) -> SourceLine | None:
             return _source_line(code.co_filename, frame.f_lineno, code.co_qualname)
         frame = frame.f_back
     return None
+
+
+def raised_line(error: BaseException) -> SourceLine | None:
+    """The innermost line of the user's code that an exception came through on its way here."""
+    line = None
+    for frame, number in traceback.walk_tb(error.__traceback__):
+        if is_user_frame(frame):
+            line = _source_line(frame.f_code.co_filename, number, frame.f_code.co_qualname)
+    return line
 
 
 def user_level() -> int:

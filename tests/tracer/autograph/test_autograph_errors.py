@@ -8,6 +8,7 @@ import functools
 import linecache
 import math
 import traceback
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -335,3 +336,42 @@ def test_ranges_of_traced_numbers_are_for_loops() -> None:
     for f in (start, length, member, item):
         with pytest.raises(TypeError, match="only a `for` statement"):
             jt.jit(f, autograph=True)(3)
+
+
+def no_key(x, i):
+    x[i] += 1.0
+    return {}["here"]
+
+
+def no_divisor(x, i):
+    x[i] += 1.0
+    return 1 // 0
+
+
+def no_good(x, i):
+    x[i] += 1.0
+    raise RuntimeError("bad")
+
+
+def never_true(x, i):
+    assert x[i] > 0.0, "first"
+    x[i] += 1.0
+    limit = 0.0
+    assert limit != 0.0, "second"
+
+
+def no_element(x, i):
+    x[i] += 1.0
+    return x[100]
+
+
+@pytest.mark.parametrize("f", [no_key, no_divisor, no_good, never_true, no_element])
+def test_what_always_raises_does_so_after_what_may_raise(f: Callable[..., Any]) -> None:
+    compiled = jt.jit(lambda x, start, n: f(x, start + n))
+    for start, n in ((1, 1), (4, 2), (-3, -1)):  # the second and third are out of bounds
+        with pytest.raises(Exception) as want:
+            f(np.ones(3), start + n)
+        with pytest.raises(type(want.value)) as got:
+            compiled(np.ones(3), np.int64(start), np.int64(n))
+        said, message = (str(e.value.args[0]).partition("\n")[0] for e in (got, want))
+        assert said == message
