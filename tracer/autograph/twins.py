@@ -234,7 +234,7 @@ def _function(function: FunctionType) -> Any:
             return function  # what it is given runs in Python
         if isinstance(module, str) and module.partition(".")[0] == __name__.partition(".")[0]:
             return _with_callbacks(_wrapper(function), _argument)
-        return _wrapper(function)
+        return growing.replaced(function) or _wrapper(function)
     entry = _codes.get(id(code))
     if entry is None and code.co_name != "<lambda>" and is_closed(function):
         return _perhaps_plain(function)

@@ -223,7 +223,19 @@ def _is_native(x: Any) -> bool:
 
 def sorted_(items: Any, *, key: Any = None, reverse: Any = False) -> Any:
     """`sorted`"""
-    return _native_if_wanted(_sorted(items, key=key, reverse=reverse), _site())
+    site = _site()
+    ordered = _sorted(_of_array(items, site), key=key, reverse=reverse)
+    return _native_if_wanted(ordered, site)
+
+
+def _of_array(items: Any, site: tuple[Any, int]) -> Any:
+    """The elements of a traced array as a native list; other items as they are."""
+    kinds = current()
+    if kinds is None or not is_traced(items) or walked(items) is None:
+        return items
+    made = List(kinds.sites.setdefault(site, kind_of([])))
+    made.extend(items)
+    return made
 
 
 def _sorted(items: Any, *, key: Any = None, reverse: Any = False) -> Any:
@@ -272,6 +284,7 @@ def _ends_of(function: Any, reverse: bool) -> Callable[..., Any]:
     """`heapq.nlargest` (reverse), `heapq.nsmallest`: the first of a sorted list."""
 
     def call(n: Any, items: Any, key: Any = None) -> Any:
+        items = _of_array(items, _site())
         if type(items) in CLASSES and (_has_traced(items) or is_undecided(n)):
             make_native([items])
         if not _is_native(items):

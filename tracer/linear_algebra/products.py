@@ -259,6 +259,8 @@ def _product(
         (out,) = out if isinstance(out, tuple) else (out,)
         if isinstance(out, Tracer) and axes is axis is None and not keepdims:
             core = len(core_axes[2])  # these axes are not broadcast
+            if name == "matmul":
+                core -= (a.ndim == 1) + (b.ndim == 1)
             if out.shape[out.ndim - core :] == result.shape[result.ndim - core :]:
                 return finish_ufunc(result, out, casting)
         return finish(result, out, casting)

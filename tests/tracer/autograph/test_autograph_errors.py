@@ -123,11 +123,6 @@ def test_what_is_not_transformed_says_so() -> None:
 
     fails(comprehension, TypeError, "a comprehension", args=(1.0,))
 
-    def as_list(n):
-        return list(range(n))  # here
-
-    fails(as_list, TypeError, "`for` statement", args=(3,))
-
     def float_range(x):
         for _ in range(x):  # here
             x = x + 1

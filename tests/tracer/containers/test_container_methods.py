@@ -250,3 +250,17 @@ def test_methods(f: Any) -> None:
     compiled = jt.jit(f)
     for n in (5, 3, 2):
         assert outcome(compiled, n, X) == outcome(f, n, X), n
+
+
+def test_arrays_are_sorted_as_lists() -> None:
+    functions = [
+        lambda a: sorted(a),
+        lambda a: sorted(a, reverse=True)[0],
+        lambda a: sorted(a, key=lambda v: (v % 3, -v)),
+        lambda a: (heapq.nlargest(2, a), heapq.nsmallest(3, a, key=lambda v: -v)),
+    ]
+    for f in functions:
+        for x in (np.array([3.0, 1.0, 2.0, 1.0]), np.arange(50)[::-1] % 7, np.zeros(0, np.int8)):
+            if x.size or f is functions[0]:
+                got = jt.jit(f)(x)
+                assert repr(got) == repr(f(x))
