@@ -10,7 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...ir.batching.examples import Shape, Source, has_loops, over_examples
+from ...ir.batching.examples import (
+    Shape,
+    Source,
+    computes_and_checks,
+    has_effects,
+    has_loops,
+    over_examples,
+)
+from ..core.effects import advance, order_token
 from ..core.specs import Spec, Static, is_array, spec_of
 from ..core.threaded_state import BorrowedStates
 from ..core.trace import current_trace
@@ -36,7 +44,7 @@ def looped(
     tree = pytree.flatten((tuple(range(len(specs))), {}))[1]
     traced = trace_function(function, specs, tree, what="vectorize", borrowed=BorrowedStates())
     values = [r.output for r in traced.results]
-    if traced.token is not None or traced.advanced or None in values:
+    if traced.advanced or None in values or not computes_and_checks(traced.graph):
         return None
     if not has_loops(traced.graph):
         return None
@@ -45,8 +53,10 @@ def looped(
     sources += [Source(c.outer, ()) for c in traced.captures]
     b = trace.builder
     with b.at(user_line()):
-        results = over_examples(b, traced.graph, sources, shape, values)  # type: ignore[arg-type]
-    leaves = [wrap(v, scalar=False) for v in results]
+        token = order_token() if has_effects(traced.graph) else None
+        results = over_examples(b, traced.graph, sources, shape, values, token)  # type: ignore[arg-type]
+    advance(tuple(results[len(values) :]))
+    leaves = [wrap(v, scalar=False) for v in results[: len(values)]]
     return (pytree.unflatten(traced.out_tree, leaves),)
 
 

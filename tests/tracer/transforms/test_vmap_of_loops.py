@@ -43,6 +43,17 @@ def histogram(x: Any) -> Any:
     return counts, x.sum()
 
 
+def moving(x: Any, window: Any) -> Any:
+    out, total = np.zeros_like(x), 0.0
+    for i in range(x.shape[0]):
+        total += x[i]
+        if i >= window:
+            total -= x[i - window]
+        assert total < 60.0, "large"
+        out[i] = total / window
+    return out
+
+
 def summed(x: Any, w: Any) -> Any:
     total = 0.0
     for i in range(x.shape[0]):
@@ -59,6 +70,8 @@ def examples(size: int) -> dict[str, tuple[Callable[..., Any], list[Any], Any]]:
         "distance": (distance, [rng.integers(0, 3, (size, 9)), rng.integers(0, 3, 8)], (0, None)),
         "histogram": (histogram, [rng.random((size, 80))], 0),
         "columns": (histogram, [rng.random((80, size))], 1),
+        "moving": (moving, [rng.random((size, 60)), rng.integers(1, 9, size)], (0, 0)),
+        "one window": (moving, [rng.random((size, 60)), 5], (0, None)),
         "summed": (summed, [rng.random((size, 9, 8)), rng.random(8)], (0, None)),
     }
 
@@ -87,10 +100,13 @@ def test_as_one_by_one(name: str, size: int) -> None:
         np.testing.assert_allclose(a, b, rtol=1e-12)
 
 
-def test_they_are_loops_of_scalar_code() -> None:
-    function, arrays, axes = examples(FEW)["distance"]
+@pytest.mark.parametrize(
+    ("name", "size"), [("distance", FEW), ("moving", FEW), ("moving", MANY + 5)]
+)
+def test_they_are_loops_of_scalar_code(name: str, size: int) -> None:
+    function, arrays, axes = examples(size)[name]
     kernels = jt.jit(jt.vmap(function, axes)).lower(*arrays).kernels
-    assert max(len(k.ops) for k in kernels if k.note.startswith("scalar code")) > 20
+    assert max(len(k.ops) for k in kernels if k.note.startswith("scalar code")) > 12
 
 
 def test_batches_of_batches_and_no_examples() -> None:
@@ -133,3 +149,19 @@ def test_an_example_that_fails() -> None:
     x[1, 4] = 3.0
     with pytest.raises(IndexError):
         jt.jit(jt.vmap(histogram))(x)
+
+
+@pytest.mark.parametrize("size", [FEW, MANY + 5])
+@pytest.mark.parametrize("kind", ["vmap", "guvectorize"])
+@pytest.mark.parametrize("backend", ["native", "interpreter"])
+def test_checks_of_each_example(kind: str, size: int, backend: str) -> None:
+    _, (x, windows), _ = examples(size)["moving"]
+    mapped = jt.vmap(moving) if kind == "vmap" else jt.guvectorize("(n),()->(n)", moving)
+    f = jt.jit(lambda x, w, do: mapped(x, w) if do else x, backend=backend)
+    np.testing.assert_allclose(f(x, windows, True), one_by_one(moving, [x, windows], 0)[0])
+    assert f(x[:0], windows[:0], True).shape == (0, 60)
+    x[size - 1, 7] = 100.0
+    with pytest.raises(AssertionError, match="large"):
+        f(x, windows, True)
+    np.testing.assert_array_equal(f(x, windows, False), x)
+    assert np.isfinite(jt.jit(jt.grad(lambda x: mapped(x, windows).sum()))(x / 100)).all()
