@@ -176,7 +176,7 @@ def over_examples(
 
 
 def _threaded(graph: Graph) -> Graph:
-    """`graph` with the token that its effects go on from as last parameter, and the next as last output."""
+    """`graph` with the token that its effects go on from as last parameter, the next as last output."""
     new = Graph(graph.name)
     b = Builder(new)
     env = {v: new.add_param(v.type, v.name) for v in graph.params}
