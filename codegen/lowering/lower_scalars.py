@@ -37,7 +37,7 @@ from .lower_control import contiguous
 from .merged_branches import merged
 from .pointwise import index_value
 from .scalar_arrays import freely_summed
-from .scalar_builder import RULES, SMALL, Held, ScalarBuilder, Stored, Unfit, rule
+from .scalar_builder import RULES, SMALL, Given, Held, ScalarBuilder, Stored, Unfit, rule
 
 CHEAP = 24  # operations up to which all branches are computed
 MOST_WORK = 4096  # scalar operations in a body
@@ -179,7 +179,7 @@ def _loop(c: ScalarBuilder, op: Op, top: bool = False) -> list[Held]:
         init = [_home(c, op, v, op.results[k]) for k, v in enumerate(op.operands[first:stop])]
     else:
         init = [c.get(v) for v in op.operands[first:stop]]
-    consts = [c.get(v) for v in op.operands[:first]]
+    consts = c.given(op.operands[:first], init)
     wholes = [_stacked(c, x, math.prod(x.shape[1:])) for x in op.operands[stop:]]
     arrays = [h.array for h in (*init, *consts, *wholes) if isinstance(h, Stored)]
     for held in init:
@@ -320,7 +320,7 @@ def _stacked(c: ScalarBuilder, x: Value, size: int) -> Stored | None:
 @rule("cond")
 def _cond(c: ScalarBuilder, op: Op) -> None:
     index = c.scalar(op.operands[0])
-    arguments = [c.get(v) for v in op.operands[1:]]
+    arguments = _branch_arguments(c, op)
     if index.op == "const":
         chosen_region = op.regions[min(max(index.attr, 0), len(op.regions) - 1)]
         for value, held in zip(op.results, c.region(chosen_region, arguments), strict=True):
@@ -362,6 +362,19 @@ def _cond(c: ScalarBuilder, op: Op) -> None:
             c.bind(value, c.newest(first) if first.array in written else first)
     together = None if results or _known_late(op.operands[0]) else merged(index, blocks)
     c.block.statements += together or [Choose(index, blocks, values, results)]
+
+
+def _branch_arguments(c: ScalarBuilder, op: Op) -> list[Given]:
+    """Where the branches find their arguments; those that they hand out must be in one place."""
+    handed = {
+        v
+        for region in op.regions
+        for v, param in zip(op.operands[1:], region.params, strict=True)
+        if param in region.outputs
+    }
+    for v in handed:
+        c.get(v)
+    return c.given(op.operands[1:])
 
 
 def _flat(values: Sequence[Held]) -> list[Expr]:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from itertools import count
 
 import numpy as np
 
+from ...ir.cost import Cost
 from ...ir.graph import Graph, Op, Value
 from ...ir.intervals import interval
 from ...ir.record import record, replace
@@ -31,6 +33,7 @@ from .searched import searched
 SMALL = 64  # elements of a value that is taken apart
 FEW = 8  # the same where the program computes which of them it wants
 FAR = 1 << 40  # positions that are surely farther from overflow than divisions shift them
+MOST_DEFERRED = 8  # operations of an element that is computed again wherever it is read
 MOST_ELEMENTS = 256  # operands of a reduction or a product
 
 
@@ -71,8 +74,17 @@ class Stored:
         return tuple(indices)
 
 
+@record
+class Deferred:
+    """A value of a region around, computed where it is read: a cheap function of its position."""
+
+    around: _Elements
+    value: Value
+
+
 class _Elements(Pointwise):
-    """The values of one copy of a region, by element: taken apart (`known`), or in memory (`views`).
+    """The values of one copy of a region, by element: taken apart (`known`), in memory (`views`), or
+    computed when they are asked for (`deferred`).
 
     A region captures nothing, so that its values mean something only here. Graphs may share values, and
     one graph may be written several times: each time has an `_Elements` of its own.
@@ -84,6 +96,7 @@ class _Elements(Pointwise):
         self.known: dict[Value, Elements] = {}
         self.reaches: dict[Value, tuple[int, int]] = {}  # of parameters that are positions
         self.views: dict[Value, Stored] = {}
+        self.deferred: dict[Value, Deferred] = {}
         self.live: dict[Var, frozenset[Value]] = {}  # counts that are above a loop's positions
 
     def within(self, low: Lowering) -> _Elements:
@@ -93,11 +106,42 @@ class _Elements(Pointwise):
         inner.reads, inner.loads, inner.masks = self.reads, self.loads, self.masks
         return inner
 
+    def anew(self) -> _Elements:
+        """The same values, of which no element was computed yet: what was may have been overwritten."""
+        again = copy(self)
+        again.memo, again.loops = {}, {}
+        return again
+
+    def cheap_reads(self, value: Value) -> set[Array] | None:
+        """The memory that elements of a value are computed from; None if that takes long, or checks
+        something that has to be checked of all elements."""
+        arrays: set[Array] = set()
+        pending, work = [(self, value)], 0
+        while pending:
+            p, v = pending.pop()
+            view, given = p.views.get(v), p.deferred.get(v)
+            if view is not None:
+                arrays.add(view.array)
+            elif given is not None:
+                pending.append((given.around, given.value))
+            elif v not in p.known:
+                if v.op is None or not _defers(v.op):
+                    return None
+                work += v.op.definition.cost.work
+                pending += [(p, x) for x in v.op.operands]
+            if work > MOST_DEFERRED:
+                return None
+        return arrays
+
     def _build(self, value: Value, index: IndexTuple, mask: Expr | None) -> Expr:
         elements = self.known.get(value)
         if elements is not None:
-            return pick(elements, index)
+            # Of an array without elements one is named where no trip of a loop comes.
+            return pick(elements, index) if elements.size else const(0, value.dtype)
         view = self.views.get(value)
+        given = self.deferred.get(value) if view is None else None
+        if given is not None:
+            return given.around.anew().at(given.value, index, mask)
         if view is None:
             expr = self._position(value, index, mask)
             expr = self._there(value, index, mask) if expr is None else expr
@@ -153,6 +197,12 @@ class _Elements(Pointwise):
             del self.loads[key]
 
 
+def _defers(op: Op) -> bool:
+    """Whether elements of an op's result may be computed as often as they are read."""
+    facts, checked = op.definition, op.attrs.get("mode") == "check"
+    return facts.pointwise and facts.total and facts.cost <= Cost.DIVISION and not checked
+
+
 def _holds(test: Expr) -> bool:
     return test.op == "const" and bool(test.attr)
 
@@ -166,6 +216,7 @@ def lone_variable(index: Index) -> Var | None:
 
 
 Held = Elements | Stored | None  # where a value is; None: an order token is nowhere
+Given = Held | Deferred  # where a region finds an argument
 
 
 class ScalarBuilder:
@@ -188,9 +239,11 @@ class ScalarBuilder:
 
     # Where values are.
 
-    def bind(self, value: Value, held: Held) -> None:
+    def bind(self, value: Value, held: Given) -> None:
         if isinstance(held, Stored):
             self.p.views[value] = held
+        elif isinstance(held, Deferred):
+            self.p.deferred[value] = held
         elif held is not None:
             self.p.known[value] = held
 
@@ -218,6 +271,28 @@ class ScalarBuilder:
         if self.counted:
             return self.spill(value)
         raise Unfit
+
+    def given(self, values: Sequence[Value], written: Sequence[Held] | None = None) -> list[Given]:
+        """Where values are that a region is given, which may write to the memory of `written`; None: to
+        that of all the values.
+
+        Cheap functions of the position are computed in the region, as far as it asks for them. Of a
+        window that bounds a loop these are a few elements; in memory it would be as long as its axis.
+        """
+        reads = {v: self.p.cheap_reads(v) for v in values if self._is_function(v)}
+        held: dict[Value, Given] = {v: self.get(v) for v in values if reads.get(v) is None}
+        homes = [*held.values()] if written is None else written
+        taken = {h.array for h in homes if isinstance(h, Stored) and h.owned}
+        for v, arrays in reads.items():
+            if arrays is not None:
+                held[v] = self.get(v) if arrays & taken else Deferred(self.p, v)
+        return [held[v] for v in values]
+
+    def _is_function(self, value: Value) -> bool:
+        """Whether a large value is nowhere yet, but a function of its position."""
+        known = value in self.p.views or value in self.p.known or value in self.p.arrays
+        large = isinstance(value.type, TensorType) and self.in_memory(value)
+        return self.counted and large and not known and self.p is not self.outermost
 
     def spill(self, value: Value) -> Stored:
         """A value that is a function of its position, written to memory."""
@@ -260,7 +335,7 @@ class ScalarBuilder:
 
     # Regions.
 
-    def region(self, graph: Graph, arguments: Sequence[Held]) -> list[Held]:
+    def region(self, graph: Graph, arguments: Sequence[Given]) -> list[Held]:
         """Write what a region computes; gives where its outputs are."""
         outer, self.p = self.p, self.p.within(self.low)
         for param, held in zip(graph.params, arguments, strict=True):
