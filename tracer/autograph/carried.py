@@ -80,7 +80,7 @@ class CarriedVariable:
         region: TracedRegion,
     ) -> None:
         """Let the types of the carry take in what an iteration gives, or refuse."""
-        if isinstance(value, Undefined):
+        if isinstance(value, Undefined) and (self.missing or not value.is_form):
             value.refuse() if value.why else self._refuse_deleted()
         if tree != self.tree:
             # The body says what the elements of a TensorArray look like.

@@ -136,7 +136,7 @@ def _chosen(pred: Tracer, sides: Sequence[Side]) -> Tracer:
 
 def conformed(value: Any, to: Any) -> Any:
     """What an iteration leaves, with the unions that the loop carries, if it has their forms."""
-    if isinstance(value, Undefined):
+    if isinstance(value, Undefined) and not value.is_form:
         return value
     if type(to) is not Union:
         tree, other = pytree.flatten(value)[1], pytree.flatten(to)[1]

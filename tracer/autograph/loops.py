@@ -302,6 +302,8 @@ class TracedLoop:
         name, old = self.state.names[i], self.entry[i]
         if i in self.undefined:
             if isinstance(value, Undefined):
+                if value.why:
+                    self.undefined[i] = value
                 return
             if self.state.filled[i] and self._is_outer(value) and self.got.get(i, value) is value:
                 self.got[i] = value
@@ -309,6 +311,9 @@ class TracedLoop:
                 carried = CarriedVariable.of(name, self.where, value)
                 carried.forget()
                 self.carried[i] = carried
+                del self.undefined[i]
+            elif old.is_form and self.state.read[i]:
+                self.carried[i] = CarriedVariable.of(name, self.where, old)
                 del self.undefined[i]
             else:
                 self.undefined[i] = Undefined(

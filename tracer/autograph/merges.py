@@ -199,7 +199,9 @@ class Merge:
             first = next((e.value for e in ends if e.value.why), ends[0].value)
             return lambda results: first
         if any(missing) and not fill:
-            return self._undefined(label, ends, missing)
+            absent = ends[missing.index(True)].value
+            joined = self._union(label, [e.part for e in ends]) if absent.is_form else None
+            return joined or self._undefined(label, ends, missing)
         if any(missing):
             end = ends[missing.index(False)]
             if self._is_outer(end):

@@ -16,6 +16,7 @@ from ..containers.growing import made_set as made_set
 from ..containers.growing import repeated as repeated
 from ..containers.kinds import Again
 from ..control.regions import TracedRegion
+from ..control.unions import bound
 from ..core.threaded_state import draws
 from ..core.trace import require_trace
 from ..messages import errors
@@ -61,12 +62,11 @@ from .tries import try_stmt as try_stmt
 from .twins import convert as convert
 from .twins import provide_helpers
 from .variables import State as State
-from .variables import Undefined as Undefined
 from .variables import in_graph, is_undecided
-from .variables import ld as ld
 from .variables import no_result as no_result
 from .variables import peek as peek
 from .variables import put as put
+from .variables import unbound as unbound
 
 Refusal = (errors.Refusal, Again)  # what no handler of the user's takes
 slice_ = slice
@@ -137,6 +137,7 @@ def while_stmt(test: Callable[[], Any], body: Callable[[], Any], state: State) -
         (*state.live, True),
         (*state.rebound, True),
         (*state.filled, False),
+        (*state.read, True),
         state.inside,
         state.contents,
         state.roots,
@@ -376,4 +377,5 @@ def returned(done: Any, result: Any) -> Any:
     return if_exp(done, lambda: result, lambda: None)
 
 
+ld = bound  # where the variable may have no value
 provide_helpers(sys.modules[__name__])

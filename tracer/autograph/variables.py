@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 from weakref import ref
 
 import numpy as np
@@ -12,6 +12,8 @@ import numpy as np
 from ...ir.types import is_supported
 from ..containers.growing import changed
 from ..control.regions import Out
+from ..control.unbound import Undefined as Undefined
+from ..control.unbound import unbound as unbound
 from ..control.unions import Union, unasked
 from ..core.constants import is_traced as is_traced
 from ..core.constants import is_undecided as is_undecided
@@ -25,37 +27,9 @@ from .syntax.jumps import RESULT
 _NUMBERS = (bool, int, float, complex, np.generic)
 
 
-class Undefined:
-    """Stands in a variable that is not bound. `why` says how it came to that under tracing."""
-
-    __slots__ = ("name", "why")
-
-    def __init__(self, name: str, why: str = "") -> None:
-        self.name = name
-        self.why = why
-
-    def refuse(self) -> NoReturn:
-        if not self.why:
-            raise UnboundLocalError(
-                f"cannot access local variable {self.name!r} where it is not associated with a value"
-            )
-        complain(
-            errors.UndefinedVariableError,
-            f"the variable {self.name!r} may have no value here: {self.why}",
-            f"give {self.name} a value before that, of the type that it has later.",
-        )
-
-
 def gone(name: str) -> Undefined:
     """For a variable that nobody reads any more, so that its array can be let go of."""
     return Undefined(name)
-
-
-def ld(value: Any) -> Any:
-    """The value of a variable that is read."""
-    if type(value) is Undefined:
-        value.refuse()
-    return value
 
 
 def no_result() -> Undefined:
@@ -89,8 +63,9 @@ class State:
 
     `live` marks those that are read later, `rebound` those that a plain assignment binds (others
     are only updated, as by `x += 1`), `filled` those that may hold anything where they have no value
-    yet, because a flag keeps them from being read there. `contents` gives the objects that are changed
-    inside, `roots` the names that are read, with their values.
+    yet, because a flag keeps them from being read there, `read` those that what follows a loop, or its
+    next iteration, may read before it binds them. `contents` gives the objects that are changed inside,
+    `roots` the names that are read, with their values.
     """
 
     def __init__(
@@ -101,12 +76,13 @@ class State:
         live: Sequence[bool],
         rebound: Sequence[bool],
         filled: Sequence[bool],
+        read: Sequence[bool],
         inside: Sequence[str],
         contents: Callable[[], tuple[Any, ...]],
         roots: Callable[[], Sequence[tuple[str, Any]]],
     ) -> None:
         self.names, self.get, self.set = names, get, set
-        self.live, self.rebound, self.filled = live, rebound, filled
+        self.live, self.rebound, self.filled, self.read = live, rebound, filled, read
         self.inside, self.contents = inside, contents
         self.roots = roots
 
@@ -141,7 +117,7 @@ def reached(*parts: Any) -> State:
     roots = [("the expression", part) for part in parts]
     nothing: tuple[Any, ...] = ()
     return State(
-        (), lambda: (), lambda values: None, (), (), (), (), lambda: nothing, lambda: roots
+        (), lambda: (), lambda values: None, (), (), (), (), (), lambda: nothing, lambda: roots
     )
 
 

@@ -31,8 +31,10 @@ from ..core.tracers import Tracer, as_value, emit, weak_kind, wrap
 from ..data import pytree
 from ..messages import errors
 from ..messages.errors import complain
+from .unbound import Undefined
 
 NONE = 0  # the number of None's form
+UNBOUND = -1  # that of a variable without a value
 Facts = dict[Value, frozenset[int]]  # of tags: the numbers that they can be
 _OF_NONE = pytree.flatten(None)[1]
 
@@ -106,6 +108,8 @@ def number_of_form(tree: pytree.TreeDef, classes: Iterable[Any]) -> int:
     """The number of the form of values with this structure, whose leaves are of these classes."""
     if not tree.num_leaves and tree == _OF_NONE:
         return NONE
+    if tree.type is Undefined:
+        return UNBOUND
     structure = pytree.as_written(pytree.unflatten(tree, [0] * tree.num_leaves))[1]
     return _entered(Form(structure, tuple(classes)))
 
@@ -281,6 +285,21 @@ def exclude(union: Union, number: int, error: str, message: str) -> None:
     others = [n for n in union.options if n != number]
     check(is_one_of(union, others), message.replace("{", "{{").replace("}", "}}"), error=error)
     assume({union.tag.value: frozenset(others)})
+
+
+def bound(x: Any) -> Any:
+    """The value of a variable that is read: UnboundLocalError where it has none."""
+    if type(x) is Union and UNBOUND in x.options:
+        numbers = possible(x)
+        if numbers == (UNBOUND,):
+            x.options[UNBOUND].refuse()
+        if UNBOUND in numbers:
+            exclude(x, UNBOUND, "UnboundLocalError", x.options[UNBOUND].message)
+        others = {n: option for n, option in x.options.items() if n != UNBOUND}
+        return Union(x.tag, others) if len(others) > 1 else next(iter(others.values()))
+    if type(x) is Undefined:
+        x.refuse()
+    return x
 
 
 def one_value(x: Any) -> Any:

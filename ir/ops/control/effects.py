@@ -29,6 +29,7 @@ ERRORS: dict[str, type[Exception]] = {
             StopIteration,
             TimeoutError,
             TypeError,
+            UnboundLocalError,
             ValueError,
         ),
         *(UserWarning, ZeroDivisionError, np.linalg.LinAlgError),

@@ -26,24 +26,31 @@ def test_a_variable_of_one_path() -> None:
     def f(x):
         if x > 0:
             y = x * 2
-        return y + 1  # here
+        return y + 1
 
-    fails(f, UnboundLocalError, "'y'", "only one of its branches", args=(1.0,))
+    assert jt.jit(f)(1.0) == 3.0
+    place = f"variable 'y' where it is not .*\n.*errors.py:{f.__code__.co_firstlineno + 3}, in .*f"
+    with pytest.raises(UnboundLocalError, match=place):
+        jt.jit(f)(-1.0)
 
     def g(x, n):
         for i in range(n):
             last = x * i
-        return last  # here
+        return last
 
-    fails(g, NameError, "'last'", "`for` loop", "no iteration", args=(1.0, 3))
+    assert auto(g)(2.0, 3) == 4.0
+    with pytest.raises(UnboundLocalError, match="variable 'last' where it is not"):
+        auto(g)(1.0, 0)
 
     def h(x):
         z = 1.0
         if x > 0:
             del z
-        return (lambda: z)()  # here
+        return (lambda: z)()
 
-    fails(h, NameError, "'z'", args=(1.0,))
+    assert auto(h)(-1.0) == 1.0
+    with pytest.raises(NameError, match="'z'"):
+        auto(h)(1.0)
 
 
 def test_a_loop_variable_that_changes_its_type() -> None:
@@ -208,8 +215,9 @@ def test_variables_that_are_given_a_value_where_nothing_was_returned() -> None:
             c = 1.0
         return c
 
+    assert (unbound(1.0), unbound(-6.0)) == (1.0, 7.0)
     with pytest.raises(UnboundLocalError, match="'c'"):
-        unbound(1.0)
+        unbound(-1.0)
 
 
 def test_source_that_cannot_be_found() -> None:

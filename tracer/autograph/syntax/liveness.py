@@ -2,7 +2,8 @@
 
 Runs backwards over a function without jumps (see `jumps`) and leaves on every `if`, `try` and loop
 the set `live`: what is read after it, for a loop also by its next iteration. The body of a `try`
-gives values to `kept` before its last statement, which are read after that has failed.
+gives values to `kept` before its last statement, which are read after that has failed. Of loops, what
+the statements that follow read is `read`, too: not what functions and handlers may.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from .jumps import For, Guard, While
-from .names import bound, escaping, own_nodes, reads
+from .jumps import RETURNED, For, Guard, While
+from .names import bound, escaping, reads
 
 
 def mark(body: Sequence[ast.stmt], always: set[str]) -> None:
@@ -21,6 +22,11 @@ def mark(body: Sequence[ast.stmt], always: set[str]) -> None:
 
 def live(node: ast.stmt) -> set[str]:
     names: set[str] = node.live  # type: ignore[attr-defined]
+    return names
+
+
+def read(node: ast.stmt) -> set[str]:
+    names: set[str] = getattr(node, "read", set())
     return names
 
 
@@ -45,24 +51,40 @@ class _Liveness:
             names = bound([node.target])
             entry = self.loop(node, node.body, set(node.flags) | out, names)
             return entry | reads([node.iter, node.target])
-        if isinstance(node, ast.Try) and node.handlers:
-            after = out | reads(node.finalbody)
-            node.live = after | self.always  # type: ignore[attr-defined]
-            ends = [self.block(handler.body, after) for handler in node.handlers]
-            before = set[str]().union(*ends)
-            node.kept = bound(node.body[:-1]) & (before | self.always)  # type: ignore[attr-defined]
-        if isinstance(node, (ast.Try, ast.With, ast.AsyncWith, ast.Match)):
-            inside = out | reads([node])  # an exception may lead from anywhere to anywhere
-            for child in own_nodes([node]):
-                if isinstance(child, (ast.Try, ast.With, ast.AsyncWith)):
-                    self.block(child.body, inside)
-                if isinstance(child, ast.Try):
-                    self.block(child.orelse, inside)
-                    self.block(child.finalbody, inside)
-                if isinstance(child, (ast.ExceptHandler, ast.match_case)):
-                    self.block(child.body, inside)
-            return inside
-        return (out - self.overwritten(node)) | reads([node])
+        if isinstance(node, ast.Try):
+            return self.attempt(node, out)
+        if isinstance(node, (ast.With, ast.AsyncWith)):
+            # It may take an exception: what follows comes after any statement of the body.
+            return self.fallible(node.body, out, out) | out | reads(node.items)
+        if isinstance(node, ast.Match):
+            parts = [part for case in node.cases for part in (case.pattern, case.guard)]
+            ends = [self.block(case.body, out) for case in node.cases]
+            return out.union(reads([node.subject, *parts]), *ends)
+        if isinstance(node, ast.Raise):
+            return reads([node])
+        overwritten = self.overwritten(node)
+        if RETURNED in overwritten:  # nothing but flags and the result is read after it
+            out = {n for n in out if n.startswith("_jt_")}
+        return (out - overwritten) | reads([node])
+
+    def attempt(self, node: ast.Try, out: set[str]) -> set[str]:
+        self.block(node.finalbody, out)
+        after = out | reads(node.finalbody)
+        node.live = after | self.always  # type: ignore[attr-defined]
+        kinds = reads(handler.type for handler in node.handlers)
+        ends = [self.fallible(handler.body, after, after) for handler in node.handlers]
+        failed = kinds.union(*ends) if node.handlers else after
+        node.kept = bound(node.body[:-1]) & (failed | self.always)  # type: ignore[attr-defined]
+        body = self.fallible(node.body, self.fallible(node.orelse, after, after), failed)
+        return body | failed | after
+
+    def fallible(self, body: Sequence[ast.stmt], out: set[str], failed: set[str]) -> set[str]:
+        """What is live before a block from any place of which the program may come to where `failed`
+        are read."""
+        always, self.always = self.always, self.always | failed
+        before = self.block(body, out)
+        self.always = always
+        return before
 
     def loop(
         self,
@@ -76,6 +98,7 @@ class _Liveness:
             larger = head | (self.block(body, head) - first)
             if larger == head:
                 node.live = head | self.always  # type: ignore[union-attr]
+                node.read = head  # type: ignore[union-attr]
                 return head
             head = larger
 

@@ -80,16 +80,26 @@ def parameters(args: ast.arguments) -> list[str]:
 
 
 def reads(nodes: Iterable[ast.AST | None]) -> set[str]:
-    """Names that may be read here, nested scopes included."""
+    """Names that may be read here, nested scopes included. The variables of a comprehension are its
+    own."""
     names: set[str] = set()
-    for root in nodes:
-        if root is None:
-            continue
-        for node in ast.walk(root):
-            if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store):
+    waiting = [node for node in nodes if node is not None]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Name):
+            if not isinstance(node.ctx, ast.Store):
                 names.add(node.id)
-            elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-                names.add(node.target.id)
+            continue
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            names.add(node.target.id)
+        elif isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+            first = node.generators[0].iter  # evaluated outside
+            parts = [part for part in ast.iter_child_nodes(node) if part is not node.generators[0]]
+            parts += [node.generators[0].target, *node.generators[0].ifs]
+            names |= reads(parts) - bound([g.target for g in node.generators])
+            waiting.append(first)
+            continue
+        waiting.extend(ast.iter_child_nodes(node))
     return names
 
 

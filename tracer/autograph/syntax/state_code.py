@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from . import liveness
 from .jumps import RESULT
 from .names import attributes, bound, changed, reads
 from .nodes import constant, expression, helper, load, located, thunk
@@ -18,7 +19,7 @@ class StateCode:
     """The code that reads and writes the variables that some statements change."""
 
     def __init__(
-        self, transformer: Transformer, nodes: Sequence[ast.AST], live: set[str], at: ast.AST
+        self, transformer: Transformer, nodes: Sequence[ast.AST], owner: ast.stmt, at: ast.AST
     ) -> None:
         scope = transformer.scope
         updated = {n for n in changed(nodes) if n in scope.bound}
@@ -95,7 +96,9 @@ class StateCode:
                 helper("peek", [constant(name, at), thunk(self.path(transformer, name, at))], at)
             )
         self.functions: list[ast.stmt] = [located(get, at), located(put, at)]
+        live, read = liveness.live(owner), liveness.read(owner)
         live_mask = tuple(n in live for n in names) + tuple(True for _ in members)
+        read_mask = tuple(n in read for n in (*names, *members))
         filled = {RESULT}.union(*transformer.filled)
         filled_mask = tuple(n in filled for n in names) + tuple(False for _ in members)
         rebound |= assigned
@@ -109,6 +112,7 @@ class StateCode:
                 constant(live_mask, at),
                 constant(rebound_mask, at),
                 constant(filled_mask, at),
+                constant(read_mask, at),
                 constant(tuple(inside), at),
                 thunk(ast.Tuple(paths, ast.Load())),
                 thunk(self.roots(transformer, nodes, at)),

@@ -72,7 +72,7 @@ class Transformer(Expressions):
         start: list[ast.stmt] = []
         at = node.body[0]
         for name in sorted(scope.checked - scope.parameters):
-            start.append(assign(name, helper("Undefined", [constant(name, at)], at), at))
+            start.append(assign(name, helper("unbound", [constant(name, at)], at), at))
         for name in sorted(n for n in scope.bound if n.startswith("_jt_") and n != RESULT):
             start.append(assign(name, constant(False, at), at))
         if early:
@@ -240,7 +240,7 @@ class Transformer(Expressions):
         if node.name is not None and node.name in self.scope.bound:
             # The variable is unbound afterwards. It may live in a cell that others read.
             name = self.mangle(node.name)
-            gone = assign(name, helper("Undefined", [constant(node.name, node)], node), node)
+            gone = assign(name, helper("unbound", [constant(node.name, node)], node), node)
             body = [
                 assign(name, load("_jt_error", node), node),
                 ast.copy_location(ast.Try(body, [], [], [gone]), node),
@@ -278,7 +278,7 @@ class Transformer(Expressions):
             if isinstance(target, ast.Name) and target.id in self.scope.checked:
                 read = self.visit(ast.copy_location(ast.Name(target.id, ast.Load()), target))
                 out.append(expression(read))
-                gone = helper("Undefined", [constant(target.id, target)], target)
+                gone = helper("unbound", [constant(target.id, target)], target)
                 out.append(assign(self.mangle(target.id), gone, target))
             else:
                 if isinstance(target, ast.Subscript) and not isinstance(target.slice, ast.Slice):
@@ -340,7 +340,7 @@ class Transformer(Expressions):
         return out
 
     def state(self, nodes: Sequence[ast.AST], owner: ast.stmt, at: ast.AST) -> StateCode:
-        return StateCode(self, nodes, liveness.live(owner), at)
+        return StateCode(self, nodes, owner, at)
 
 
 def _single(body: Sequence[ast.stmt]) -> bool:
