@@ -106,10 +106,23 @@ def item(x: Any, index: Any) -> Any:
         if isinstance(index, slice):
             inherit(x, found)
         return found
-    getter = getattr(type(x), "__getitem__", None)
-    if type(getter) is FunctionType:
-        return convert(getter)(x, index)
-    return x[index]
+    own = _users(x, "getitem")
+    return x[index] if own is None else own(x, index)
+
+
+def store(x: Any, index: Any, value: Any) -> None:
+    """`x[index] = value`"""
+    own = _users(x, "setitem")
+    if own is None:
+        x[index] = value
+    else:
+        own(x, index, value)
+
+
+def _users(x: Any, name: str) -> Callable[..., Any] | None:
+    """The twin of the operator `__name__` that a class of the user's defines."""
+    found = getattr(type(x), f"__{name}__", None)
+    return convert(found) if type(found) is FunctionType else None
 
 
 def attribute(x: Any, name: str) -> Any:
@@ -185,15 +198,20 @@ def update(name: str, old: Any, value: Any) -> Any:
     if is_own_array(old) and holds_tracer((value,)):
         old = taken_over(old)
     joined(old, value)
-    return _in_place(name)(old, value)
+    return _in_place(name, old, value)
 
 
 def update_elements(name: str, old: Any, value: Any) -> Any:
     """`update` of what `elements` gave."""
     if is_own_array(old) and holds_tracer((value,)):
         old = array(old).copy()
-    return _in_place(name)(old, value)
+    return _in_place(name, old, value)
 
 
-def _in_place(name: str) -> Callable[[Any, Any], Any]:
-    return remainder if name == "imod" else getattr(operator, name)
+def _in_place(name: str, old: Any, value: Any) -> Any:
+    if type(value) is type(old) or not isinstance(value, type(old)):  # a subclass's comes first
+        for own in (_users(old, name), _users(old, name[1:])):
+            result = NotImplemented if own is None else own(old, value)
+            if result is not NotImplemented:
+                return result
+    return (remainder if name == "imod" else getattr(operator, name))(old, value)

@@ -177,3 +177,56 @@ def test_what_cannot_be_carried_is_named() -> None:
         jt.jit(grows, autograph=True)(np.ones(3))
     with pytest.raises(jt.errors.CarryError, match=r"log\.settings\['trace'\].*structure"):
         jt.jit(grows_in_a_branch, autograph=True)(np.ones(3))
+
+
+class Clipped:
+    """Its operators have branches of their own."""
+
+    def __init__(self, values: Any) -> None:
+        self.values, self.refused = values, 0
+
+    def __setitem__(self, k: Any, v: Any) -> None:
+        if v > 0:
+            self.values[k] = v
+        else:
+            self.refused += 1
+
+    def __getitem__(self, k: Any) -> Any:
+        return self.values[k]
+
+    def __iadd__(self, v: Any) -> Any:
+        if v > 0:
+            self.values += v
+        return self
+
+    def __mul__(self, v: Any) -> Any:
+        if v > 0:
+            return self.values[0] * v
+        return self.values[1]
+
+    def __sub__(self, other: Any) -> Any:
+        return NotImplemented
+
+    def __rsub__(self, v: Any) -> Any:
+        return v * 3
+
+
+def test_operators_of_users_that_assign() -> None:
+    def f(x, k):
+        made, held = Clipped(x.copy()), [Clipped(x + 1)]
+        for v in (x[k], -x[k]):
+            made[1] = v
+            made[0] += v
+            made += v
+            held[0] += v
+        held[0][2] = made.values.sum()
+        first = made.values.copy(), made.refused, held[0].values
+        other = x[k]
+        other -= made
+        made *= x[k]
+        return (*first, other, made)
+
+    for k in (0, 1, 2):
+        x = np.array([1.0, -2.0, 3.0])
+        for got, want in zip(jt.jit(f)(x, np.int64(k)), f(x, k), strict=True):
+            np.testing.assert_array_equal(got, want)

@@ -3,7 +3,7 @@
     x[i] = f(a)     ->    _jt_value = f(a)
                           _jt_index0 = i
                           x = _jt_.own(x, (_jt_index0,), _jt_value)
-                          x[_jt_index0] = _jt_value
+                          _jt_.store(x, _jt_index0, _jt_value)
 
 `own` (in `autograph.elements`) gives `x` itself back unless it has to be replaced. Containers on the
 way (`layers[k][i] = v`) and attributes (`self.w[i] = v`) get the new array in its place.
@@ -74,7 +74,7 @@ class Stores:
         out += self._own(root, indices, _VALUE, target)
         parts = [operation, load(_OLD, target), load(_VALUE, target)]
         call = helper("update_elements", parts, node)
-        out.append(ast.copy_location(ast.Assign([self._target(root, indices, target)], call), node))
+        out.append(self._stored(root, indices, call, node))
         nothing = constant(None, node)
         return [*out, assign(_VALUE, nothing, node), assign(_OLD, nothing, node)]
 
@@ -121,8 +121,7 @@ class Stores:
         root, levels = path
         out, indices = self._indices(levels)
         out += self._own(root, indices, value, target)
-        new = ast.Assign([self._target(root, indices, target)], load(value, target))
-        return [*out, ast.copy_location(new, target)]
+        return [*out, self._stored(root, indices, load(value, target), target)]
 
     def _indices(self, levels: Sequence[ast.expr]) -> tuple[list[ast.stmt], list[str]]:
         names = [f"{_INDEX}{i}" for i in range(len(levels))]
@@ -156,12 +155,13 @@ class Stores:
         name = constant(transformer.mangle(root.attr), at)
         return expression(helper("hold", [base, name, call], at))
 
-    def _target(self, root: ast.expr, indices: Sequence[str], at: ast.AST) -> ast.expr:
-        target: ast.expr = self.transformer.visit(_loaded(root))
-        for i, name in enumerate(indices):
-            context = ast.Store() if i + 1 == len(indices) else ast.Load()
-            target = ast.copy_location(ast.Subscript(target, load(name, at), context), at)
-        return target
+    def _stored(
+        self, root: ast.expr, indices: Sequence[str], value: ast.expr, at: ast.AST
+    ) -> ast.stmt:
+        holder: ast.expr = self.transformer.visit(_loaded(root))
+        for name in indices[:-1]:
+            holder = ast.copy_location(ast.Subscript(holder, load(name, at), ast.Load()), at)
+        return expression(helper("store", [holder, load(indices[-1], at), value], at))
 
 
 def _path(target: ast.expr) -> tuple[ast.expr, list[ast.expr]] | None:
