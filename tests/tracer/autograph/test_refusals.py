@@ -27,7 +27,7 @@ def shape_in_a_list(x):
 
 
 REFUSED = {
-    "sorted": (lambda x: sorted(x, key=lambda v: -v), "`sorted(x, ", "np.argsort"),
+    "sorted": (lambda x: sorted([[x[0]], [x[1]]]), "`sorted([[x[0]], [x[1]]])`", "np.argsort"),
     "max": (by_key, "`max(x, key=lambda v: -v)`", "np.argmax"),
     "filter": (filtered, "`list(filter(lambda v: v > 1, x))`", "np.where"),
     "median": (lambda x: statistics.median([x[0], x[1]]), "`statistics.median(", "before the call"),
