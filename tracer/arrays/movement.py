@@ -201,7 +201,7 @@ def squeeze(a: Any, axis: Any = None) -> Tracer:
 @function("broadcast_to")
 def broadcast_to(array_: Any, shape: Any, subok: bool = False) -> Tracer:
     x = array(array_)
-    new = ints(shape)
+    new = sizes(shape, "all elements of broadcast shape must be non-negative")
     trailing = zip(x.shape[::-1], new[::-1], strict=False)
     if len(new) < x.ndim or any(n != m and n != 1 for n, m in trailing):
         complain(

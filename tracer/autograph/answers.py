@@ -51,4 +51,6 @@ def hasattr_(x: Any, name: str) -> Any:
     """`hasattr`"""
     if type(x) is Union:
         return is_one_of(x, [n for n in possible(x) if hasattr_(x.options[n], name)])
-    return hasattr(class_of(x) if isinstance(x, (Tracer, Text, Container)) else x, name)
+    if isinstance(x, (Tracer, Text, Container)):  # not what the class itself has, as its __name__
+        return any(name in vars(cls) for cls in class_of(x).__mro__)
+    return hasattr(x, name)

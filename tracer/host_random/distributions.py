@@ -238,7 +238,7 @@ class Distributions(StandIn):
 
     def permutation(self, x: Any, axis: int = 0) -> Any:
         if isinstance(x, (int, np.integer)):
-            return self._draw("permutation", (int(x),), I64)
+            return self._draw("permutation", (max(int(x), 0),), I64)  # of arange(x), as NumPy's
         x = array(x)
         if not x.shape:
             complain(

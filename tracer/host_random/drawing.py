@@ -11,7 +11,7 @@ import numpy as np
 from ...ir.graph import Value
 from ...ir.ops.control.draws import DRAW
 from ...ir.types import F32, F64, I64, is_supported
-from ..arrays.common import array, broadcast_shape, build, ints
+from ..arrays.common import array, broadcast_shape, build, sizes
 from ..core.effects import advance, check, order_token
 from ..core.threaded_state import refuse_examples
 from ..core.trace import current_trace, require_trace
@@ -143,15 +143,7 @@ def shape_of(size: Any, *params: Any) -> tuple[int, ...]:
     own = broadcast_shape(params) if params else ()
     if size is None:
         return own
-    if isinstance(size, Tracer) or (
-        isinstance(size, (tuple, list)) and any(isinstance(n, Tracer) for n in size)
-    ):
-        complain(
-            errors.DynamicShapeError,
-            "the size of a draw depends on a traced value",
-            "draw with a size that is known while tracing, or one number at a time in a loop.",
-        )
-    shape = ints(size)
+    shape = sizes(size)
     if own != () and np.broadcast_shapes(own, shape) != shape:
         raise ValueError(
             f"Output size {shape} is not compatible with broadcast dimensions of inputs {own}."

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.types import F64
-from ..arrays.common import array, ints, operand, shape_of
+from ..arrays.common import array, operand, shape_of, sizes
 from ..arrays.elementwise import clip, where
 from ..arrays.movement import broadcast_to, moveaxis
 from ..control.scans import scan
@@ -166,7 +166,9 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = np.int64)
 
 def _drawn_shape(shape: Any, n: Any, batch: list[int]) -> tuple[int, ...]:
     """The shape of what is drawn, but for the categories: as asked for, or of the parameters."""
-    return np.broadcast_shapes(shape_of(operand(n)), tuple(batch)) if shape is None else ints(shape)
+    return (
+        np.broadcast_shapes(shape_of(operand(n)), tuple(batch)) if shape is None else sizes(shape)
+    )
 
 
 @sampler("10, [0.2, 0.8] -> array([2, 8])")

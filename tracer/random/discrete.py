@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.types import F64, I64, is_integer
-from ..arrays.common import array, axis_index, build, ints, shape_of
+from ..arrays.common import array, axis_index, build, shape_of, sizes
 from ..arrays.elementwise import where
 from ..arrays.movement import moveaxis
 from ..arrays.reductions import argmax
@@ -107,7 +107,7 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = np.int6
     >>> jt.random.randint(jt.random.key(42), (3,), 0, 10)
     array([4, 0, 5])
     """
-    return integers(key, minval, maxval, ints(shape), dtype)
+    return integers(key, minval, maxval, sizes(shape), dtype)
 
 
 def _scaled(key: Any, size: tuple[int, ...], spans: Tracer) -> Tracer:
@@ -168,7 +168,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str | None = None
 @sampler("(3,) -> array([-1,  1,  1])")
 def rademacher(key: Any, shape: Any = (), dtype: Any = np.int64) -> Any:
     """-1 or 1, with equal probabilities."""
-    coin = raw_bits(key, ints(shape), 8) & 1
+    coin = raw_bits(key, sizes(shape), 8) & 1
     return (coin.astype(np.int8) * 2 - 1).astype(dtype)
 
 
@@ -205,7 +205,7 @@ def categorical(
         x = x.astype(F64)
     axis = axis_index(axis, x.ndim, x)
     batch = tuple(n for d, n in enumerate(x.shape) if d != axis)
-    size = batch if shape is None else ints(shape)
+    size = batch if shape is None else sizes(shape)
     lead = size[: len(size) - len(batch)]
     if size[len(lead) :] != batch:
         complain(
@@ -290,7 +290,7 @@ def choice(
     source = None if not shape_of(a) else array(a)
     axis = 0 if source is None else axis_index(axis, source.ndim, source)
     n = operator.index(a) if source is None else source.shape[axis]
-    size = ints(shape)
+    size = sizes(shape)
     count = math.prod(size)
     if n <= 0 and count:
         raise ValueError("a must be greater than 0 unless no samples are taken")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.types import F64
-from ..arrays.common import array, ints
+from ..arrays.common import array, sizes
 from ..arrays.elementwise import where
 from ..core.tracers import Tracer
 from ..messages import errors
@@ -206,7 +206,7 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None) -> Any
         )
     real = real_dtype(dtype, concentrations)
     *batch, parts = concentrations.shape
-    size = tuple(batch) if shape is None else ints(shape)
+    size = tuple(batch) if shape is None else sizes(shape)
     x = _log_gammas(key, spread(concentrations, (*size, parts), real))
     x = x - x.max(axis=-1, keepdims=True)
     e = np.exp(x)

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...ir.graph import Value
 from ...ir.types import DTYPE_NAMES
-from ..arrays.common import array, build, ints
+from ..arrays.common import array, build, sizes
 from ..core.tracers import Tracer, as_value, wrap
 from ..messages import errors
 from ..messages.errors import complain
@@ -134,7 +134,7 @@ def split(key: Any, num: int | Sequence[int] = 2) -> Any:
     >>> jt.vmap(lambda k: jt.random.normal(k, (2,)))(keys).shape
     (3, 2)
     """
-    shape = ints(num)
+    shape = sizes(num)
     first, second = blocks(key, shape)
     return wrap(stacked(first, second), scalar=False)
 
@@ -174,7 +174,7 @@ def bits(key: Any, shape: int | Sequence[int] = (), dtype: Any = np.uint64) -> A
             f"random bits have an unsigned dtype, not {wanted}",
             "take uint8, uint16, uint32 or uint64, or jt.random.integers for a range.",
         )
-    return raw_bits(key, ints(shape), 8 * wanted.itemsize)
+    return raw_bits(key, sizes(shape), 8 * wanted.itemsize)
 
 
 def raw_bits(key: Any, shape: tuple[int, ...], width: int) -> Tracer:

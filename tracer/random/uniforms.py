@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.types import DTYPE_NAMES, F32, F64, dtype_name
-from ..arrays.common import array, build, ints, kind, operand, shape_of
+from ..arrays.common import array, build, kind, operand, shape_of, sizes
 from ..core.tracers import Tracer, as_value, wrap
 from ..messages import errors
 from ..messages.errors import complain
@@ -48,7 +48,7 @@ def shaped(shape: Any, *parameters: Any) -> tuple[int, ...]:
     own = np.broadcast_shapes(*(shape_of(operand(p)) for p in parameters if p is not None))
     if shape is None:
         return own
-    wanted = ints(shape)
+    wanted = sizes(shape)
     try:
         fits = np.broadcast_shapes(own, wanted) == wanted
     except ValueError:

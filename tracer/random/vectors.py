@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays.common import array, ints
+from ..arrays.common import array, sizes
 from ..arrays.elementwise import where
 from ..arrays.movement import broadcast_to
 from ..control.control import fori_loop
@@ -65,7 +65,7 @@ def multivariate_normal(
     real, n = real_dtype(dtype, m, c), m.shape[-1]
     m, c = m.astype(real), c.astype(real)
     own = np.broadcast_shapes(m.shape[:-1], c.shape[:-2])
-    size = own if shape is None else ints(shape)
+    size = own if shape is None else sizes(shape)
     z = standard_normal(key, (*size, n), real)
     root = _root(c, method)
     moved = (root @ z[..., None])[..., 0] if c.ndim > 2 else z @ root.T
@@ -88,7 +88,7 @@ def _root(c: Tracer, method: str) -> Any:
 @sampler("2 -> array([-0.3189,  0.1069])", static=("d", "p"))
 def ball(key: Any, d: int, p: float = 2, shape: Any = (), dtype: Any = None) -> Any:
     """Uniform in the ball of radius 1 of dimension `d`, by the p-norm (Barthe et al., 2005)."""
-    real, size = real_dtype(dtype), ints(shape)
+    real, size = real_dtype(dtype), sizes(shape)
     first, second = split_in(key, 2)
     x = generalized_normal(first, float(p), (*size, operator.index(d)), real)
     e = exponentials(second, size, real)
@@ -103,7 +103,7 @@ def orthogonal(key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | No
     With `m` they are n by m, with orthonormal columns or, where these are more, rows.
     """
     real, n = real_dtype(dtype), operator.index(n)
-    size = ints(shape)
+    size = sizes(shape)
     if m is not None and m != n:
         whole = orthogonal(key, max(n, operator.index(m)), size, real)
         return whole[..., :n, :m]

@@ -24,6 +24,22 @@ CASES: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = [
     (np.testing.assert_array_almost_equal, (X, X + 1e-3), {"decimal": 4}),
     (np.testing.assert_array_less, (X[:1], X[:1] + 1), {}),
     (np.testing.assert_array_less, (X[:1], X[:1]), {}),
+    (np.testing.assert_equal, (X, X.copy()), {}),
+    (np.testing.assert_equal, (X, X + 1), {}),
+    (np.testing.assert_equal, (X[0], 1), {}),
+    (np.testing.assert_equal, (X[1], X[1]), {}),
+    (np.testing.assert_equal, (0.0, -0.0), {}),
+    (np.testing.assert_equal, (3, 4), {}),
+    (np.testing.assert_equal, ([X[0], (X[3], 2)], [1, (-2.0, 2)]), {}),
+    (np.testing.assert_equal, ([X[0], X[3]], [1]), {}),
+    (np.testing.assert_equal, ({"a": X}, {"b": X}), {}),
+    (np.testing.assert_equal, (X[0], "1"), {}),
+    (np.testing.assert_equal, (X[0] + 2j, 1 + 2j), {}),
+    (np.testing.assert_almost_equal, (X[0] + 1e-9, 1), {}),
+    (np.testing.assert_almost_equal, (X[0] + 1e-6, 1), {}),
+    (np.testing.assert_almost_equal, (1 + 1e-6j, 1.0), {"decimal": 5}),
+    (np.testing.assert_, (X[0] == 1, "no"), {}),
+    (np.testing.assert_, (X[0] == 2, "no"), {}),
 ]
 
 
@@ -43,4 +59,4 @@ def test_they_fail_where_numpys_fail(
             with pytest.raises(AssertionError):
                 compiled(*arguments)
         else:
-            np.testing.assert_array_equal(compiled(*arguments), arguments[0])
+            np.testing.assert_equal(compiled(*arguments), arguments[0])

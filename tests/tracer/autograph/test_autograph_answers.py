@@ -46,6 +46,7 @@ def test_the_class_is_that_of_the_value(value: Any) -> None:
     def f(x: Any) -> Any:
         same = type(x) is int, type(x) == np.ndarray, type(x) is np.float32, type(x) is float
         names = [hasattr(x, name) for name in ("shape", "is_integer", "bit_length", "conj", "foo")]
+        names += [hasattr(x, name) for name in ("__name__", "mro", "__class__", "__iter__")]
         return [isinstance(x, kind) for kind in KINDS], same, names, callable(x), np.isscalar(x)
 
     assert auto(f)(value) == f(value)

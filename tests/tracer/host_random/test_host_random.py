@@ -583,9 +583,36 @@ def test_errors_are_numpys(draw: Callable[..., Any], message: str) -> None:
     assert state(mine) == state(theirs)
 
 
+def test_a_size_may_come_of_an_argument() -> None:
+    def around(n: int) -> Any:
+        return np.random.uniform(0, 1, n), np.random.rand(2, n), random.random()
+
+    def f(n: int) -> Any:
+        return around(n), np.random.normal(size=(n, n // 2)), np.random.permutation(n - 4)
+
+    check(f, 3)
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda n: np.random.rand(2, n),
+        lambda n: np.random.normal(0.0, 1.0, (n,)),
+        lambda n: np.random.choice(5, n),
+        lambda n: np.random.multinomial(5, [0.5, 0.5], size=n),
+        lambda n: rng.integers(0, 5, size=n),
+        lambda n: np.broadcast_to(np.random.rand(1), (2, n)),
+    ],
+)
+def test_negative_sizes_are_errors(draw: Callable[..., Any]) -> None:
+    for function in (draw, jt.jit(draw)):
+        with pytest.raises(ValueError, match="negative"):
+            function(-1)
+
+
 def test_what_is_refused() -> None:
     r = np.random.default_rng(1)
-    with pytest.raises(jt.errors.DynamicShapeError, match="size of a draw"):
+    with pytest.raises(jt.errors.TracerIndexError, match="needs an integer"):
         jt.jit(lambda g, n: g.random(n[0]))(r, np.array([3]))
     with pytest.raises(TypeError, match=r"spawn is not there"):
         jt.jit(lambda g: g.spawn(2)[0].random())(r)

@@ -11,6 +11,7 @@ import numpy as np
 
 from ...arrays.common import array, check_values
 from ...arrays.table import holds_tracer
+from ..answers import class_of
 
 _MODULE = "numpy.testing._private.utils"
 
@@ -89,7 +90,48 @@ def _less(x: Any, y: Any, err_msg: Any = "", verbose: bool = True, *, strict: bo
     )
 
 
+def _equal_trees(
+    actual: Any, desired: Any, err_msg: Any = "", verbose: bool = True, *, strict: bool = False
+) -> None:
+    for kind in (dict, (list, tuple)):
+        if isinstance(desired, kind) and isinstance(actual, kind):
+            keys = desired if kind is dict else range(len(desired))
+            if len(actual) != len(desired) or any(kind is dict and k not in actual for k in keys):
+                raise AssertionError(f"\nItems are not equal: {err_msg}")
+            for key in keys:
+                _equal_trees(actual[key], desired[key], err_msg, verbose)
+            return
+    classes = class_of(actual), class_of(desired)
+    if np.ndarray in classes:
+        _equal(actual, desired, err_msg, verbose, strict=strict)
+    elif not all(issubclass(c, (int, float, complex, np.generic)) for c in classes):
+        raise AssertionError(f"\nItems are not equal: {err_msg}")
+    else:
+        for x, y in _real_parts(actual, desired):  # of numbers 0.0 is not -0.0
+            same = (x == y) & ((x != 0) | (np.signbit(x * 1.0) == np.signbit(y * 1.0)))
+            _check(same | (np.isnan(x) & np.isnan(y)), "Items are not equal", err_msg)
+
+
+def _almost_equal_parts(
+    actual: Any, desired: Any, decimal: int = 7, err_msg: Any = "", verbose: bool = True
+) -> None:
+    for x, y in _real_parts(actual, desired):
+        _almost_equal(x, y, decimal, err_msg)
+
+
+def _real_parts(x: Any, y: Any) -> list[tuple[Any, Any]]:
+    x, y = array(x), array(y)
+    return [(x.real, y.real), (x.imag, y.imag)] if "c" in x.dtype.kind + y.dtype.kind else [(x, y)]
+
+
+def _true(val: Any, msg: Any = "") -> None:
+    check_values(array(val) != 0, msg if isinstance(msg, str) else "", AssertionError)
+
+
 _ASSERTIONS: dict[str, Callable[..., Any]] = {
+    "assert_": _true,
+    "assert_equal": _equal_trees,
+    "assert_almost_equal": _almost_equal_parts,
     "assert_allclose": _allclose,
     "assert_array_equal": _equal,
     "assert_array_almost_equal": _almost_equal,
