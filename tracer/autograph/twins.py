@@ -27,7 +27,7 @@ from .calls.assertions import replaced_assertion
 from .calls.numpy_calls import replaced_numpy, where_traced
 from .calls.scipy_calls import replaced_scipy
 from .syntax.lazy import Lazy, is_lazy
-from .syntax.nodes import HELPERS, ORIGINAL, THUNK
+from .syntax.nodes import HELPERS, ORIGINAL, THUNK, walk
 from .syntax.origin import Unreadable, find_origin, has_source
 from .syntax.transform import Transformer
 from .uses import Method, over_unions
@@ -331,7 +331,7 @@ def _inside(inner: ast.stmt, cells: Collection[str], code: CodeType, at: ast.AST
     args = ast.arguments([], [ast.arg(c) for c in cells], None, [], [], None, [])
     factory = ast.FunctionDef(name="_jt_factory", args=args, body=[inner], decorator_list=[])
     module = ast.Module([factory], [])
-    for child in ast.walk(module):
+    for child in walk(module):
         if "lineno" in child._attributes and not hasattr(child, "lineno"):
             ast.copy_location(child, at)
         if isinstance(child, ast.FunctionDef) and hasattr(ast, "TypeAlias"):  # Python 3.12

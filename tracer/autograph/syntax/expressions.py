@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Sequence
 from typing import Any
 
 from .lazy import is_lazy
 from .names import bound, declared, parameters
-from .nodes import constant, helper, load, located, taking, thunk
+from .nodes import constant, copied, helper, load, located, taking, thunk
 
 _OPERATORS: dict[type[ast.cmpop], str] = {
     ast.Eq: "==",
@@ -238,7 +237,7 @@ class Expressions(ast.NodeTransformer):
                 generator.iter = self.visit(generator.iter)
             generator.target = self.visit(generator.target)
             asked = [self.test(t) for t in generator.ifs]
-            tests += copy.deepcopy(asked) if generator is first else []
+            tests += copied(asked) if generator is first else []
             generator.ifs = [
                 helper("refuse", [t, constant("a comprehension", t)], t) for t in asked
             ]
@@ -251,7 +250,7 @@ class Expressions(ast.NodeTransformer):
             return node
         items, first.iter = first.iter, load(_ITEMS, first.iter)
         parts = [items, taking(_ITEMS, node)]
-        listed = copy.deepcopy(node)  # the elements alone, which need not be hashed
+        listed = copied(node)  # the elements alone, which need not be hashed
         if isinstance(node, ast.DictComp):
             elements: ast.expr = ast.Tuple([listed.key, listed.value], ast.Load())
         else:
@@ -259,7 +258,7 @@ class Expressions(ast.NodeTransformer):
         listed.generators[0].ifs = []
         parts.append(taking(_ITEMS, located(ast.ListComp(elements, listed.generators), node)))
         if tests:
-            target = copy.deepcopy(listed.generators[0])
+            target = copied(listed.generators[0])
             asked_all = helper("truth", [self.logic("and_", tests, node)], node)
             parts.append(taking(_ITEMS, located(ast.ListComp(asked_all, [target]), node)))
         return helper("comprehended", parts, node)

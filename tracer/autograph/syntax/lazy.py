@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Sequence
 from typing import Any
 
 from .names import own_nodes
-from .nodes import constant, helper
+from .nodes import constant, copied, helper
 
 
 class Lazy(ast.NodeTransformer):
@@ -21,7 +20,7 @@ class Lazy(ast.NodeTransformer):
     def root(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Any:
         """A generator or coroutine itself, with conditions that are checked."""
         kind = "a coroutine" if isinstance(node, ast.AsyncFunctionDef) else "a generator"
-        node = bare(copy.deepcopy(node))
+        node = bare(copied(node))
         Lazy(kind).body(node)
         return node
 

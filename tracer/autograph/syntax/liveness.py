@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from .jumps import RETURNED, For, Guard, While
 from .names import bound, escaping, reads
+from .nodes import walk
 
 
 def mark(body: Sequence[ast.stmt], always: set[str]) -> None:
@@ -113,7 +114,7 @@ class _Liveness:
             return set()
         names = set()
         for target in targets:
-            for child in ast.walk(target):
+            for child in walk(target):
                 if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store):
                     names.add(child.id)
         return names

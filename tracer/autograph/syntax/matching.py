@@ -12,10 +12,9 @@ Patterns of mappings and with stars stay with Python; their guards must not be t
 from __future__ import annotations
 
 import ast
-import copy
 from typing import Any
 
-from .nodes import constant, located
+from .nodes import constant, copied, located
 
 _OF_THEMSELVES = ("bool", "bytearray", "bytes", "complex", "dict", "float", "frozenset", "int") + (
     *("list", "set", "str", "tuple"),
@@ -38,9 +37,9 @@ class Matching(ast.NodeTransformer):
             except _Unsupported:
                 return node
             if case.guard is not None:
-                conditions.append(_Substitute(pattern.names).visit(copy.deepcopy(case.guard)))
+                conditions.append(_Substitute(pattern.names).visit(copied(case.guard)))
             names = [
-                ast.Assign([ast.Name(name, ast.Store())], copy.deepcopy(value))
+                ast.Assign([ast.Name(name, ast.Store())], copied(value))
                 for name, value in pattern.names.items()
             ]
             if not conditions:
@@ -63,7 +62,7 @@ class _Substitute(ast.NodeTransformer):
         self.names = names
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
-        return copy.deepcopy(self.names.get(node.id, node))
+        return copied(self.names.get(node.id, node))
 
 
 class _Pattern:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 
+from .nodes import children, walk
+
 PREFIX = "_jt_"
 VIEWS = frozenset(("T", "mT", "real", "imag", "flat"))  # attributes of arrays that show the array
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -27,33 +29,29 @@ _WRITERS = frozenset("shuffle put place putmask copyto fill_diagonal put_along_a
 
 def own_nodes(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
     """The nodes of this scope: nested functions and classes appear, their insides do not."""
-    for node in nodes:
+    waiting = [*nodes]
+    while waiting:
+        node = waiting.pop()
         yield node
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            yield from own_nodes(node.decorator_list)
+        if not isinstance(node, SCOPES):
+            waiting += children(node)
         elif not isinstance(node, ast.Lambda):
-            yield from own_nodes(ast.iter_child_nodes(node))
-
-
-def _targets_of_comprehensions(nodes: Iterable[ast.AST]) -> set[int]:
-    targets: set[int] = set()
-    for node in own_nodes(nodes):
-        if isinstance(node, ast.comprehension):
-            targets.update(id(n) for n in ast.walk(node.target))
-    return targets
+            waiting += node.decorator_list
 
 
 def bound(nodes: Sequence[ast.AST], augmented: bool = True) -> set[str]:
     """Names that these nodes bind (or delete). Without `augmented`, `x += 1` does not count."""
-    hidden = _targets_of_comprehensions(nodes)
     names: set[str] = set()
-    skipped: set[int] = set()
+    skipped: set[int] = set()  # a node comes after the one that it is in
     for node in own_nodes(nodes):
-        if isinstance(node, ast.AugAssign) and not augmented:
-            skipped.add(id(node.target))
-        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-            if id(node) not in hidden and id(node) not in skipped:
+        if isinstance(node, ast.Name):
+            if not isinstance(node.ctx, ast.Load) and id(node) not in skipped:
                 names.add(node.id)
+        elif isinstance(node, ast.AugAssign):
+            if not augmented:
+                skipped.add(id(node.target))
+        elif isinstance(node, ast.comprehension):
+            skipped.update(id(n) for n in walk(node.target))
         elif isinstance(
             node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler)
         ):
@@ -94,12 +92,12 @@ def reads(nodes: Iterable[ast.AST | None]) -> set[str]:
             names.add(node.target.id)
         elif isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
             first = node.generators[0].iter  # evaluated outside
-            parts = [part for part in ast.iter_child_nodes(node) if part is not node.generators[0]]
+            parts = [part for part in children(node) if part is not node.generators[0]]
             parts += [node.generators[0].target, *node.generators[0].ifs]
             names |= reads(parts) - bound([g.target for g in node.generators])
             waiting.append(first)
             continue
-        waiting.extend(ast.iter_child_nodes(node))
+        waiting += children(node)
     return names
 
 
@@ -116,7 +114,7 @@ def escaping(nodes: Sequence[ast.AST]) -> set[str]:
             names |= reads([node])
     for node in own_nodes(nodes):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            names |= declared(list(ast.walk(node)), ast.Nonlocal)
+            names |= declared(list(walk(node)), ast.Nonlocal)
     return names
 
 

@@ -13,7 +13,6 @@ Jumps are the flags that they are in the twin (`jumps`), so that it can go on fr
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
@@ -21,7 +20,7 @@ from .jumps import For, Guard, While, lower
 from .lazy import bare
 from .matching import Matching
 from .names import SCOPES, bound
-from .nodes import load, located
+from .nodes import copied, load, located
 
 PLAIN = "_jt_plain"
 _ITEMS = "_jt_items"
@@ -32,7 +31,7 @@ def plain_loop(
 ) -> ast.FunctionDef | None:
     """The loop whose condition, or what it runs over, begins at a line, as a function of its own.
     `variables` are those of its function's, and of functions around, that it may see."""
-    root = Matching().visit(bare(copy.deepcopy(definition)))
+    root = Matching().visit(bare(copied(definition)))
     loop = _loop([root], line)
     if loop is None or _has_private_names(loop):
         return None

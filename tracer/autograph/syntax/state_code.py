@@ -22,7 +22,8 @@ class StateCode:
         self, transformer: Transformer, nodes: Sequence[ast.AST], owner: ast.stmt, at: ast.AST
     ) -> None:
         scope = transformer.scope
-        updated = {n for n in changed(nodes) if n in scope.bound}
+        inside = sorted(changed(nodes))
+        updated = {n for n in inside if n in scope.bound}
         names = sorted(bound(nodes) & (scope.bound | scope.globals | scope.outer) | updated)
         rebound = bound(nodes, augmented=False)
         visible = scope.bound | scope.outer | scope.globals
@@ -31,10 +32,9 @@ class StateCode:
         assigned = attributes(nodes)
         members = sorted(
             n
-            for n in assigned | {n for n in changed(nodes) if "." in n}
+            for n in assigned | {n for n in inside if "." in n}
             if n.partition(".")[0] in stable
         )
-        inside = sorted(changed(nodes))
         variables = [transformer.mangle(n) for n in names]
         values: list[ast.expr] = []
         for name, variable in zip(names, variables, strict=True):

@@ -12,12 +12,11 @@ way (`layers[k][i] = v`) and attributes (`self.w[i] = v`) get the new array in i
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from .names import VIEWS, dotted
-from .nodes import assign, constant, expression, helper, load, located
+from .nodes import assign, constant, copied, expression, helper, load, located
 
 if TYPE_CHECKING:
     from .transform import Transformer
@@ -84,7 +83,7 @@ class Stores:
         _jt_value = _jt_.writing(np.copyto, y);  x = _jt_.own_first(x, _jt_value);  _jt_value(x)
         """
         root = node.args[0]
-        made = self.transformer.visit(copy.deepcopy(node))  # `changed` reads the original
+        made = self.transformer.visit(copied(node))  # `changed` reads the original
         made.args[0] = made.func
         made.func = helper("writing", [], node).func  # type: ignore[attr-defined]
         path = self.transformer.visit(_loaded(root))
@@ -183,7 +182,7 @@ def _has_path(target: ast.expr) -> bool:
 
 def _loaded(node: ast.expr) -> ast.expr:
     """The expression that reads what `node` assigns to."""
-    new = copy.deepcopy(node)
+    new = copied(node)
     if isinstance(new, (ast.Name, ast.Attribute)):
         new.ctx = ast.Load()
     return new

@@ -13,7 +13,6 @@ op. Every node keeps the user's line and column.
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,7 +22,7 @@ from .jumps import RESULT, RETURNED, For, Guard, While, lower
 from .lazy import Lazy, bare, is_lazy
 from .matching import Matching
 from .names import bound, changed, own_nodes, reads, writes_into_first
-from .nodes import assign, constant, expression, helper, load, located, thunk
+from .nodes import assign, constant, copied, expression, helper, load, located, thunk
 from .state_code import StateCode
 from .stores import Stores
 from .untraced import is_long, untraced
@@ -41,7 +40,7 @@ class Transformer(Expressions):
 
     def root(self, node: ast.FunctionDef | ast.Lambda) -> ast.FunctionDef | ast.Lambda:
         """The function itself: without decorators, defaults and annotations."""
-        node = Matching().visit(bare(copy.deepcopy(node)))
+        node = Matching().visit(bare(copied(node)))
         if isinstance(node, ast.Lambda):
             new: Any = self.visit_Lambda(node)
             return new
@@ -193,7 +192,7 @@ class Transformer(Expressions):
         message = self.visit(node.msg) if node.msg else None
         test = self.test(node.test)
         text = constant(ast.unparse(node.test), node.test)
-        told = [] if message is None else [thunk(copy.deepcopy(message))]
+        told = [] if message is None else [thunk(copied(message))]
         new = ast.Assert(helper("assert_", [test, text, *told], node.test), message)
         return ast.copy_location(new, node)
 
