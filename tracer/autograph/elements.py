@@ -5,9 +5,8 @@ An array that NumPy made becomes a traced one when a traced value goes in.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
-from types import FunctionType, MethodType, ModuleType
+from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -22,8 +21,7 @@ from ..core.tracers import WEAK_DTYPES, Tracer, as_value, weak_kind, wrap
 from ..indexing.concatenators import c_, r_
 from ..messages import errors
 from ..messages.errors import complain
-from .texts import remainder
-from .twins import convert
+from .users.operators import in_place, of_users
 from .uses import use
 from .variables import in_graph, is_own_array, put, taken_over
 
@@ -106,32 +104,17 @@ def item(x: Any, index: Any) -> Any:
         if isinstance(index, slice):
             inherit(x, found)
         return found
-    own = _users(x, "getitem")
+    own = of_users(x, "__getitem__")
     return x[index] if own is None else own(x, index)
 
 
 def store(x: Any, index: Any, value: Any) -> None:
     """`x[index] = value`"""
-    own = _users(x, "setitem")
+    own = of_users(x, "__setitem__")
     if own is None:
         x[index] = value
     else:
         own(x, index, value)
-
-
-def _users(x: Any, name: str) -> Callable[..., Any] | None:
-    """The twin of the operator `__name__` that a class of the user's defines."""
-    found = getattr(type(x), f"__{name}__", None)
-    return convert(found) if type(found) is FunctionType else None
-
-
-def attribute(x: Any, name: str) -> Any:
-    """`x.name`, which may be a property of the user's."""
-    if not isinstance(x, (Tracer, ModuleType)):
-        found = getattr(type(x), name, None)
-        if type(found) is property and type(found.fget) is FunctionType:
-            return convert(found.fget)(x)
-    return getattr(x, name)
 
 
 def _kind_of_all(items: Sequence[Any]) -> tuple[str | None, Any] | None:
@@ -198,20 +181,11 @@ def update(name: str, old: Any, value: Any) -> Any:
     if is_own_array(old) and holds_tracer((value,)):
         old = taken_over(old)
     joined(old, value)
-    return _in_place(name, old, value)
+    return in_place(name[1:], old, value)
 
 
 def update_elements(name: str, old: Any, value: Any) -> Any:
     """`update` of what `elements` gave."""
     if is_own_array(old) and holds_tracer((value,)):
         old = array(old).copy()
-    return _in_place(name, old, value)
-
-
-def _in_place(name: str, old: Any, value: Any) -> Any:
-    if type(value) is type(old) or not isinstance(value, type(old)):  # a subclass's comes first
-        for own in (_users(old, name), _users(old, name[1:])):
-            result = NotImplemented if own is None else own(old, value)
-            if result is not NotImplemented:
-                return result
-    return (remainder if name == "imod" else getattr(operator, name))(old, value)
+    return in_place(name[1:], old, value)

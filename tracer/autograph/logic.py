@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import operator
 from collections import deque
 from collections.abc import Callable, Iterable, KeysView, Sequence, ValuesView
-from functools import partial
+from functools import partial, reduce
 from numbers import Number
 from typing import Any
 
@@ -26,16 +25,13 @@ from ..messages.errors import complain
 from .branches import branch
 from .raising import Raised
 from .rolling import FEW
+from .users.operators import NAMES, binary, is_negated, of_users, tuples_compare
+from .users.operators import truth_of as truth_of_users
 from .uses import is_same, truth_of, use
 from .variables import is_traced, is_undecided, reached
 
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
+    **{symbol: partial(binary, name) for symbol, name in NAMES.items()},
     "is": lambda a, b: is_(a, b),
     "is not": lambda a, b: is_not(a, b),
 }
@@ -47,7 +43,7 @@ def asked(test: Any) -> Any:
     that of whichever option it is."""
     if type(test) is Union:
         return truth_of(test, truth)
-    return test.truth() if isinstance(test, Container) else test
+    return test.truth() if isinstance(test, Container) else truth_of_users(test)
 
 
 def truth(x: Any) -> Any:
@@ -136,8 +132,10 @@ def compare(left: Any, *rest: Any) -> Any:
     right = make()
     if op in ("in", "not in"):
         result = in_(left, right) if op == "in" else not_in(left, right)
-    elif type(left) in (tuple, list) and type(left) is type(right) and not op.startswith("is"):
+    elif _are_sequences(left, right) and not op.startswith("is"):
         result = _in_turn(op, left, right)
+    elif op == "!=" and is_negated(left, right):
+        result = not_(_COMPARISONS["=="](left, right))
     else:
         result = _COMPARISONS[op](left, right)
     if len(rest) == 2:
@@ -145,9 +143,17 @@ def compare(left: Any, *rest: Any) -> Any:
     return and_(result, lambda: compare(right, *rest[2:]))
 
 
+def _are_sequences(left: Any, right: Any) -> bool:
+    """Whether both are lists, or tuples, that are compared element by element."""
+    kind: Any = tuple if isinstance(left, tuple) else list
+    if not isinstance(left, kind) or not isinstance(right, kind):
+        return False
+    return all(type(x) is kind or type(x).__eq__ is kind.__eq__ for x in (left, right))
+
+
 def _in_turn(op: str, left: Sequence[Any], right: Sequence[Any]) -> Any:
     """Sequences compared as Python does: by the first elements that differ, else by their lengths."""
-    if not any(map(is_traced, pytree.flatten((left, right))[0])):
+    if not any(map(_is_asked, pytree.flatten((left, right))[0])):
         return _COMPARISONS[op](left, right)
     if op in ("==", "!=") and len(left) != len(right):
         return op == "!="
@@ -165,6 +171,14 @@ def _in_turn(op: str, left: Sequence[Any], right: Sequence[Any]) -> Any:
     return from_(0)
 
 
+tuples_compare(lambda op, left, right: _in_turn(op, left, right))
+
+
+def _is_asked(x: Any) -> bool:
+    """Whether a comparison with `x` may be a traced one: of traced values, and objects of users'."""
+    return is_traced(x) or of_users(x, "__eq__") is not None
+
+
 def in_(x: Any, container: Any) -> Any:
     """`x in container`"""
     if type(container) is Union or type(x) is Union:
@@ -175,6 +189,11 @@ def in_(x: Any, container: Any) -> Any:
         look_up(container, x)
     if is_traced(container):
         return truth((container == x).any())
+    own = of_users(container, "__contains__")
+    if own is not None:
+        return truth(own(container, x))
+    if isinstance(container, (list, tuple, deque)) and any(map(_is_users, (x, *container))):
+        return any_of([partial(_is_or_equals, item, x) for item in container])
     if is_traced(x) and isinstance(container, _CONTAINERS):
         is_in: Any = False
         for item in container:
@@ -182,6 +201,21 @@ def in_(x: Any, container: Any) -> Any:
                 is_in = is_in | truth(x == item)
         return is_in
     return x in container
+
+
+def _is_users(x: Any) -> bool:
+    return of_users(x, "__eq__") is not None
+
+
+def _is_or_equals(item: Any, x: Any) -> Any:
+    return item is x or truth(compare(item, "==", lambda: x))
+
+
+def any_of(tests: Sequence[Callable[[], Any]]) -> Any:
+    """Whether one of the tests holds, which are asked in turn."""
+    if not tests:
+        return False
+    return or_(tests[0](), partial(any_of, tests[1:]))
 
 
 def is_(a: Any, b: Any) -> Any:
@@ -246,11 +280,11 @@ def _of_container(x: Any) -> bool:
 
 
 def min_(*args: Any, **options: Any) -> Any:
-    return _extreme(min, operator.lt, args, options)
+    return _extreme(min, "lt", args, options)
 
 
 def max_(*args: Any, **options: Any) -> Any:
-    return _extreme(max, operator.gt, args, options)
+    return _extreme(max, "gt", args, options)
 
 
 def _extreme(builtin: Any, better: Any, args: Any, options: Any) -> Any:
@@ -265,17 +299,21 @@ def _extreme(builtin: Any, better: Any, args: Any, options: Any) -> Any:
     items = list(args[0]) if len(args) == 1 else args
     key = options.get("key")
     keys = items if key is None else [key(item) for item in items]
-    if len(items) < 2 or not any(map(is_traced, keys)):
+    if len(items) < 2 or not any(map(_is_ordered, keys)):
         return builtin(items, **options)
     best, least = items[0], keys[0]
     for item, one in zip(items[1:], keys[1:], strict=True):
-        is_better = better(one, least)
+        is_better = truth(binary(better, one, least))
         best = if_exp(is_better, partial(_same, item), partial(_same, best))
         if key is not None:
             least = if_exp(is_better, partial(_same, one), partial(_same, least))
         else:
             least = best
     return best
+
+
+def _is_ordered(x: Any) -> bool:
+    return is_traced(x) or any(of_users(x, name) for name in ("__lt__", "__gt__"))
 
 
 def _elements(x: Any) -> Any:
@@ -304,6 +342,10 @@ def sum_(items: Any, /, start: Any = 0) -> Any:
         items = _elements(items)
         dtype = np.int64 if items.dtype.kind == "b" else items.dtype
         return start + np.add.reduce(items, axis=0, dtype=dtype)
+    if isinstance(items, Iterable) and not is_traced(items):
+        items = [*items]
+        if any(of_users(x, name) for x in (start, *items) for name in ("__add__", "__radd__")):
+            return reduce(partial(binary, "add"), items, start)
     return sum(items, start)
 
 

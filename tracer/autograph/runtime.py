@@ -24,7 +24,6 @@ from ..messages.errors import complain
 from .beginnings import Beginning
 from .branches import branch
 from .carried import NoneCarriedError
-from .elements import attribute as attribute
 from .elements import delete_item as delete_item
 from .elements import elements as elements
 from .elements import hold as hold
@@ -55,13 +54,16 @@ from .loops import TracedLoop, loop
 from .plain_loops import Rest, rest_of
 from .raising import raised as raised
 from .rolling import FEW, Watch, check_numbers, needs_numbers, refuse_growth, traced_test
-from .texts import remainder as remainder
 from .texts import text as text
 from .tries import Handler as Handler
 from .tries import context as context
 from .tries import try_stmt as try_stmt
 from .twins import convert as convert
 from .twins import provide_helpers
+from .users.attributes import attribute as attribute
+from .users.attributes import set_attribute as set_attribute
+from .users.operators import binary as binary
+from .users.operators import unary as unary
 from .variables import State as State
 from .variables import in_graph, is_undecided
 from .variables import no_result as no_result

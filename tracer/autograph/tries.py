@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 from ...ir.graph import Op
 from ...ir.passes.failures import changes_before, failures, first_failure, message, tellable
 from ...ir.record import record
+from ..containers.kinds import Again
 from ..core.effects import advance, order_token
 from ..core.trace import require_trace
 from ..core.tracers import wrap
@@ -27,6 +28,7 @@ from ..messages.errors import complain
 from .branches import Trial, branch, trial
 from .logic import truth
 from .raising import raised
+from .users.operators import of_users
 from .variables import State, in_graph
 
 _NOBODYS = -2  # not -1, which says that nothing fails
@@ -247,7 +249,31 @@ def _refuse(failure: Failure, why: str) -> NoReturn:
 
 def context(manager: Any) -> Any:
     """What a `with` statement enters: `contextlib.suppress` is a handler, too."""
-    return _Suppressing(manager) if in_graph() and type(manager) is suppress else manager
+    if in_graph():
+        if type(manager) is suppress:
+            return _Suppressing(manager)
+        if of_users(manager, "__enter__") or of_users(manager, "__exit__"):
+            return _Users(manager)
+    return manager
+
+
+class _Users:
+    """A context manager of a user's class."""
+
+    def __init__(self, manager: Any) -> None:
+        self.manager = manager
+
+    def __enter__(self) -> Any:
+        return self._method("__enter__")(self.manager)
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> bool:
+        if isinstance(error, (errors.Refusal, Again)):  # no exception of the program's
+            return False
+        result = self._method("__exit__")(self.manager, kind, error, traceback)
+        return bool(kind is not None and result)
+
+    def _method(self, name: str) -> Any:
+        return of_users(self.manager, name) or getattr(type(self.manager), name)
 
 
 class _Suppressing:

@@ -5,12 +5,14 @@ import __future__
 
 import ast
 import functools
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Hashable
+from functools import partial
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
+from ..arrays.python_operators import UNARY
 from ..captures.paths import is_user_module
 from ..captures.untraced import as_python, is_closed
 from ..containers import growing
@@ -30,6 +32,7 @@ from .syntax.lazy import Lazy, is_lazy
 from .syntax.nodes import HELPERS, ORIGINAL, THUNK, walk
 from .syntax.origin import Unreadable, find_origin, has_source
 from .syntax.transform import Transformer
+from .users.operators import BY_FUNCTION, SPECIAL, binary, serve, special, unary
 from .uses import Method, over_unions
 from .world import replaced_world
 
@@ -43,6 +46,7 @@ _codes: dict[int, tuple[CodeType, CodeType | Unreadable]] = {}
 # Transformed code by its id, and the code of the function that it was made of.
 _done: dict[int, tuple[CodeType, CodeType]] = {}
 _helpers: list[ModuleType] = []
+_KINDS = (FunctionType, MethodType, BuiltinFunctionType, type, np.ufunc, functools.partial)
 _PLAIN = "_jitney_plain"
 _OF_CLASSES = (int, round, abs, divmod, pow)  # what they give depends on the class of a number
 # What only asks for values, and leaves nothing behind.
@@ -60,6 +64,10 @@ def convert(function: Any) -> Any:
     if current_trace() is None:
         return function
     kind = type(function)
+    if kind not in _KINDS and is_user_module(kind.__module__):
+        call = getattr(kind, "__call__", None)  # noqa: B004  (the method itself is wanted)
+        if type(call) is FunctionType:
+            return MethodType(convert(call), function)
     drawing = replaced(function)
     if drawing is not None:
         return drawing
@@ -79,9 +87,9 @@ def convert(function: Any) -> Any:
     if isinstance(function, (BuiltinFunctionType, type)):
         return _maker(function) if is_maker(function) else _perhaps_of_unions(function)
     if kind is functools.partial:
-        return functools.partial(convert(function.func), *function.args, **function.keywords)
+        return partial(convert(function.func), *function.args, **function.keywords)
     if kind is Method:
-        return functools.partial(function.call, convert)
+        return partial(function.call, convert)
     if kind is np.vectorize:
         from ..transforms.vectorize import (
             of_numpys,  # with ten modules: only who asks pays for them
@@ -90,16 +98,15 @@ def convert(function: Any) -> Any:
         return where_traced(function, convert(of_numpys(function)))
     if hasattr(kind, "__jitney_target__"):  # a jitted one
         return _with_borrowed(convert(function.__jitney_target__))
-    if is_user_module(kind.__module__):
-        call = getattr(kind, "__call__", None)  # noqa: B004  (the method itself is wanted)
-        if type(call) is FunctionType:
-            return MethodType(convert(call), function)
     return function
 
 
 def _perhaps_of_unions(function: Any) -> Any:
     """What stands in for a builtin; where there are unions, for one that is given them."""
     called = _builtin(function)
+    names = SPECIAL.get(function) if isinstance(function, Hashable) else None
+    if names is not None:
+        called = special(function, names, called)
     trace = current_trace()
     assert trace is not None
     module = getattr(getattr(function, "__self__", None), "__name__", None)
@@ -167,6 +174,9 @@ def _builtin(function: Any) -> Any:
         format: texts.format_,
         print: texts.print_,
     }
+    operator = BY_FUNCTION.get(function) if type(function) is BuiltinFunctionType else None
+    if operator is not None and function is not abs:
+        return partial(unary if operator in UNARY else binary, operator)
     growing_one = growing.replaced(function)
     if growing_one is not None:
         return growing_one
@@ -295,6 +305,14 @@ def _wrapper(function: FunctionType) -> FunctionType:
     made.__qualname__ = function.__qualname__
     made.__module__ = function.__module__
     return made
+
+
+def _of_class(function: FunctionType) -> Any:
+    """The twin of a method of a user's class, which `total_ordering` may have made."""
+    return _twin(function) if function.__module__ == "functools" else convert(function)
+
+
+serve(_of_class)
 
 
 def _transformed(function: FunctionType) -> CodeType | Unreadable:

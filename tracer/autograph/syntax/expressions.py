@@ -23,6 +23,23 @@ _OPERATORS: dict[type[ast.cmpop], str] = {
     ast.NotIn: "not in",
 }
 
+_UNARY: dict[type[ast.unaryop], str] = {ast.USub: "neg", ast.UAdd: "pos", ast.Invert: "invert"}
+IN_PLACE: dict[type[ast.operator], str] = {  # names in the module `operator`
+    ast.Add: "iadd",
+    ast.Sub: "isub",
+    ast.Mult: "imul",
+    ast.Div: "itruediv",
+    ast.FloorDiv: "ifloordiv",
+    ast.Mod: "imod",
+    ast.Pow: "ipow",
+    ast.MatMult: "imatmul",
+    ast.BitAnd: "iand",
+    ast.BitOr: "ior",
+    ast.BitXor: "ixor",
+    ast.LShift: "ilshift",
+    ast.RShift: "irshift",
+}
+
 _TAKE_ALL = frozenset("sum min max list tuple sorted set".split())
 _ITEMS = "_jt_items"  # what a comprehension runs over
 
@@ -182,8 +199,10 @@ class Expressions(ast.NodeTransformer):
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
         if isinstance(node.op, ast.Not):
             return helper("not_", [self.test(node.operand)], node)
-        node.operand = self.visit(node.operand)
-        return node
+        if isinstance(node.operand, ast.Constant):
+            return node
+        name = constant(_UNARY[type(node.op)], node)
+        return helper("unary", [name, self.visit(node.operand)], node)
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         if isinstance(node.op, ast.Mult):
@@ -191,10 +210,8 @@ class Expressions(ast.NodeTransformer):
                 if isinstance(items, ast.List):
                     self.generic_visit(items)
                     return helper("repeated", [items, self.visit(times)], node)
-        node.left, node.right = self.visit(node.left), self.visit(node.right)
-        if isinstance(node.op, ast.Mod):  # of a text, perhaps
-            return helper("remainder", [node.left, node.right], node)
-        return node
+        name = constant(IN_PLACE[type(node.op)][1:], node)
+        return helper("binary", [name, self.visit(node.left), self.visit(node.right)], node)
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         contains = (ast.In, ast.NotIn)

@@ -15,6 +15,7 @@ import ast
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from .expressions import IN_PLACE
 from .names import VIEWS, dotted
 from .nodes import assign, constant, copied, expression, helper, load, located
 
@@ -22,21 +23,6 @@ if TYPE_CHECKING:
     from .transform import Transformer
 
 _VALUE, _OLD, _INDEX = "_jt_value", "_jt_old", "_jt_index"
-_IN_PLACE: dict[type[ast.operator], str] = {  # names in the module `operator`
-    ast.Add: "iadd",
-    ast.Sub: "isub",
-    ast.Mult: "imul",
-    ast.Div: "itruediv",
-    ast.FloorDiv: "ifloordiv",
-    ast.Mod: "imod",
-    ast.Pow: "ipow",
-    ast.MatMult: "imatmul",
-    ast.BitAnd: "iand",
-    ast.BitOr: "ior",
-    ast.BitXor: "ixor",
-    ast.LShift: "ilshift",
-    ast.RShift: "irshift",
-}
 
 
 class Stores:
@@ -48,7 +34,11 @@ class Stores:
     def assignment(self, node: ast.Assign) -> list[ast.stmt] | None:
         """The statements in place of `node`; None if none of its targets are elements."""
         if not any(map(_has_path, node.targets)):
-            return None
+            target = node.targets[0]
+            if len(node.targets) > 1 or not isinstance(target, ast.Attribute):
+                return None
+            value = self.transformer.visit(node.value)
+            return [self._set_attribute(target, value, node)]
         out = [assign(_VALUE, self.transformer.visit(node.value), node)]
         for target in node.targets:
             out += self._store(target, _VALUE)
@@ -57,11 +47,13 @@ class Stores:
     def update(self, node: ast.AugAssign) -> list[ast.stmt] | None:
         """`x[i] += v`, `x += v` and `self.x += v`. None for what is no name and no path of names."""
         target, visit = node.target, self.transformer.visit
-        operation = constant(_IN_PLACE[type(node.op)], node)
+        operation = constant(IN_PLACE[type(node.op)], node)
         if not isinstance(target, ast.Subscript):
             if dotted(target) is None:
                 return None
             call = helper("update", [operation, visit(_loaded(target)), visit(node.value)], node)
+            if isinstance(target, ast.Attribute):
+                return [self._set_attribute(target, call, node)]
             return [ast.copy_location(ast.Assign([visit(target)], call), node)]
         path = _path(target)
         if path is None:
@@ -76,6 +68,11 @@ class Stores:
         out.append(self._stored(root, indices, call, node))
         nothing = constant(None, node)
         return [*out, assign(_VALUE, nothing, node), assign(_OLD, nothing, node)]
+
+    def _set_attribute(self, target: ast.Attribute, value: ast.expr, at: ast.AST) -> ast.stmt:
+        named = self.transformer.named(target)
+        name = constant(named.attr, at)
+        return expression(helper("set_attribute", [value, named.value, name], at))
 
     def into_first(self, node: ast.Call) -> list[ast.stmt]:
         """`np.copyto(x, y)`, whose x may have to be replaced as that of `x[:] = y`:
