@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from collections import Counter, deque
-from collections.abc import Callable
-from functools import cache
+from collections import Counter, OrderedDict, deque
+from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
 import optree
 
-from ...ir.build import Builder
-from ...ir.graph import Graph
-from ...ir.ops.control.stores import HANDLE, RUNS, Table
+from ...codegen.kernels.stores import layout
+from ...ir.ops.control.stores import RUNS, Items
 from ...ir.record import record
+from ...runtime.call import objects, objects_ir
 from ..core.tracers import as_value, emit
 from ..core.tracing import Presented
 from ..data import pytree
@@ -28,10 +27,7 @@ from .kinds import Form, Kind, current, make_native
 from .stand_ins import Container, root, run
 from .tables import View, refuse_view
 
-_FEW = 100  # containers that are given back one by one
 Target = tuple[np.dtype[Any] | None] | None  # of an array its dtype, if it was given
-Plans = tuple[tuple[Kind, Target], ...]
-_LINK, _BLOCK, _FIRST, _LENGTH, _END, _INDEX, _MASK, _TAKEN = range(8)
 
 
 def leaving(result: Any) -> Any:
@@ -67,7 +63,7 @@ def leaving(result: Any) -> Any:
     handles = [as_value(x.handle) for x in found]
     parts = [emit("reshape", v, shape=(1,)).value for v in (*handles, run("end", root())[0])]
     together = emit("concat", *parts, axis=0)
-    plans = tuple((x.kind, target) for x, target in zip(found, targets, strict=True))
+    plans = Plans([x.kind for x in found], targets)
 
     def present(x: Any) -> Any:
         return Presented(together, Leaving(x.number, plans)) if isinstance(x, _Place) else x
@@ -88,6 +84,59 @@ class _Place:
     number: int
 
 
+class Plans:
+    """What the containers that leave a call together become."""
+
+    def __init__(self, kinds: list[Kind], targets: list[Target]) -> None:
+        self.kinds, self.targets = kinds, targets
+
+    @cached_property
+    def native(self) -> tuple[Any, int]:
+        """The same for native code: its words, and the address of those of each container."""
+        plans = objects.Plans()
+        known: dict[Kind, int] = {}
+        first = plans.reserve(len(self.kinds))
+        for k, (kind, target) in enumerate(zip(self.kinds, self.targets, strict=True)):
+            if target is None:
+                plans.write(first + k, [_planned(plans, kind.root, known)], [0])
+        words = plans.finished()
+        return words, ctypes.addressof(words)
+
+    def made(self, handles: np.ndarray[Any, Any]) -> list[Any]:
+        """The Python objects for the containers with these handles, the last of which leads to all."""
+        if int(handles[-1]) & 1:
+            return self._interpreted(handles)
+        count = len(self.kinds)
+        arrays = {}
+        try:
+            for k, target in enumerate(self.targets):
+                if target is not None and handles[k]:
+                    form = self.kinds[k].value
+                    arrays[k] = array_of(_columns(int(handles[k]), form), form, *target)
+        except BaseException:
+            count = 0
+            raise
+        finally:
+            at = handles.ctypes.data + 8 * (len(self.kinds) - count)
+            made = objects.leave()(at, count, self.native[1])
+        for k, array in arrays.items():
+            made[k] = array
+        return made
+
+    def _interpreted(self, handles: np.ndarray[Any, Any]) -> list[Any]:
+        *places, first = handles.tolist()
+        made: dict[int, Any] = {}
+        try:
+            return [
+                _object(place, kind.root, made)
+                if target is None or not place
+                else array_of(_interpreted_columns(place, kind.value), kind.value, *target)
+                for place, kind, target in zip(places, self.kinds, self.targets, strict=True)
+            ]
+        finally:
+            RUNS.objects.pop(first >> 32, None)
+
+
 class Leaving:
     """Of the handles that leave a call, the Python object for one of them."""
 
@@ -95,10 +144,12 @@ class Leaving:
         self.number, self.plans = number, plans
 
     def __call__(self, handles: Any) -> Any:
+        if len(self.plans.kinds) == 1:
+            return self.plans.made(np.asarray(handles))[0]
         made = _MADE.get(id(handles))
         if made is None:
             key = id(handles)
-            made = _MADE[key] = _objects(np.asarray(handles), self.plans)
+            made = _MADE[key] = self.plans.made(np.asarray(handles))
             weakref.finalize(handles, _MADE.pop, key, None)
         return made[self.number]
 
@@ -107,159 +158,154 @@ _MADE: dict[int, list[Any]] = {}
 """What was made of arrays of handles, by their ids, as long as these are there."""
 
 
-def _objects(handles: np.ndarray[Any, Any], plans: Plans) -> list[Any]:
-    *places, first = handles.tolist()
-    source: _Source = _Interpreted() if first & 1 else _Native()
-    made: dict[int, Any] = {}
-    try:
-        return [
-            _object(source, place, kind.root, made)
-            if target is None or not place
-            else array_of(source.columns(place, None, kind.value), kind.value, *target)
-            for place, (kind, target) in zip(places, plans, strict=True)
-        ]
-    finally:
-        source.release(first)
+def _empty(kind: Kind) -> Any:
+    """What makes an empty one."""
+    if kind.cls is deque:
+        return partial(deque, (), kind.detail)
+    if issubclass(kind.cls, dict) and kind.detail is not None:
+        return partial(kind.cls, kind.detail)
+    return kind.cls
 
 
-class _Source:
-    """Where containers are: gives their records as columns, one for each leaf."""
-
-    columns: Callable[[int, Form | None, Form | None], list[Any]]
-    release: Callable[[int], None]
+# For native code
 
 
-def _object(source: _Source, handle: int, kind: Kind, made: dict[int, Any]) -> Any:
+def _planned(plans: objects.Plans, kind: Kind, known: dict[Kind, int]) -> int:
+    """Where it is said what containers of a kind are."""
+    if kind in known:
+        return known[kind]
+    place = known[kind] = plans.reserve(6)
+    filled = _FILLED.get(kind.cls, objects_ir.DICT)
+    words, places = [filled, plans.ref(_empty(kind)), 0, 0, 0, 0], []
+    nbytes = lead = 0 if kind.key is None else layout.WORD
+    for k, form in ((2, kind.key), (3, kind.value)):
+        if form is not None:
+            nbytes += layout.WORD * len(form.leaves)
+            words[k] = _element(plans, form, known)
+            places.append(k)
+    plans.write(place, [*words[:4], lead, nbytes], places)
+    return place
+
+
+_FILLED: dict[type, int] = {
+    list: objects_ir.LIST,
+    deque: objects_ir.DEQUE,
+    set: objects_ir.SET,
+    OrderedDict: objects_ir.MAPPING,
+}
+
+
+def _element(plans: objects.Plans, form: Form, known: dict[Kind, int]) -> int:
+    """Where it is said what elements of a form are."""
+    nodes: list[tuple[int, int, int]] = []
+    whole = pytree.unflatten(form.tree, map(_Place, range(len(form.leaves))))
+
+    def parts(made: int, items: Any, how: int) -> None:
+        nodes.append((how, len(items), made))
+        for item in items:
+            node(item)
+
+    def node(x: Any) -> None:
+        if isinstance(x, _Place):
+            dtype, weak = form.leaves[x.number]
+            kind = objects_ir.SCALAR if weak is None else _NUMBERS[weak]
+            nodes.append((kind, 0, plans.ref(dtype)))
+        elif isinstance(x, Container):
+            nodes.append((objects_ir.CONTAINER, 0, _planned(plans, x.kind.root, known)))
+        elif type(x) is tuple:
+            parts(0, x, objects_ir.TUPLE)
+        elif not pytree.flatten(x)[0]:
+            nodes.append((objects_ir.CONSTANT, 0, plans.ref(x)))
+        else:
+            items, tree = optree.tree_flatten(
+                x, is_leaf=lambda y: isinstance(y, (Container, _Place)), namespace=pytree.NAMESPACE
+            )
+            parts(plans.ref(partial(pytree.unflatten, tree)), items, objects_ir.CALL)
+
+    node(whole)
+    place = plans.reserve(3 * len(nodes))
+    moved = [3 * k + 2 for k, (what, *_) in enumerate(nodes) if what == objects_ir.CONTAINER]
+    plans.write(place, [word for node in nodes for word in node], moved)
+    return place
+
+
+_NUMBERS = {"b": objects_ir.BOOL, "i": objects_ir.INT, "f": objects_ir.FLOAT}
+
+
+def _columns(handle: int, form: Form | None) -> list[Any]:
+    """Of what native code has left, a column for each leaf of a list's elements."""
+    if form is None:
+        return []
+    header = (ctypes.c_int64 * (layout.HEADER_BYTES // 8)).from_address(handle)
+    count = header[layout.LENGTH // 8]
+    if not count:
+        return [np.empty(0, dtype) for dtype in form.dtypes]
+    records = _record(form.dtypes)
+    memory: Any = (ctypes.c_char * (count * records.itemsize)).from_address(
+        header[layout.FIRST // 8]
+    )
+    found = np.frombuffer(memory, records)
+    return [found[name].copy() for name in records.names or ()]
+
+
+@cache
+def _record(dtypes: tuple[np.dtype[Any], ...]) -> np.dtype[Any]:
+    numbers = range(len(dtypes))
+    return np.dtype(
+        {
+            "names": [f"x{k}" for k in numbers],
+            "formats": list(dtypes),
+            "offsets": [layout.WORD * k for k in numbers],
+            "itemsize": layout.WORD * len(dtypes),
+        }
+    )
+
+
+# Of the interpreter's runs
+
+
+def _object(handle: int, kind: Kind, made: dict[int, Any]) -> Any:
     """The Python object for a container; `made` are those that are there already."""
     if not handle:
         return None  # of a value of several forms, one that it is not
-    if handle in made:
-        return made[handle]
-    new = _empty(kind)
-    made[handle] = new
-    if kind.key is None and kind.value is None:
-        return new
-    columns = source.columns(handle, kind.key, kind.value)
-    count = 0 if kind.key is None else len(kind.key.leaves)
-    parts = [
-        _elements(source, form, part, made)
-        for form, part in ((kind.key, columns[:count]), (kind.value, columns[count:]))
-        if form is not None
+    if handle not in made:
+        new = made[handle] = _empty(kind)()
+        found = RUNS.at(handle)
+        pairs = (
+            [((), record) for record in found]
+            if isinstance(found, Items)
+            else [found.records[p] for p in found.positions.values()]
+        )
+        for key, value in pairs:
+            parts = [
+                _with_objects(_unflattened(form, record), made)
+                for form, record in ((kind.key, key), (kind.value, value))
+                if form is not None
+            ]
+            if isinstance(new, dict):
+                new[parts[0]] = parts[1]
+            else:
+                new.add(*parts) if isinstance(new, set) else new.append(*parts)
+    return made[handle]
+
+
+def _unflattened(form: Form, record: tuple[Any, ...]) -> Any:
+    pairs = zip(record, form.leaves, strict=True)
+    numbers = [
+        dtype.type(x) if weak is None else np.asarray(x, dtype).item() for x, (dtype, weak) in pairs
     ]
-    if isinstance(new, dict):
-        content = dict(zip(*parts, strict=True))
-        dict.update(new, content) if type(new) is Counter else new.update(content)
-    elif isinstance(new, set):
-        new.update(parts[0])
-    else:
-        new.extend(parts[0])
-    return new
+    return pytree.unflatten(form.tree, numbers)
 
 
-def _empty(kind: Kind) -> Any:
-    if kind.cls is deque or (issubclass(kind.cls, dict) and kind.detail is not None):
-        return kind.cls((), kind.detail) if kind.cls is deque else kind.cls(kind.detail)
-    return kind.cls()
-
-
-def _elements(source: _Source, form: Form, columns: list[Any], made: dict[int, Any]) -> list[Any]:
-    """Elements of one form, of a column for each leaf."""
-    lists = [
-        column.tolist() if weak is not None else list(column)
-        for column, (_, weak) in zip(columns, form.leaves, strict=True)
-    ]
-    if form.tree.is_leaf():
-        return lists[0]
-    plain = pytree.flatten(tuple(range(len(lists))))[1]
-    if form.tree == plain:
-        return list(zip(*lists, strict=True))
-    return [
-        _with_objects(source, pytree.unflatten(form.tree, row), made)
-        for row in zip(*lists, strict=True)
-    ]
-
-
-def _with_objects(source: _Source, element: Any, made: dict[int, Any]) -> Any:
+def _with_objects(element: Any, made: dict[int, Any]) -> Any:
     if isinstance(element, Container):
-        return _object(source, int(element.handle), element.kind.root, made)
+        return _object(int(element.handle), element.kind.root, made)
     if isinstance(element, tuple):
-        parts = [_with_objects(source, part, made) for part in element]
+        parts = [_with_objects(part, made) for part in element]
         return type(element)(*parts) if hasattr(element, "_fields") else tuple(parts)
     return element
 
 
-class _Native(_Source):
-    """In memory that native code has left."""
-
-    def columns(self, handle: int, key: Form | None, value: Form | None) -> list[Any]:
-        header = _header(handle)
-        dtypes = [d for form in (key, value) if form is not None for d in form.dtypes]
-        lead = 0 if key is None else 8
-        count = header[_LENGTH] if key is None else header[_TAKEN]
-        if not count:
-            return [np.empty(0, dtype) for dtype in dtypes]
-        layout = np.dtype(
-            {
-                "names": ["hash", *(f"x{k}" for k in range(len(dtypes)))],
-                "formats": [np.int64, *dtypes],
-                "offsets": [0, *(lead + 8 * k for k in range(len(dtypes)))],
-                "itemsize": lead + 8 * len(dtypes),
-            }
-        )
-        memory = (ctypes.c_char * (count * layout.itemsize)).from_address(header[_FIRST])
-        records = np.frombuffer(memory, layout)
-        if key is not None:
-            records = records[records["hash"] >= 0]
-        return [records[f"x{k}"].copy() for k in range(len(dtypes))]
-
-    def release(self, first: int) -> None:
-        free, some = _free(), 0
-        while first:
-            some += 1
-            if some > _FEW:
-                _free_all().run([np.asarray(first, np.uint64)])
-                return
-            header = _header(first)
-            following = header[_LINK]
-            for owned in (header[_INDEX], header[_BLOCK], first):
-                free(owned)
-            first = following
-
-
-def _header(handle: int) -> Any:
-    return (ctypes.c_int64 * 8).from_address(handle)
-
-
-@cache
-def _free_all() -> Any:
-    """Native code that gives back many containers."""
-    from ...runtime.compile import compile
-
-    graph = Graph("free")
-    b = Builder(graph)
-    first, token = graph.add_param(HANDLE), b.op("create_token")
-    graph.outputs = [b.op("store", first, token, method="free", key=(), value=())[0]]
-    return compile(graph)
-
-
-@cache
-def _free() -> Any:
-    free = ctypes.pythonapi.PyMem_RawFree
-    free.argtypes, free.restype = (ctypes.c_void_p,), None
-    return free
-
-
-class _Interpreted(_Source):
-    """Among the containers of the interpreter's runs."""
-
-    def columns(self, handle: int, key: Form | None, value: Form | None) -> list[Any]:
-        found = RUNS.at(handle)
-        if isinstance(found, Table):
-            records = [sum(found.records[p], ()) for p in found.positions.values()]
-        else:
-            records = list(found)
-        dtypes = [d for form in (key, value) if form is not None for d in form.dtypes]
-        return [np.array([r[k] for r in records], dtype) for k, dtype in enumerate(dtypes)]
-
-    def release(self, first: int) -> None:
-        RUNS.objects.pop(first >> 32, None)
+def _interpreted_columns(handle: int, form: Form | None) -> list[Any]:
+    dtypes = () if form is None else form.dtypes
+    return [np.array([r[k] for r in RUNS.at(handle)], dtype) for k, dtype in enumerate(dtypes)]

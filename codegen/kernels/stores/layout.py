@@ -2,8 +2,8 @@
 
 A header has ten words: the next container of the call; the block of records, the first of them, their
 number, the block's end; of tables the index, its mask, and how many entries are taken; how often it has
-changed, for who runs over it; and one that is free. A record is a
-word for each of its values.
+changed, for who runs over it; and the Python object that it becomes, when it has left the call. A record
+is a word for each of its values.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ DType = np.dtype[Any]
 DTypes = tuple[DType, ...]
 
 WORD = 8
-LINK, BLOCK, FIRST, LENGTH, END, INDEX, MASK, TAKEN, CHANGES = (k * WORD for k in range(9))
+LINK, BLOCK, FIRST, LENGTH, END, INDEX, MASK, TAKEN, CHANGES, OBJECT = (k * WORD for k in range(10))
 HEADER_BYTES = 10 * WORD
 LEAST_BYTES = 64  # of a block
 PASSED = END  # of a table: how many entries at its begin are known to be removed

@@ -27,7 +27,6 @@ from .layout import (
     address,
     closure,
     first_of,
-    free_all,
     length_of,
     new,
     nothing,
@@ -75,7 +74,7 @@ def _in_loop(c: ScalarBuilder, op: Op) -> None:
 
 def _no_memory(low: Lowering, op: Op) -> int | None:
     method = op.attrs["method"]
-    if method in ("end", "free") or (method in METHODS and not METHODS[method].grows):
+    if method == "end" or (method in METHODS and not METHODS[method].grows):
         return None
     return low.context.site("memory", "no memory for a container that grows", op)
 
@@ -137,22 +136,10 @@ def _end() -> Any:
     return None, code, ()
 
 
-def _free() -> Any:
-    def code(b: Any, x: Sequence[Value]) -> list[Value]:
-        """Give back what has left another call."""
-        cell = b.stack("ptr", align=8)
-        b.store(x[0], cell, align=8)
-        b.run(free_all(), cell)
-        return [b.literal("i64", 0)]
-
-    return None, code, (free_all(),)
-
-
 _PLAIN: dict[str, Callable[[], Any]] = {
     "new": _new,
     "new_table": _new,
     "end": _end,
-    "free": _free,
 }
 
 

@@ -257,7 +257,7 @@ METHODS = {**SEQUENCES, **TABLES}
 
 def _changes(method: str) -> bool:
     """Whether a method changes a container that was there."""
-    return METHODS[method].changes if method in METHODS else method in ("end", "free")
+    return METHODS[method].changes if method in METHODS else method == "end"
 
 
 _MAKERS = ("new", "new_table")
@@ -280,7 +280,7 @@ def _infer(*types: Type, method: str, key: DTypes = (), value: DTypes = ()) -> t
         raise GraphError("the last operand must be a token")
     takes: list[Type]
     gives: list[Type]
-    if method in ("root", *_MAKERS, "end", "free"):
+    if method in ("root", *_MAKERS, "end"):
         takes, gives = ([] if method == "root" else [HANDLE]), [HANDLE]
     elif method in METHODS:
         takes = [HANDLE, *types_of(METHODS[method].takes, key, value)]
@@ -300,7 +300,7 @@ def _reference(*arrays: Any, method: str, key: DTypes = (), value: DTypes = ()) 
     if method in _MAKERS:
         made: Any = Items() if method == "new" else Table()
         return np.asarray(RUNS.keep(first, made), HANDLE.dtype), None
-    if method in ("end", "free"):
+    if method == "end":
         return np.asarray(first, HANDLE.dtype), None
     arguments: list[Any] = operands[1:]
     how = METHODS[method]

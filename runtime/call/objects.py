@@ -1,0 +1,67 @@
+"""Python's objects of the containers that native code leaves behind: how they are described."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+from ..native.layout import array_api
+from ..native.support import load_support
+from . import objects_ir
+
+_SCALAR = 60  # the place of PyArray_Scalar in NumPy's table
+_EXTEND = "extend"
+_WHERE = ctypes.create_string_buffer(b" while containers leave compiled code")
+
+
+class Plans:
+    """What handles stand for, to call `leave` with. All words are in one array, which kinds, and the
+    containers in their elements, are offsets into until it is finished."""
+
+    def __init__(self) -> None:
+        self._words: list[int] = []
+        self._moved: list[int] = []  # words that are places in the array
+        self._references: list[Any] = []
+
+    def ref(self, value: Any) -> int:
+        """The address of an object, which is kept alive."""
+        self._references.append(value)
+        return id(value)
+
+    def reserve(self, n: int) -> int:
+        """A place for n words."""
+        place = len(self._words)
+        self._words += [0] * n
+        return place
+
+    def write(self, place: int, words: Sequence[int], places: Sequence[int] = ()) -> None:
+        """`places` says which of the words are places themselves."""
+        self._words[place : place + len(words)] = words
+        self._moved += [place + k for k in places]
+
+    def finished(self) -> Any:
+        """The words, as a ctypes array."""
+        words: Any = (ctypes.c_int64 * len(self._words))(*self._words)
+        start = ctypes.addressof(words)
+        for k in self._moved:
+            words[k] = start + 8 * words[k]
+        words.references = self._references
+        return words
+
+
+@cache
+def leave() -> Callable[[int, int, int], list[Any]]:
+    """`leave(handles, n, kinds)`: see `objects_ir`."""
+    imports = {
+        "none": id(None),
+        "extend": id(_EXTEND),
+        "where": ctypes.addressof(_WHERE),
+        "PyArray_Scalar": array_api()[_SCALAR],
+    }
+    library = load_support("objects", objects_ir.objects_ir, ["jitney_leave"], imports)
+    address = library.keep().address("jitney_leave")
+    kind = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_void_p)
+    made: Callable[[int, int, int], list[Any]] = kind(address)
+    return made

@@ -1,0 +1,81 @@
+"""Native containers that leave: Python's own of every class, with the very classes of what they hold."""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jitney as jt
+
+Pair = namedtuple("Pair", "a b")
+
+
+@dataclass(frozen=True)
+class Point:
+    x: Any
+    y: Any
+
+
+def every_class(x):
+    items, found, seen, last, ordered = [], {}, set(), deque(maxlen=3), OrderedDict()
+    counts, groups, nested, pairs, points = Counter(), defaultdict(list), [], [], []
+    for i in range(len(x)):
+        v = x[i]
+        items.append((i, (v, i > 2)))
+        found[v] = i, v * 2
+        seen.add(i // 2)
+        last.append(i * 0.5)
+        ordered[i] = v
+        counts[i % 3] += 1
+        groups[i % 4].append(v)
+        nested.append([i])
+        nested[i].append(i + 1)
+        pairs.append(Pair(i, v > 2))
+        points.append(Point(i, v))
+    if len(x):
+        del found[x[1]]
+    seen.discard(0)
+    return items, found, seen, last, ordered, counts, groups, nested, pairs, points, items
+
+
+def classes(x: Any) -> Any:
+    """A value with the classes of all that is in it."""
+    if isinstance(x, dict):
+        return type(x), [(classes(k), classes(v)) for k, v in x.items()]
+    if isinstance(x, (list, tuple, set, deque)):
+        return type(x), [classes(v) for v in x], getattr(x, "maxlen", None)
+    return (Point, classes((x.x, x.y))) if isinstance(x, Point) else (type(x), x)
+
+
+@pytest.mark.parametrize("backend", ["native", "interpreter"])
+@pytest.mark.parametrize("dtype", [np.float64, np.int32, np.uint8])
+def test_every_class(backend: str, dtype: Any) -> None:
+    x = np.array([1, 5, 2, 8, 4, 3], dtype)
+    compiled = jt.jit(every_class, backend=backend)
+    for _ in range(3):
+        found = compiled(x)
+        assert classes(found) == classes(every_class(x))
+        assert found[0] is found[-1]
+    assert found[6].default_factory is list
+    assert classes(compiled(x[:0])) == classes(every_class(x[:0]))
+
+
+@jt.jit
+def chain(n):
+    items = []
+    for _ in range(n):
+        outer = []
+        outer.append(items)
+        items = outer
+    return items
+
+
+def test_deep_ones_are_an_error() -> None:
+    assert chain(3) == [[[[]]]]
+    with pytest.raises(RecursionError, match="while containers leave"):
+        chain(200_000)
+    assert chain(4) == [[[[[]]]]]
