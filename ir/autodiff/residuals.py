@@ -69,6 +69,7 @@ class Split:
     forward: Graph
     backward: Graph
     saved: list[Value]  # of the joint graph
+    free: list[int]  # the free parameters that `backward` takes: those that it reads
 
 
 def split(
@@ -82,8 +83,9 @@ def split(
 ) -> Split:
     """Cut `joint`: `params` and `outputs` of it are the region's own, the others are cotangents.
 
-    `backward` takes the free parameters in increasing order; those in `invariant` are the same for
-    all iterations. Without `keep`, all is computed again that can be, dear or not.
+    `backward` takes the free parameters that it reads, in increasing order: what surrounds the region
+    would have to keep the others for nothing. Those in `invariant` are the same for all iterations.
+    Without `keep`, all is computed again that can be, dear or not.
     """
     own, gradients = joint.outputs[:outputs], joint.outputs[outputs:]
     unknown = _dependent(joint, joint.params[params:], own)
@@ -101,9 +103,12 @@ def split(
     ends = [*own, *saved]
     effects, _ = reached(early, ends, effects=True)
     forward = extract(joint.name.removesuffix("_vjp"), joint.params[:params], early, effects, ends)
-    sources = [*(joint.params[i] for i in sorted(free)), *saved, *joint.params[params:]]
-    backward = extract(joint.name, sources, joint.ops, {*late, *again}, gradients)
-    return Split(forward, backward, saved)
+    behind = {*late, *again}
+    read = {v for op in behind for v in op.operands}.union(gradients)
+    taken = [i for i in sorted(free) if joint.params[i] in read]
+    sources = [*(joint.params[i] for i in taken), *saved, *joint.params[params:]]
+    backward = extract(joint.name, sources, joint.ops, behind, gradients)
+    return Split(forward, backward, saved, taken)
 
 
 def _dependent(graph: Graph, sources: Sequence[Value], own: Sequence[Value]) -> set[Op]:

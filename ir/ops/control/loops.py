@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from ...autodiff.transform import is_differentiable, reach
-from ...graph import Graph, Value
+from ...graph import Graph, Value, uniform
 from ...record import record
-from ...types import TensorType
+from ...types import I64, TensorType
+
+_COUNTER = TensorType((), I64)
 
 
 @record
@@ -67,6 +69,29 @@ def flow(
 def invariant_carries(body: Graph, consts: int, carries: int) -> list[int]:
     """The carries that the body gives back as they are."""
     return [i for i in range(carries) if body.outputs[i] is body.params[consts + i]]
+
+
+def counters(body: Graph, consts: int, carries: int) -> dict[int, int]:
+    """The carries that count iterations: by the position of each, what an iteration adds to it.
+
+    Going back, an iteration's value is the next one's less that: nothing has to be kept.
+    """
+    found = {}
+    for i in range(carries):
+        param, op = body.params[consts + i], body.outputs[i].op
+        if param.type != _COUNTER or op is None or op.name not in ("add", "sub"):
+            continue
+        if param not in op.operands or (op.name == "sub" and op.operands[0] is not param):
+            continue
+        step = uniform(op.operands[1] if op.operands[0] is param else op.operands[0])
+        if step is not None:
+            found[i] = int(step) if op.name == "add" else -int(step)
+    return found
+
+
+def wrapped(n: int) -> int:
+    """`n` as integers of 64 bits have it."""
+    return (n + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def tensors(values: Sequence[Value], positions: Collection[int]) -> list[int]:

@@ -13,31 +13,44 @@ from ...graph import Graph, Op, Value
 from ...opdef import OPS
 from ...record import record
 from ...types import I64
-from .loops import Flow, flow, invariant_carries, tensors
+from .loops import Flow, counters, flow, invariant_carries, tensors
 
 
 @record
 class Plan:
     """How a loop is differentiated, whatever is kept.
 
-    `backward` of the parts takes the values at `free` of the op's operands, what is saved, and the
-    cotangents of `flow.carries`; it gives the cotangents of `flow.consts`, then of `flow.carries`.
+    `backward` of the parts takes the values at `free` of the op's operands and those of the carries
+    that count, in the order of positions, what is saved, and the cotangents of `flow.carries`; it
+    gives the cotangents of `flow.consts`, then of `flow.carries`.
     """
 
     flow: Flow
+    first: int  # the position of the first carry
     free: list[int]
+    counting: dict[int, int]  # carries that count and are read, and their steps
     parts: Split
 
 
-def make_plan(op: Op, wanted: Sequence[bool], needed: Sequence[bool]) -> Plan:
-    """What a loop's forward part keeps and its backward part computes."""
+def make_plan(
+    op: Op, wanted: Sequence[bool], needed: Sequence[bool], counting: bool = True
+) -> Plan:
+    """What a loop's forward part keeps and its backward part computes.
+
+    With `counting` the backward loop counts back what the forward loop counts.
+    """
     consts, carries = op.attrs["consts"], len(op.results)
     body = op.regions[1]
     active = flow(body, consts, carries, wanted, needed)
     still = [consts + i for i in invariant_carries(body, consts, carries)]
     free = [*range(consts), *tensors(body.params, still)]
     joint = vjp_graph(body, active.consts + [consts + i for i in active.carries], active.carries)
-    return Plan(active, free, split(joint, consts + carries, carries, free, free))
+    steps = counters(body, consts, carries) if counting else {}
+    known = [*free, *(consts + i for i in steps)]
+    parts = split(joint, consts + carries, carries, known, free)
+    steps = {i: step for i, step in steps.items() if consts + i in parts.free}
+    free = [i for i in free if i in parts.free]
+    return Plan(active, consts, free, steps, parts)
 
 
 @record
@@ -47,6 +60,7 @@ class Residuals:
     plan: Plan
     count: Value  # iterations
     memory: Any
+    ends: Sequence[Value] = ()  # what the carries that count are after the loop
 
 
 Test = Callable[[Builder, list[Value], list[Value]], Value]
@@ -81,34 +95,51 @@ def unwind(
     tape: Value | None,
     cts: Sequence[Value],
     sums: Sequence[Value],
+    ends: Sequence[Value] = (),
 ) -> tuple[list[Value], list[Value]]:
     """The backward loop: `count` iterations, a record of `tape` for each.
 
     Gives the cotangents of the carry before these iterations, and the sums with what the iterations
-    add to the cotangents of the consts. `free` are the values at `plan.free`.
+    add to the cotangents of the consts. `free` are the values at `plan.free`, `ends` those of the
+    carries that count after these iterations.
     """
     types = tuple(v.type for v in plan.parts.saved)
     top = [] if tape is None else [tape]
+    n = len(ends)
 
     def more(inner: Builder, of_free: list[Value], state: list[Value]) -> Value:
         return inner.op("gt", state[0], inner.const(0, I64))
 
     def iteration(inner: Builder, of_free: list[Value], state: list[Value]) -> list[Value]:
         left, *rest = state
+        steps = plan.counting.values()
+        counts = [
+            inner.op("sub", v, inner.const(step, I64))
+            for v, step in zip(rest[:n], steps, strict=True)
+        ]
+        rest = rest[n:]
         saved: list[Value] = []
         below: list[Value] = []
         if top:
             tape, *saved = inner.op("tape_pop", rest.pop(0), types=types)
             below = [tape]
         left = inner.op("sub", left, inner.const(1, I64))
-        new_cts, new_sums = step_back(
-            inner, plan, [*of_free, *saved], rest[: len(cts)], rest[len(cts) :]
-        )
-        return [left, *below, *new_cts, *new_sums]
+        values = [*in_order(plan, of_free, counts), *saved]
+        new_cts, new_sums = step_back(inner, plan, values, rest[: len(cts)], rest[len(cts) :])
+        return [left, *counts, *below, *new_cts, *new_sums]
 
-    out = run_loop(b, free, [count, *top, *cts, *sums], more, iteration, plan.parts.backward.name)
-    out = out[1 + len(top) :]
+    state = [count, *ends, *top, *cts, *sums]
+    out = run_loop(b, free, state, more, iteration, plan.parts.backward.name)
+    out = out[1 + n + len(top) :]
     return out[: len(cts)], out[len(cts) :]
+
+
+def in_order(plan: Plan, free: Sequence[Value], counts: Sequence[Value]) -> list[Value]:
+    """What the backward part takes first: the values at `plan.free`, and those of the counters."""
+    first = plan.first
+    at = dict(zip(plan.free, free, strict=True))
+    at.update(zip((first + i for i in plan.counting), counts, strict=True))
+    return [at[i] for i in sorted(at)]
 
 
 def step_back(

@@ -25,8 +25,8 @@ from ...types import I64, TAPE, TensorType, Type, is_linear
 from ..composed import instantiated
 from ..families import Arg, Example
 from . import loops_checkpoint
-from .loops import varied_carries
-from .loops_backward import Residuals, make_plan, run_loop, unwind
+from .loops import counters, invariant_carries, varied_carries
+from .loops_backward import Plan, Residuals, make_plan, run_loop, unwind
 from .structured import check_checkpoint, check_params, listed, region
 
 
@@ -118,28 +118,83 @@ def jvp_loop(
 def _forward_while(
     b: Builder, op: Op, wanted: Sequence[bool], needed: Sequence[bool]
 ) -> tuple[Sequence[Value], Residuals]:
-    plan = make_plan(op, wanted, needed)
     checkpoint = op.attrs.get("checkpoint", "all")
+    plan = make_plan(op, wanted, needed, counting=checkpoint == "all")
     if checkpoint != "all" and plan.parts.saved and can_replay(op):
         return loops_checkpoint.forward(b, op, plan, checkpoint)
     test, body = op.regions
     count = len(op.results)
+    counter = _unit_counter(op) if checkpoint == "all" else None
+    if counter is not None and not plan.parts.saved:
+        loop = b.append(op.definition, op.operands, op.attrs, op.regions)
+        return loop.results, _residuals(b, op, plan, loop.results, counter, None)
 
     def goes_on(inner: Builder, fixed: list[Value], state: list[Value]) -> Value:
         return inner.inline(test, [*fixed, *state[:count]])[0]
 
     def iteration(inner: Builder, fixed: list[Value], state: list[Value]) -> list[Value]:
         out = inner.inline(plan.parts.forward, [*fixed, *state[:count]])
-        done, *tape = state[count:]
-        done = inner.op("add", done, inner.const(1, I64))
-        return [*out[:count], done, *(inner.op("tape_push", t, *out[count:]) for t in tape)]
+        done, tape = state[count : count + len(start)], state[count + len(start) :]
+        done = [inner.op("add", n, inner.const(1, I64)) for n in done]
+        return [*out[:count], *done, *(inner.op("tape_push", t, *out[count:]) for t in tape)]
 
     tape = [b.op("tape_new")] if plan.parts.saved else []
+    start = [b.const(0, I64)] if counter is None else []
     consts = op.attrs["consts"]
-    state = [*op.operands[consts:], b.const(0, I64), *tape]
+    state = [*op.operands[consts:], *start, *tape]
     results = run_loop(b, op.operands[:consts], state, goes_on, iteration, body.name)
-    done, *tape = results[count:]
-    return results[:count], Residuals(plan, done, tape[0] if tape else None)
+    memory = results[-1] if tape else None
+    return results[:count], _residuals(b, op, plan, results, counter, memory)
+
+
+def _unit_counter(op: Op) -> tuple[int, int] | None:
+    """A carry that moves by one in each iteration, and its step: it tells how many there were."""
+    steps = counters(op.regions[1], op.attrs["consts"], len(op.results))
+    return next(((i, step) for i, step in steps.items() if abs(step) == 1), None)
+
+
+def _residuals(
+    b: Builder,
+    op: Op,
+    plan: Plan,
+    results: Sequence[Value],
+    counter: tuple[int, int] | None,
+    memory: Value | None,
+) -> Residuals:
+    """What the forward loop leaves; without a counter of its own, a carry behind the others counts."""
+    ends = [_end(b, op, i, step, results[i]) for i, step in plan.counting.items()]
+    if counter is None:
+        return Residuals(plan, results[len(op.results)], memory, ends)
+    i, step = counter
+    span = [_end(b, op, i, step, results[i]), op.operands[op.attrs["consts"] + i]]
+    return Residuals(plan, b.op("sub", *(span if step > 0 else span[::-1])), memory, ends)
+
+
+def _end(b: Builder, op: Op, carry: int, step: int, result: Value) -> Value:
+    """What a carry that counts is after the loop: by the loop's test, where that says it.
+
+    So the backward loop's counters are made of the loop's operands, as the loop's own are, and
+    nothing is kept for them.
+    """
+    consts = op.attrs["consts"]
+    test, body = op.regions
+    (flag,) = test.outputs
+    way = _WAYS.get((flag.op.name, step)) if flag.op is not None else None
+    if flag.op is None or way is None:
+        return result
+    here, limit = flag.op.operands
+    still = [
+        *range(consts),
+        *(consts + i for i in invariant_carries(body, consts, len(op.results))),
+    ]
+    at = test.params.index(limit) if limit.op is None else -1
+    if here is not test.params[consts + carry] or at not in still:
+        return result
+    return b.op(way, op.operands[consts + carry], op.operands[at])
+
+
+# While the counter is below (above) a limit, and moves there by one: at which of the two it ends.
+_WAYS = {("lt", 1): "maximum", ("gt", -1): "minimum"}
 
 
 def can_replay(op: Op) -> bool:
@@ -163,7 +218,9 @@ def _vjp_while(
     sums = [b.zeros(op.operands[i].type) for i in active.consts]
     if stored.memory is None or isinstance(stored.memory, Value):
         free = [op.operands[i] for i in stored.plan.free]
-        cts, sums = unwind(b, stored.plan, free, stored.count, stored.memory, cts, sums)
+        cts, sums = unwind(
+            b, stored.plan, free, stored.count, stored.memory, cts, sums, stored.ends
+        )
     else:
         cts, sums = loops_checkpoint.backward(b, op, stored, cts, sums)
     grads: list[Value | None] = [None] * len(op.operands)

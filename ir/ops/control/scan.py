@@ -32,10 +32,10 @@ from ...graph import Graph, Op, Value
 from ...interpreter import evaluate
 from ...opdef import GraphError, OpDef, register
 from ...record import record
-from ...types import TAPE, TensorType, Type, is_linear
+from ...types import I64, TAPE, TensorType, Type, is_linear
 from ..composed import instantiated
 from ..families import Arg, DType, Example
-from .loops import Flow, flow, invariant_carries, tensors, varied_carries
+from .loops import Flow, counters, flow, invariant_carries, tensors, varied_carries, wrapped
 from .structured import check_params, listed, region
 
 
@@ -162,6 +162,7 @@ class _Residuals:
 
     flow: Flow
     free: list[int]
+    counting: dict[int, int]  # carries that count, and their steps
     parts: Split
     stacks: dict[Value, Value]  # by the saved value of the body
     tape: Value | None
@@ -184,7 +185,11 @@ def _forward_scan(
     outputs = active.carries + [carries + i for i in active.ys]
     joint = vjp_graph(body, wrt, outputs)
     fixed = [i for i in free if i < consts + carries]
-    parts = split(joint, len(body.params), len(body.outputs), free, fixed)
+    counting = counters(body, consts, carries)
+    known = [*free, *(consts + i for i in counting)]
+    parts = split(joint, len(body.params), len(body.outputs), known, fixed)
+    free = [i for i in free if i in parts.free]
+    counting = {i: step for i, step in counting.items() if consts + i in parts.free}
 
     # The body that also gives what is saved: tensors are stacked unless they are ys already, and
     # tapes go on a tape, which is one more carry.
@@ -215,7 +220,7 @@ def _forward_scan(
     results = all_results[: len(body.outputs)]
     stacks = dict(zip(ys, results[carries:], strict=True))
     stacks.update(zip(fresh, all_results[len(body.outputs) :], strict=True))
-    return results, _Residuals(active, free, parts, stacks, tape)
+    return results, _Residuals(active, free, counting, parts, stacks, tape)
 
 
 def _vjp_scan(
@@ -237,8 +242,15 @@ def _vjp_scan(
     ct_ys = instantiated(b, [cotangents[i] for i in outputs], [op.results[i] for i in outputs])
     sums = [b.zeros(op.operands[i].type) for i in active.consts]
     tape = [] if stored.tape is None else [stored.tape]
+    counting = stored.counting
+    length = op.attrs["length"]
+    ends = [
+        b.op("add", op.operands[consts + i], b.const(wrapped(length * step), I64))
+        for i, step in counting.items()
+    ]
     groups = [
         [op.operands[i] for i in fixed],
+        ends,
         tape,
         cts,
         sums,
@@ -249,11 +261,11 @@ def _vjp_scan(
 
     new = Graph(parts.backward.name)
     inner = Builder(new, op.loc)
-    p_fixed, p_tape, p_cts, p_sums = (
-        [new.add_param(v.type) for v in group] for group in groups[:4]
+    p_fixed, p_ends, p_tape, p_cts, p_sums = (
+        [new.add_param(v.type) for v in group] for group in groups[:5]
     )
     p_xs, p_stacks, p_ys = (
-        [new.add_param(v.tensor.with_shape(v.shape[1:])) for v in group] for group in groups[4:]
+        [new.add_param(v.tensor.with_shape(v.shape[1:])) for v in group] for group in groups[5:]
     )
     saved = dict(zip(stacked, p_stacks, strict=True))
     if tape:
@@ -261,20 +273,26 @@ def _vjp_scan(
         below, *inside = inner.op("tape_pop", p_tape[0], types=(TAPE,) * len(tapes))
         saved.update(zip(tapes, inside, strict=True))
         p_tape = [below]
-    values = [*p_fixed, *p_xs, *(saved[v] for v in parts.saved)]
+    counts = [
+        inner.op("sub", v, inner.const(step, I64))
+        for v, step in zip(p_ends, counting.values(), strict=True)
+    ]
+    known = dict(zip([*fixed, *(consts + i for i in counting)], [*p_fixed, *counts], strict=True))
+    values = [*(known[i] for i in sorted(known)), *p_xs, *(saved[v] for v in parts.saved)]
     grads = inner.inline(parts.backward, [*values, *p_cts, *p_ys])
     n, m = len(sums), len(sums) + len(cts)
     totals = [accumulate(inner, s, g) for s, g in zip(p_sums, grads[:n], strict=True)]
-    new.outputs = [*p_tape, *grads[n:m], *totals, *grads[m:]]
+    new.outputs = [*counts, *p_tape, *grads[n:m], *totals, *grads[m:]]
 
     attrs = {
         "consts": len(fixed),
-        "carries": len(tape) + m,
-        "length": op.attrs["length"],
+        "carries": len(counts) + len(tape) + m,
+        "length": length,
         "reverse": not op.attrs["reverse"],
     }
     operands = [v for group in groups for v in group]
-    out = list(b.append(op.definition, operands, attrs, [new]).results)[len(tape) :]
+    out = list(b.append(op.definition, operands, attrs, [new]).results)
+    out = out[len(counts) + len(tape) :]
     result: list[Value | None] = [None] * len(op.operands)
     targets = [
         *(consts + i for i in active.carries),

@@ -148,7 +148,7 @@ def _vjp_cond(
     wanted: Sequence[bool],
     saved: _Branches,
 ) -> list[Value | None]:
-    free = [v for v in op.operands[1:] if isinstance(v.type, TensorType)]
+    free = sorted({i for part in saved.parts for i in part.free})
     cts = instantiated(
         b, [cotangents[i] for i in saved.outputs], [op.results[i] for i in saved.outputs]
     )
@@ -156,7 +156,8 @@ def _vjp_cond(
     for part in saved.parts:
         new = Graph(part.backward.name)
         inner = Builder(new, op.loc)
-        values = [new.add_param(v.type, v.name) for v in free]
+        own = {i: new.add_param(op.operands[i + 1].type, op.operands[i + 1].name) for i in free}
+        values = [own[i] for i in part.free]
         seeds = [new.add_param(v.type) for v in cts]
         if saved.tape is not None:
             tape = new.add_param(TAPE)
@@ -166,7 +167,8 @@ def _vjp_cond(
         new.outputs = inner.inline(part.backward, [*values, *seeds])
         branches.append(new)
     tapes = [] if saved.tape is None else [saved.tape]
-    new_op = b.append(op.definition, [op.operands[0], *free, *cts, *tapes], {}, branches)
+    operands = [op.operands[0], *(op.operands[i + 1] for i in free), *cts, *tapes]
+    new_op = b.append(op.definition, operands, {}, branches)
     grads: list[Value | None] = [None] * len(op.operands)
     for i, grad in zip(saved.wrt, new_op.results, strict=True):
         grads[i + 1] = grad

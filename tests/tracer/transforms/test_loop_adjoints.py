@@ -61,7 +61,44 @@ def diffused(a):
     return (u * u).sum()
 
 
-KERNELS = [stencil, filtered, branches, in_place, pairs, diffused]
+def triangular(a):
+    n = a.shape[0]
+    x = np.zeros(n)
+    for i in range(n):
+        s = a[i, 9]
+        for j in range(i):
+            s -= 0.1 * a[i, j] * x[j]
+        for j in range(n - 1, i, -2):
+            s += a[j, i] ** 2
+        x[i] = s / (1 + a[i, i])
+    return (x * x).sum()
+
+
+def until(a):
+    s = 0.0
+    for i in range(a.shape[0]):
+        j = i
+        while j > 0 and a[i, j] < 0.9:
+            s += a[i, j] * a[j, i] * j
+            j -= 1
+        k = 3
+        while k < i:
+            s += np.sin(a[k, j])
+            k += 1
+    return s
+
+
+def relaxed(a):
+    d = a.copy()
+    for k in range(d.shape[0]):
+        for i in range(d.shape[0]):
+            for j in range(d.shape[0]):
+                if d[i, k] + d[k, j] < d[i, j] + 0.5:
+                    d[i, j] = d[i, k] + d[k, j]
+    return (d * d).sum()
+
+
+KERNELS = [stencil, filtered, branches, in_place, pairs, diffused, triangular, until, relaxed]
 
 
 @pytest.mark.parametrize("f", KERNELS)
@@ -85,6 +122,31 @@ def test_an_iteration_backwards_does_nothing_to_whole_arrays(f):
                     assert not inner.result.shape, inner
 
 
+@pytest.mark.parametrize("f", [pairs, triangular])
+def test_what_counts_is_counted_back_and_not_kept(f):
+    graph = optimise(jt.jit(jt.grad(f)).trace(np.ones((30, 31))))
+    ints = [v for op in graph.walk() if op.name == "tape_push" for v in op.operands[1:]]
+    stacks = [v for op in graph.ops if op.name == "scan" for v in op.results if v.type.shape]
+    assert not [v for v in (*ints, *stacks) if str(v.type).startswith("i64")]
+
+
+def test_branches_backwards_take_only_what_they_read():
+    graph = optimise(jt.jit(jt.grad(relaxed)).trace(np.ones((8, 9))))
+    assert not [op for op in graph.walk() if op.name == "scan" and len(op.results[-1].shape) > 4]
+    (*_, last) = [op for op in graph.walk() if op.name == "cond"]
+    for params in zip(*(region.params for region in last.regions), strict=True):
+        pairs = zip(last.regions, params, strict=True)
+        assert any(region.users()[param] or param in region.outputs for region, param in pairs)
+
+
+@pytest.mark.parametrize("f", [triangular, until, relaxed])
+@pytest.mark.parametrize("shape", [(0, 10), (1, 10), (7, 10)])
+def test_many_examples_and_no_trips(f, shape):
+    x = np.random.default_rng(3).random((2, *shape))
+    found = jt.jit(jt.vmap(jt.grad(f)))(x)
+    np.testing.assert_allclose(found, [jt.jit(jt.grad(f))(one.copy()) for one in x], rtol=1e-12)
+
+
 def test_second_derivatives():
     x = np.random.default_rng(2).random((4, 5))
 
@@ -92,3 +154,9 @@ def test_second_derivatives():
         return (jt.grad(stencil)(x) ** 2).sum() + (jt.grad(branches)(x) ** 2).sum()
 
     jt.check_grads(jt.jit(norm), (x,), order=1)
+
+
+@pytest.mark.parametrize("f", [triangular, until])
+def test_second_derivatives_of_loops_within_loops(f):
+    x = np.random.default_rng(4).random((4, 10))
+    jt.check_grads(jt.jit(lambda x: (jt.grad(f)(x) ** 2).sum()), (x,), order=1)
