@@ -39,7 +39,6 @@ from ..messages.source import user_line
 from .joins import Side, are_alike, joined_sides, narrowed, parts_of
 from .origins import are_followed, which_inside, which_outside
 from .sharing import CONTAINERS, storage_of
-from .syntax.jumps import RESULT
 from .variables import (
     Undefined,
     is_traceable,
@@ -246,12 +245,7 @@ class Merge:
                     return self._by_parts(label, parts, missing)
                 except errors.CarryError:
                     raise error from None
-            leaf_of_each = [part.leaves[0] for part in parts]
-            arrays = [isinstance(x, Inside) or is_traceable(x) for x in leaf_of_each]
-            are_numbers = all(
-                isinstance(self._class(k, x), str) for k, x in enumerate(leaf_of_each)
-            )
-            if not joined or (label != RESULT and all(arrays) and not are_numbers):
+            if not joined:
                 raise
             made = self._union(label, parts)
             if made is None:

@@ -26,6 +26,7 @@ from ..data.foreign import borrowed
 from ..host_random.interception import replaced
 from . import answers, iteration, logic, texts
 from .calls.assertions import replaced_assertion
+from .calls.eigenvalues import replaced_eigenvalues
 from .calls.numpy_calls import replaced_numpy, where_traced
 from .calls.scipy_calls import replaced_scipy
 from .syntax.lazy import Lazy, is_lazy
@@ -74,7 +75,7 @@ def convert(function: Any) -> Any:
     asking = replaced_world(function)
     if asking is not None:
         return asking
-    of_numpy = replaced_numpy(function)
+    of_numpy = replaced_eigenvalues(function) or replaced_numpy(function)
     if of_numpy is None:
         of_numpy = replaced_scipy(function) or replaced_assertion(function)
     if of_numpy is not None:

@@ -265,7 +265,7 @@ def _iterated(union: Union) -> Any:
     if type(one) is not Union:
         return iter(one)
     options = [one.options[n] for n in possible(one)]
-    if all(isinstance(x, (tuple, list)) for x in options):
+    if all(isinstance(x, (tuple, list)) or (isinstance(x, Tracer) and x.ndim) for x in options):
         lengths = {len(x) for x in options}
         if len(lengths) == 1:
             return iter([use(operator.itemgetter(i), one) for i in range(*lengths)])

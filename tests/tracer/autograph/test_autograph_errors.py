@@ -89,15 +89,6 @@ def test_a_loop_variable_that_changes_its_type() -> None:
 
 
 def test_branches_that_differ() -> None:
-    def shapes(x):
-        if x[0] > 0:  # here
-            y = x
-        else:
-            y = x[1:]
-        return y
-
-    fails(shapes, TypeError, "'y'", "if: f64[5]", "else: f64[4]", args=(X,))
-
     def keys(x):
         y = {"a": x}
         if x[0] > 0:  # here

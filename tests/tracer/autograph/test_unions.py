@@ -859,3 +859,80 @@ def test_what_is_surely_bound_is_not_carried() -> None:
         loops = [op for op in graph.ops if op.name in ("while", "scan")]
         assert [len(op.results) for op in loops] == carried, f.__name__
         compare(f, (UP, np.int64(3)), (DOWN, np.int64(3)))
+
+
+def _wider(x, k):
+    y = x
+    if k > 2:
+        y = np.concatenate([x, [1.0]])
+    return y.sum(), y * 2, len(y), y.shape, [v + 1 for v in y[:2]]
+
+
+def _typed(x, k):
+    y = np.zeros(3) if k > 2 else np.zeros(3, dtype=int)
+    y[0] = 2.7
+    y += 1 if k < 3 else 2
+    return y, y.dtype == int
+
+
+def _changed_in_place(x, k):
+    y = x
+    if k > 2:
+        y = np.zeros((3, 3))
+    z = y
+    z[0] = 5
+    for i in range(len(y)):
+        y[i] += i
+    return x, y, z is y
+
+
+def _views_of_two_lengths(x, k):
+    i = 0
+    y = x
+    while i < k:
+        y = x[:2] if i % 2 else x[:1]
+        y[0] += 1
+        i += 1
+    x[0] *= 2
+    return y, x
+
+
+def _settled_by_rank(x, k):
+    if k > 2:
+        x = x[:, None] * x
+    if x.ndim == 2:
+        x = x.sum(axis=0)
+    return x @ x
+
+
+def _swapped(x, k):
+    w, v = (x, x * 1j) if k > 2 else (x * 1j, x)
+    order = np.abs(w[::-1]).argsort()
+    return w[order], v[order][:1], sum(w), [z + 1 for z in v]
+
+
+@pytest.mark.parametrize(
+    "f", [_wider, _typed, _changed_in_place, _views_of_two_lengths, _settled_by_rank, _swapped]
+)
+def test_arrays_of_other_shapes_and_dtypes(f) -> None:
+    x = np.array([1.0, 2.0, 3.0])
+    compare(lambda x, k: (f(x, k), x), (x, 1), (x, 4), backend="native")
+
+
+def test_eigenvalues_are_real_where_all_are() -> None:
+    def f(x):
+        w, v = np.linalg.eig(x)
+        order = w.argsort()[::-1]
+        return w[order][:1], v[:, order], w, np.iscomplexobj(w), np.abs(w).max()
+
+    def roots(x):
+        return np.roots(x[0] + 1), np.linalg.eigvals(x), np.linalg.eigvals(x + 0j)
+
+    symmetric, turn = np.array([[2.0, 1], [1, 3]]), np.array([[0.0, 1], [-1, 0]])
+    calls = [(symmetric,), (turn,), (symmetric.astype(int),), (turn.astype(np.float32),)]
+    compare(f, *calls, backend="native")
+    compare(roots, *calls, backend="native")
+    both = np.stack([symmetric, turn])
+    np.testing.assert_array_equal(jt.vmap(np.linalg.eigvals)(both), np.linalg.eigvals(both))
+    gradient = jt.jit(jt.grad(lambda x: np.abs(np.linalg.eigvals(x)).max()))(symmetric)
+    np.testing.assert_allclose(gradient, [[0.27639320, 0.4472136], [0.4472136, 0.7236068]])

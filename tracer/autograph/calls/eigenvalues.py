@@ -1,0 +1,43 @@
+"""Eigenvalues, and roots of polynomials, are real numbers where all of them are: NumPy looks at them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...arrays.common import array
+from ...arrays.table import BY_NUMPY, holds_tracer
+from ...core.trace import current_trace
+from ...data import pytree
+from ..logic import if_exp
+
+
+def replaced_eigenvalues(function: Any) -> Callable[..., Any] | None:
+    """What is called in place of a function whose results are complex only if eigenvalues are."""
+    return _looking(function) if function in (np.linalg.eig, np.linalg.eigvals, np.roots) else None
+
+
+def _looking(function: Any) -> Callable[..., Any]:
+    @functools.wraps(function, updated=())
+    def call(x: Any) -> Any:
+        if not holds_tracer((x,)):
+            return function(x)
+        result = BY_NUMPY[function](x)
+        if array(x).dtype.kind == "c" or _is_one_of_many():
+            return result
+        values = pytree.flatten(result)[0][0]
+        are_real = np.all(values.imag == 0)
+        return if_exp(are_real, lambda: pytree.tree_map(lambda z: z.real, result), lambda: result)
+
+    return call
+
+
+def _is_one_of_many() -> bool:
+    """Whether this is an example under `vmap`: results of all examples are of one dtype."""
+    trace = current_trace()
+    while trace is not None and trace.what not in ("vmap", "vectorize"):
+        trace = trace.parent
+    return trace is not None
