@@ -19,11 +19,25 @@ NUMBERS = st.one_of(
     st.integers(LEAST, MOST),
     st.integers(-100, 100),
 )
+
+
+def added(a: int, b: int) -> int:
+    a += b
+    return a
+
+
+def multiplied(a: int, b: int) -> int:
+    a *= b
+    return a
+
+
 OPERATIONS: dict[str, Callable[[int, int], int]] = {
     "add": lambda a, b: a + b,
     "subtract": lambda a, b: a - b,
     "multiply": lambda a, b: a * b,
     "three times": lambda a, b: 3 * a,
+    "add in place": added,
+    "multiply in place": multiplied,
     "negative": lambda a, b: -a,
     "absolute": lambda a, b: abs(a),
     "square": lambda a, b: a**2,
