@@ -27,6 +27,7 @@ OBJECTS: dict[str, Any] = {
     "PyFloat_Type": float,
     "PyComplex_Type": complex,
     "PyLong_Type": int,
+    "PyBool_Type": bool,
     "PyUnicode_Type": str,
     "PyList_Type": list,
     "PyDict_Type": dict,

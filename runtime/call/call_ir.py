@@ -17,7 +17,7 @@ from ...codegen.llvm.builder import NULL, symbol
 from ...codegen.llvm.modules import Function, module_ir
 from ...codegen.module import STATUS_WORDS
 from ..native.layout import NdarrayLayout
-from . import guard_opcodes, work_opcodes  # noqa: F401  # they register the opcodes
+from . import guard_opcodes, list_opcodes, work_opcodes  # noqa: F401  # they register the opcodes
 from .arrays_ir import SCRATCH, give_scratch, own_array, take_scratch
 from .call_fields import CHAIN_HEAD, CHAIN_OBJECT, CHAIN_WORDS, FALLBACK, OBJECTS
 from .opcodes_ir import MISS, Interpreter

@@ -203,6 +203,12 @@ def _same(f: Interpreter) -> None:
     f.go(3)
 
 
+@opcode(Opcode.DIFFER)
+def _differ(f: Interpreter) -> None:
+    f.check(f.get(1).ne(f.get(2)))
+    f.go(3)
+
+
 @opcode(Opcode.TUPLE)
 def _tuple(f: Interpreter) -> None:
     f.check_type(f.get(1), f.pointer(2))

@@ -105,6 +105,14 @@ class Opcode:
     PUT_ITEM = 55  # list, index, src
     PUT_KEY = 56  # dict, key, src
     PUT_CELL = 57  # cell, src
+    # Lists of numbers
+    PACK_FLOATS = 58  # src, data, n: a list of so many floats, their values where `data` points to
+    PACK_INTS = 59
+    PACK_BOOLS = 60
+    UNPACK_FLOATS = 61  # src, data, n: the values there become the items of the list
+    UNPACK_INTS = 62
+    UNPACK_BOOLS = 63
+    DIFFER = 64  # src, src: two objects
 
 
 _PYTHON_NUMBERS = {float: Opcode.FLOAT, int: Opcode.INT, bool: Opcode.BOOL, complex: Opcode.COMPLEX}
@@ -114,6 +122,8 @@ _PYTHON_RESULTS = {
     "b": Opcode.BOOL_RESULT,
     "c": Opcode.COMPLEX_RESULT,
 }
+_PACKING = {float: Opcode.PACK_FLOATS, int: Opcode.PACK_INTS, bool: Opcode.PACK_BOOLS}
+_UNPACKING = {float: Opcode.UNPACK_FLOATS, int: Opcode.UNPACK_INTS, bool: Opcode.UNPACK_BOOLS}
 _SCALAR_WORDS = 2  # complex128 is the largest
 
 
@@ -250,6 +260,19 @@ class CallProgram:
         names = [self.ref(key) for key in keys]
         self.emit(Opcode.DICT, src, len(keys), dst, *names)
         return list(range(dst, dst + len(keys)))
+
+    def pack(self, src: Word, block: Word, type: TensorType, cls: type) -> Owned:
+        """A list of numbers, all of the class `cls`: an array of their values."""
+        array = self.allocate(block, type)
+        self.emit(_PACKING[cls], src, block, type.size)
+        return array
+
+    def unpack(self, src: Word, block: Word, n: int, cls: type) -> None:
+        """The values where `block` points to become the items of a list; equal items stay."""
+        self.emit(_UNPACKING[cls], src, block, n)
+
+    def differ(self, src: Word, other: Word) -> None:
+        self.emit(Opcode.DIFFER, src, other)
 
     def identity(self, src: Word, value: Any) -> None:
         self.emit(Opcode.IS, src, self.ref(value))

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...ir.types import F64, I64, TOKEN
+from ..containers.packed import Packed
 from ..core.threaded_state import draws
 from ..core.trace import require_trace
 from ..core.tracers import Storage, Tracer
@@ -92,6 +93,7 @@ def storages_of(state: State, surroundings: Surroundings, containers: Containers
     for x in (*reached, *(copy for _, copy in containers.saved)):
         leaves = pytree.flatten(x)[0] if isinstance(x, (list, tuple, dict)) else [x]
         for leaf in leaves:
+            leaf = leaf.data if isinstance(leaf, Packed) else leaf
             if isinstance(leaf, Tracer):
                 kept[leaf._storage] = leaf._storage.trace, leaf._storage.value
     return kept

@@ -293,7 +293,7 @@ def reversed_(x: Any) -> Any:
         lambda i: items.item(last - i),
         lambda i, item: items.done(last - i, item),
         "reversed of a traced value",
-        _while_there(x, items.length) if isinstance(x, List) and x.is_known else items.going,
+        _while_there(x, items.length) if items.going and isinstance(x, List) else items.going,
         items.may_raise,
     )
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..containers import folds
 from ..containers.growing import look_up
+from ..containers.packed import Packed
 from ..containers.stand_ins import Container
 from ..containers.tables import View
 from ..control.unions import Facts, Union, assume, implied, imply, joined_facts
@@ -222,7 +223,8 @@ def is_(a: Any, b: Any) -> Any:
     """`a is b`: of Python's bools there is one each."""
     if type(a) is Union or type(b) is Union:
         return a is b or (is_same(a, b) if type(a) is Union else is_same(b, a))
-    if isinstance(a, Container) and isinstance(b, Container) and a is not b:
+    packed = isinstance(a, Packed) or isinstance(b, Packed)
+    if isinstance(a, Container) and isinstance(b, Container) and a is not b and not packed:
         return truth(a.handle == b.handle)
     if _is_bool(a) and _is_bool(b) and (is_traced(a) or is_traced(b)):
         return truth(a == b)
@@ -288,6 +290,8 @@ def max_(*args: Any, **options: Any) -> Any:
 
 
 def _extreme(builtin: Any, better: Any, args: Any, options: Any) -> Any:
+    if len(args) == 1 and isinstance(args[0], Packed) and args[0].length() and not options:
+        return args[0].element(_extreme_element(builtin, args[0].materialise()))
     if len(args) == 1 and _of_container(args[0]):
         return folds.extreme(args[0], builtin, **options)
     if len(args) == 1 and isinstance(args[0], (Bounded, Masked)) and not options:

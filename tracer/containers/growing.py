@@ -25,6 +25,7 @@ from ..core.trace import current_trace
 from . import folds, heaps, tables
 from .arrays import GrownArray
 from .kinds import CLASSES, Again, Kind, current, inherit, kind_of, make_native
+from .packed import Packed
 from .sequences import List, Sequence
 from .stand_ins import Container, native
 from .walking import Numbered, walk, walked
@@ -173,6 +174,8 @@ def _maker(cls: Any) -> Callable[..., Any]:
         site = _site()
         position = 1 if cls is defaultdict else 0
         items = args[position] if len(args) > position else ()
+        if cls is list and isinstance(items, Packed):
+            return items.copy()
         if cls in _HASHED and type(items) in _ITERATORS:  # read once: what is in it may be traced
             items = [*items]
             args = (*args[:position], items, *args[position + 1 :])
@@ -248,11 +251,11 @@ def _sorted(items: Any, *, key: Any = None, reverse: Any = False) -> Any:
     return ordered
 
 
-def _listed(items: Any) -> List:
+def _listed(items: Any) -> List | Packed:
     """A list of native items."""
     if isinstance(items, tables.View):
         return items.listed()
-    if isinstance(items, List):
+    if isinstance(items, (List, Packed)):
         return items.copy()
     into = List(items.kind.derived("list", list))
     into.extend(items)

@@ -16,7 +16,6 @@ from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from types import CodeType
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
@@ -31,7 +30,7 @@ from ..messages import errors
 from ..messages.errors import complain
 
 T = TypeVar("T")
-Site = tuple[CodeType, int]
+Site = tuple[Any, Any]  # code and a place in it; or what is done with a list that is an argument
 Leaf = tuple[np.dtype[Any], str | None]  # of an element: its dtype, and how it promotes
 
 _TRIES = 40
@@ -303,11 +302,15 @@ class Kinds:
         self.is_off = False  # the function could not be traced with native ones
         self.is_unfit = False  # because of an element
         self.root: Any = None  # where those of this trace are kept
+        self.arguments: list[tuple[int, Any]] = []  # lists that are, by their parameters
+        self.numbers: list[
+            tuple[Kind, Form | None]
+        ] = []  # of lists that were arrays, and what was in them
         self.alive: list[Any] = []  # Python's containers, whose ids are not to be used again
 
     def begin(self) -> None:
         """Another trace."""
-        self.births, self.root, self.alive = {}, None, []
+        self.births, self.root, self.arguments, self.numbers, self.alive = {}, None, [], [], []
 
 
 _KINDS: ContextVar[Kinds | None] = ContextVar("jitney_containers", default=None)

@@ -24,6 +24,7 @@ from ..core.tracing import Presented
 from ..data import pytree
 from .arrays import GrownArray, array_of
 from .kinds import Form, Kind, current, make_native
+from .packed import Packed, check_numbers
 from .stand_ins import Container, root, run
 from .tables import View, refuse_view
 
@@ -32,6 +33,7 @@ Target = tuple[np.dtype[Any] | None] | None  # of an array its dtype, if it was 
 
 def leaving(result: Any) -> Any:
     """What a function gives, with native containers as what they will be in Python."""
+    result = _with_own_lists(result)
     kinds = current()
     if kinds is None:
         return result
@@ -69,6 +71,28 @@ def leaving(result: Any) -> Any:
         return Presented(together, Leaving(x.number, plans)) if isinstance(x, _Place) else x
 
     return optree.tree_map(present, placed, namespace=pytree.NAMESPACE)
+
+
+def with_arguments(result: Any) -> Any:
+    """A result, and beside it the arguments that are native lists, if there are any."""
+    check_numbers()
+    kinds = current()
+    if kinds is None or not kinds.arguments:
+        return result
+    return result, tuple(items for _, items in kinds.arguments)
+
+
+def _with_own_lists(result: Any) -> Any:
+    """Lists that are arrays leave as what an argument leaves as, or as new ones."""
+
+    def own(x: Any) -> Any:
+        if not isinstance(x, Packed):
+            return x
+        if x.site[0] == "argument":
+            return x.data
+        return Presented(x.data, np.ndarray.tolist)
+
+    return optree.tree_map(own, result, namespace=pytree.NAMESPACE)
 
 
 def _make_native(result: Any) -> None:

@@ -59,6 +59,11 @@ def binary(ufunc: np.ufunc, x: Any, y: Any) -> Any:
             return result
     if ufunc in _EQUALITIES and isinstance(y, (type(None), str, bytes)) and not x.scalar:
         return wrap(build().full(x.shape, ufunc is np.not_equal, BOOL))
+    if _is_list(x) or _is_list(y):
+        count = y if _is_list(x) else x
+        if isinstance(count, Tracer) and (count.weak or (ufunc is np.multiply and count.scalar)):
+            return NotImplemented  # the list's own
+        x, y = (z.materialise() if _is_list(z) else z for z in (x, y))
     if foreign(x) or foreign(y):
         return NotImplemented
     repeats = ufunc is np.multiply and "f" not in (weak_kind(x), weak_kind(y))
@@ -98,6 +103,11 @@ def _is_python_complex(ufunc: np.ufunc, x: Any, y: Any) -> bool:
     if weak_kind(x) != "c" or ufunc not in (np.add, np.subtract, np.multiply, np.divide):
         return False
     return _is_scalar(y) and y.dtype == np.float64
+
+
+def _is_list(x: Any) -> bool:
+    """Whether an array stands for a list of numbers here (`containers.packed`)."""
+    return getattr(type(x), "_jitney_list", False)
 
 
 def _is_scalar(x: Any) -> bool:

@@ -35,6 +35,7 @@ from ..data import pytree
 from ..data.accept import check_dtype, plain_array, refuse
 from ..data.exact import Exact
 from ..data.foreign import borrow
+from ..data.lists import ListKind, ListLeaf, with_leaves
 from ..data.shapes import ShapeDtype
 from ..devices.devices import CHOSEN, device_of, is_foreign, own_device, put, resolved
 from ..messages import errors
@@ -45,6 +46,7 @@ _NUMBERS = (bool, int, float, complex, np.generic)
 _CONSTANTS = (str, bytes, enum.Enum, np.dtype, range, slice, type(Ellipsis), type(NotImplemented))
 _FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType, type(np.sum))
 _ORDINARY = frozenset({np.ndarray, *_WEAK})
+_NO_FOREIGN = _ORDINARY | {ListLeaf}
 
 
 class StaticLeaf:
@@ -125,9 +127,11 @@ def arrange(
     static: StaticNames,
     signature: inspect.Signature | None,
     whole: Collection[int | str] = (),
+    packs: bool = False,
 ) -> tuple[Sequence[Any], dict[str, Any]]:
     """The arguments in their places, with the static ones wrapped, and those that the function may
-    change, by position or name: objects whose method it is, containers of its caller's."""
+    change, by position or name: objects whose method it is, containers of its caller's. With `packs`
+    long lists of numbers are leaves."""
     if kwargs and signature is not None:
         # Keywords become positions, so that f(x, y) and f(x, y=y) share their code.
         bound = signature.bind(*args, **kwargs)
@@ -141,6 +145,9 @@ def arrange(
         kwargs = {k: _whole(v) if k in whole else v for k, v in kwargs.items()}
     if static.any:
         kwargs = {k: _static(v, k) if k in static.names else v for k, v in kwargs.items()}
+    if packs:
+        args = [with_leaves(a) for a in args]
+        kwargs = {k: with_leaves(v) for k, v in kwargs.items()}
     return args, kwargs
 
 
@@ -165,8 +172,9 @@ class Call:
         whole: frozenset[int | str] = frozenset(),
         device: Device | None = None,
         numbers: Callable[[Hashable], frozenset[int]] = lambda structure: frozenset(),
+        packs: bool = False,
     ) -> None:
-        args, kwargs = arrange(args, kwargs, static, signature, whole)
+        args, kwargs = arrange(args, kwargs, static, signature, whole, packs)
         self.whole = whole
         self.args, self.kwargs = tuple(args), kwargs
         self._signature = signature
@@ -188,8 +196,12 @@ class Call:
         # Where the call has to run; None: wherever what the function reads is, or by default.
         self.device = self._choose_device(device)
         self.specs = self._specs()
+        self.has_lists = False  # long lists of numbers, each of which is one leaf
         for i, spec in enumerate(self.specs):
-            if isinstance(spec, Spec) and spec.holder is not None:
+            if type(self.leaves[i]) is ListLeaf:
+                self.leaves[i] = self.leaves[i].items
+                self.has_lists = True
+            elif isinstance(spec, Spec) and spec.holder is not None:
                 self.leaves[i] = array_of(self.leaves[i])
             elif isinstance(self.leaves[i], ObjectLeaf):
                 self.leaves[i] = self.leaves[i].value
@@ -202,7 +214,7 @@ class Call:
         for i, leaf in enumerate(self.leaves):
             if device == CPU and isinstance(leaf, DeviceArray):
                 self.leaves[i] = np.asarray(leaf)
-            elif type(leaf) not in _ORDINARY and not is_generator(leaf):
+            elif type(leaf) not in _NO_FOREIGN and not is_generator(leaf):
                 if is_foreign(leaf):
                     self.leaves[i] = put(leaf, device or own_device(leaf))
                 else:
@@ -228,6 +240,8 @@ class Call:
             return array_spec(leaf)
         if index in self._static and isinstance(leaf, _NUMBERS):
             return Static(leaf)
+        if cls is ListLeaf:
+            return Spec(leaf.kind.type_of(leaf.items), holder=leaf.kind)
         if is_generator(leaf):
             return replace(array_spec(array_of(leaf)), holder=holder_of(leaf))
         if cls in _WEAK:
@@ -358,7 +372,7 @@ class Call:
         """Leaves that are one and the same array become one traced array."""
         first: dict[int, int] = {}
         for i, leaf in enumerate(self.leaves):
-            if isinstance(leaf, np.ndarray):
+            if isinstance(leaf, (np.ndarray, list)) and isinstance(self.specs[i], Spec):
                 seen = first.setdefault(id(leaf), i)
                 if seen != i:
                     self.specs[i] = Same(seen)
@@ -397,6 +411,8 @@ def show_spec(spec: Spec) -> str:
     kinds = {"b": "Python bool", "i": "Python int", "f": "Python float", "c": "Python complex"}
     if spec.weak:
         return kinds[spec.weak]
+    if isinstance(spec.holder, ListKind):
+        return f"list of {spec.type.size} {spec.holder.cls.__name__}s"
     layout = f" strides {list(spec.strides)}" if spec.strides is not None else ""
     return f"{spec.type}{layout}"
 

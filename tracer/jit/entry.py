@@ -16,6 +16,7 @@ from ..core.finish import finisher
 from ..core.specs import Spec
 from ..core.tracing import Traced
 from ..data.accept import to_array
+from ..data.lists import ListKind, with_own_lists
 from .dispatch import Call
 
 if TYPE_CHECKING:
@@ -109,6 +110,10 @@ class Entry:
         self.all_explicit = len(explicit) == len(call.specs)
         inputs = (*call.specs, *captured.specs)
         self.scalars = any(isinstance(s, Spec) and s.scalar for s in inputs)
+        # Of the inputs that are lists of numbers: the kinds.
+        holders = [(k, getattr(call.specs[i], "holder", None)) for k, i in enumerate(explicit)]
+        self.lists = {k: kind for k, kind in holders if isinstance(kind, ListKind)}
+        self.grown = tuple(parameter for parameter, _ in call.containers.arguments)
         self.effects = captured.effects
         self.whole = call.whole
         pairs = zip(call.objects, captured.objects, strict=True)
@@ -116,14 +121,15 @@ class Entry:
         self.mutated = traced.mutated
         self.overwritten = traced.overwritten
         self.written = [*self.mutated, *self.overwritten]
+        self.changed_lists = [k for k in self.lists if k in self.written or k in self.grown]
         self.donated = donated
         self._run = runnable.run
         self.finish = self._finisher(traced)
         plain = self.all_explicit and self.effects is None
-        self._direct = plain and not (self.written or self.scalars)
+        self._direct = plain and not (self.written or self.scalars or self.lists)
 
     def _finisher(self, traced: Traced) -> Callable[[list[Any], Sequence[Any]], Any]:
-        return finisher(traced)
+        return with_own_lists(finisher(traced), self.grown) if self.grown else finisher(traced)
 
     def when_traced(self) -> tuple[Any, ...]:
         """What `check` would have given when the function was traced."""
@@ -169,13 +175,19 @@ class Entry:
         if not self.all_explicit:
             leaves = [leaves[i] for i in self.explicit]
         inputs = [*leaves, *hidden]
-        if self.scalars:
+        if self.scalars or self.lists:
+            lists = self.lists
             try:
-                arrays = [to_array(leaf) for leaf in inputs]
+                arrays = [
+                    lists[k].pack(leaf) if k in lists else to_array(leaf)
+                    for k, leaf in enumerate(inputs)
+                ]
             except OverflowError:
                 raise Refused from None  # a Python int beyond int64: the dispatcher says so
         else:
             arrays = inputs
+        if self.lists:
+            self._check_lists(inputs)
         if self.written:
             self.check_overlap(arrays)
             lent = self._lent(arrays) if self.overwritten else arrays
@@ -190,8 +202,16 @@ class Entry:
                     inputs[index] = lent[index]
                 else:
                     np.copyto(arrays[index], lent[index])
+            for index in self.lists.keys() & self.written:
+                self.lists[index].unpack(inputs[index], arrays[index])
             return self.finish(outputs, inputs)
         return self.finish(self._run(arrays), inputs)
+
+    def _check_lists(self, inputs: Sequence[Any]) -> None:
+        """A list that is written is given once, or traced as one: else raises SameArrays."""
+        given = [id(inputs[k]) for k in self.lists]
+        if any(given.count(id(inputs[k])) > 1 for k in self.changed_lists):
+            raise SameArrays
 
     def _lent(self, arrays: Sequence[Array]) -> list[Array]:
         """The arrays, with copies for those that native code is to overwrite and cannot where they

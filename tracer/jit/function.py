@@ -56,6 +56,7 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 _WARN_AFTER = 50  # compilations of one function
+_MOST_NUMBERS = 2000  # in lists, of which each can be a value of the graph
 _SIGNATURES = 1024  # kept per function; beyond that the oldest is forgotten
 
 
@@ -105,6 +106,7 @@ class JitFunction(Generic[P, R]):
         self._buckets: dict[Hashable, Bucket] = {}  # by canonical signature
         self._simple = not self._static.any
         self._numbers = CompiledNumbers()
+        self._packs = True  # long lists of numbers are arrays
         self._misses = 0
         self.most_signatures = _SIGNATURES
         self._native = hasattr(self, "_chain")
@@ -201,8 +203,30 @@ class JitFunction(Generic[P, R]):
         )
 
     def _settled(self, work: Callable[[Call], T], args: Sequence[Any], kwargs: dict[str, Any]) -> T:
-        """What `work` makes of the call, see `CompiledNumbers`."""
-        return self._numbers.settle(lambda: self._analysed(args, kwargs), work)
+        """What `work` makes of the call, see `CompiledNumbers`. Where the function can't be traced with
+        lists that are arrays, each of their numbers is a value from now on."""
+        calls: list[Call] = []
+
+        def analyse() -> Call:
+            calls[:] = [self._analysed(args, kwargs)]
+            return calls[0]
+
+        try:
+            return self._numbers.settle(analyse, work)
+        except errors.TraceAgain:
+            raise
+        except Exception as error:
+            if not (calls and calls[0].has_lists and calls[0].failure):
+                raise
+            if sum(len(x) for x in calls[0].leaves if type(x) is list) > _MOST_NUMBERS:
+                raise
+            failure = error
+        self._packs = False
+        try:
+            return self._numbers.settle(analyse, work)
+        except Exception as error:
+            self._packs = True
+            raise error from failure.__cause__
 
     def _call_of(
         self, call: Call, args: Sequence[Any], kwargs: dict[str, Any], fast: Hashable | None
@@ -210,7 +234,8 @@ class JitFunction(Generic[P, R]):
         bucket = self._bucket(call.key)
         try:
             result = self._run(call, bucket, args, kwargs)
-            if fast is not None and not call.has_static and not call.objects:
+            plain = not (call.has_static or call.objects or call.has_lists)
+            if fast is not None and plain:
                 self._fast[fast] = bucket, self._order(args, kwargs)
             return result
         except ChangedArgument as error:
@@ -325,6 +350,7 @@ class JitFunction(Generic[P, R]):
             whole=self._changed | {0} if args and is_owner(args[0], self) else self._changed,
             device=self._options.device,
             numbers=self._numbers.of,
+            packs=self._packs,
         )
 
     def _order(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[int] | None:

@@ -31,6 +31,7 @@ from ..core.tracing import Result
 from ..data import pytree
 from ..data.exact import Exact
 from ..data.generators import GeneratorKind, kind_of
+from ..data.lists import ListKind
 from .dispatch import StaticLeaf, is_parted, order_matters
 from .entry import Entry
 from .native_guards import GuardWriter, NotNative, by_module, plain_keys
@@ -85,6 +86,7 @@ class _Writer(GuardWriter):
         self.executable = executable
         self.explicit = {leaf: k for k, leaf in enumerate(entry.explicit)}
         self.objects: dict[int, int] = {}  # the word of each parameter's object
+        self.packed: dict[int, Owned] = {}  # of lists of numbers: the arrays
         self.subjects: dict[Subject, int] = {}  # the words of arguments that are objects
         self.block = 0
         self.n_arguments = n_arguments
@@ -184,11 +186,12 @@ class _Writer(GuardWriter):
         numbers = count()
         whole = self.entry.whole
         names = () if signature is None else tuple(signature.parameters)
+        packs = bool(self.entry.lists)
         numbered_args = tuple(
             [
                 Number(next(numbers))
                 if i in whole and is_parted(arg)
-                else with_numbers(arg, numbers)
+                else with_numbers(arg, numbers, packs)
                 for i, arg in enumerate(args)
             ]
         )
@@ -196,7 +199,7 @@ class _Writer(GuardWriter):
         numbered_kwargs = {
             name: Number(next(numbers))
             if name in whole and is_parted(arg)
-            else with_numbers(arg, numbers)
+            else with_numbers(arg, numbers, packs)
             for name, arg in kwargs.items()
         }
         leaves = analyse(numbered_args, numbered_kwargs)
@@ -215,6 +218,8 @@ class _Writer(GuardWriter):
             words_by_leaf[index] = word
             if isinstance(spec, Same):
                 same.append((word, spec.leaf))
+            elif isinstance(spec, Spec) and isinstance(spec.holder, ListKind):
+                self._list(word, spec, self.explicit[index])
             elif isinstance(spec, Spec):
                 self._leaf(word, value, self.explicit[index])
             elif isinstance(spec, Object):
@@ -238,6 +243,9 @@ class _Writer(GuardWriter):
             leaf(word, value, number)
         for word, first in same:
             self.program.same(word, words_by_leaf[first])
+        for changed in self.entry.changed_lists:
+            for other in self.entry.lists.keys() - {changed}:
+                self.program.differ(self.objects[changed], self.objects[other])
 
     def _tree(
         self, word: int, value: Any, twin: Any, leaf: Callable[[int, Any, Any], None]
@@ -321,6 +329,15 @@ class _Writer(GuardWriter):
         else:
             raise NotNative
 
+    def _list(self, word: int, spec: Spec, number: int) -> None:
+        """A list of numbers: compiled code takes an array of them."""
+        self.objects[number] = word
+        if word >= self.n_arguments:  # what the container is in may drop it
+            self.program.hold(word)
+        self.packed[number] = self.program.pack(
+            word, self.block + number, spec.type, spec.holder.cls
+        )
+
     def _handle(self, word: int, kind: GeneratorKind, number: int) -> None:
         """Where a generator of this kind is."""
         handle = self.program.own()
@@ -382,7 +399,10 @@ class _Writer(GuardWriter):
         written = outputs[n_outputs - len(self.entry.mutated) :]
         for number, output in zip(self.entry.mutated, written, strict=True):
             assert output is not None
-            program.copy(self.objects[number], output)
+            program.copy(self.packed.get(number, self.objects[number]), output)
+        for number in self.entry.lists.keys() & set(self.entry.written):
+            size, kind = self.executable.module.inputs[number].size, self.entry.lists[number]
+            program.unpack(self.objects[number], self.block + number, size, kind.cls)
         uses = Counter(r.output for r in traced.results)
 
         def leaf(result: Result) -> Owned:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from ..control.unions import Union, chooser
 from ..data import pytree
 from ..data.exact import Exact
+from ..data.lists import kind_of_list
 from .native_guards import NotNative
 
 
@@ -25,23 +26,26 @@ class Node(NamedTuple):
     make: Callable[..., Any] | None = None
 
 
-def with_numbers(value: Any, numbers: Iterator[int]) -> Any:
-    """`value` with the numbers of its leaves in their place."""
+def with_numbers(value: Any, numbers: Iterator[int], packs: bool = False) -> Any:
+    """`value` with the numbers of its leaves in their place. With `packs` long lists of numbers are
+    leaves."""
     cls = type(value)
     if value is None:
         return None
+    if packs and kind_of_list(value) is not None:
+        return Number(next(numbers))
     if flatten := pytree.flatten_function(cls):
         parts = as_tuples(partial(taken_apart, flatten), value)[0]
-        return Node(tuple([with_numbers(part, numbers) for part in parts]))
+        return Node(tuple([with_numbers(part, numbers, packs) for part in parts]))
     if cls is dict:
-        return {key: with_numbers(item, numbers) for key, item in value.items()}
+        return {key: with_numbers(item, numbers, packs) for key, item in value.items()}
     if cls in (tuple, list):
-        return cls([with_numbers(item, numbers) for item in value])
+        return cls([with_numbers(item, numbers, packs) for item in value])
     if isinstance(value, tuple) and hasattr(cls, "_fields"):
-        return cls(*[with_numbers(item, numbers) for item in value])
+        return cls(*[with_numbers(item, numbers, packs) for item in value])
     if pytree.dataclass_fields(cls):
         children, static = plain_fields(cls)
-        items = [with_numbers(getattr(value, name), numbers) for name in children]
+        items = [with_numbers(getattr(value, name), numbers, packs) for name in children]
         made = object.__new__(cls)
         fixed = [getattr(value, name) for name in static]
         for name, item in zip((*children, *static), (*items, *fixed), strict=True):

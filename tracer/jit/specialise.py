@@ -22,7 +22,7 @@ from ..captures.kept import ChangedArgument, WantsHeap
 from ..captures.purity import compare, random_states, watched_entropy
 from ..captures.running import watched_code
 from ..containers.kinds import settled
-from ..containers.leaving import leaving
+from ..containers.leaving import leaving, with_arguments
 from ..control.recursion import natively
 from ..control.unions import with_exact
 from ..core.specs import Spec, Static
@@ -258,7 +258,7 @@ def _trace_once(
         before = call.parts(args, kwargs)
         result = captured.call(args, kwargs, hidden, call.kept(args, kwargs))
         call.refuse_changes(before, call.parts(args, kwargs))
-        return leaving(with_exact(result))
+        return leaving(with_arguments(with_exact(result)))
 
     # Static leaves of hidden containers are handed on as they are.
     hidden_leaves = iter(pytree.flatten(stand_ins)[0])

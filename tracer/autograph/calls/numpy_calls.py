@@ -15,6 +15,7 @@ from ...arrays.python_errors import as_of_math
 from ...arrays.python_integers import check_stored
 from ...arrays.table import BY_NUMPY, FUNCTIONS, holds_tracer
 from ...containers.arrays import grown
+from ...containers.packed import Packed
 from ...containers.stand_ins import Container
 from ...core.tracers import Tracer, as_value, wrap_like
 from .mathematics import MATHEMATICS
@@ -76,6 +77,8 @@ def where_traced(function: Callable[..., Any], traced: Callable[..., Any]) -> Ca
 
     @functools.wraps(function, assigned=("__name__", "__qualname__", "__doc__"), updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
+        if args and isinstance(args[0], Packed):
+            args = (args[0].materialise(), *args[1:])
         if args and isinstance(args[0], Container):
             if function not in (np.array, np.asarray):
                 args[0].__array__()

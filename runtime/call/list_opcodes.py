@@ -1,0 +1,106 @@
+"""The opcodes that make arrays of lists of numbers, and lists of arrays again, as LLVM."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...codegen.llvm.builder import NULL, Value, symbol
+from .opcodes_ir import Interpreter, opcode
+from .program import Opcode
+
+Of = Callable[..., Value]  # of the interpreter and values
+
+
+def _list(f: Interpreter) -> tuple[Value, Value, Value]:
+    return f.get(1), f.get(2), f.word(3)
+
+
+def _packs(code: int, cls: str, type: str, value_of: Of) -> None:
+    @opcode(code)
+    def pack(f: Interpreter) -> None:
+        items, data, n = _list(f)
+        f.check_type(items, "PyList_Type")
+        f.check(f.call("i64", "PyList_Size", items).eq(n))
+        with f.each(n) as i:
+            item = f.call("ptr", "PyList_GetItem", items, i)
+            f.check_type(item, cls)
+            f.store(value_of(f, item), data, i, type)
+        f.go(4)
+
+
+def _float(f: Interpreter, item: Value) -> Value:
+    return f.call("double", "PyFloat_AsDouble", item)
+
+
+def _int(f: Interpreter, item: Value) -> Value:
+    value = f.call("i64", "PyLong_AsLongLongAndOverflow", item, f.overflow)
+    f.check(f.load("i32", f.overflow).eq(0))
+    return value
+
+
+def _bool(f: Interpreter, item: Value) -> Value:
+    return item.eq(symbol("true")).zext("i8")
+
+
+def _unpacks(code: int, cls: str, type: str, is_same: Of, made_of: Of) -> None:
+    """`is_same(item, value)` of an item of the class, `made_of(value)` gives a new one."""
+
+    @opcode(code)
+    def unpack(f: Interpreter) -> None:
+        items, data, n = _list(f)
+        with f.each(n) as i:
+            item = f.call("ptr", "PyList_GetItem", items, i)
+            f.require(item.ne(NULL), f.error)
+            value = f.load(type, data, i, type)
+            compare, change, done = f.block("compare"), f.block("change"), f.block("done")
+            f.branch(f.type_of(item).eq(symbol(cls)), compare, change, likely=True)
+            f.at(compare)
+            f.branch(is_same(f, item, value), done, change)
+            f.at(change)
+            new = made_of(f, value)
+            f.require(new.ne(NULL), f.error)
+            stored = f.call("i32", "PyList_SetItem", items, i, new)  # takes the reference
+            f.require(stored.eq(0), f.error)
+            f.jump(done)
+            f.at(done)
+        f.go(4)
+
+
+def _same_float(f: Interpreter, item: Value, value: Value) -> Value:
+    old = f.call("double", "PyFloat_AsDouble", item)
+    return old.to("bitcast", "i64").eq(value.to("bitcast", "i64"))
+
+
+def _same_int(f: Interpreter, item: Value, value: Value) -> Value:
+    old = f.call("i64", "PyLong_AsLongLongAndOverflow", item, f.overflow)
+    return old.eq(value) & f.load("i32", f.overflow).eq(0)
+
+
+def _same_bool(f: Interpreter, item: Value, value: Value) -> Value:
+    return item.eq(symbol("true")).eq(value.ne(0))
+
+
+_packs(Opcode.PACK_FLOATS, "PyFloat_Type", "double", _float)
+_packs(Opcode.PACK_INTS, "PyLong_Type", "i64", _int)
+_packs(Opcode.PACK_BOOLS, "PyBool_Type", "i8", _bool)
+_unpacks(
+    Opcode.UNPACK_FLOATS,
+    "PyFloat_Type",
+    "double",
+    _same_float,
+    lambda f, value: f.call("ptr", "PyFloat_FromDouble", value),
+)
+_unpacks(
+    Opcode.UNPACK_INTS,
+    "PyLong_Type",
+    "i64",
+    _same_int,
+    lambda f, value: f.call("ptr", "PyLong_FromLongLong", value),
+)
+_unpacks(
+    Opcode.UNPACK_BOOLS,
+    "PyBool_Type",
+    "i8",
+    _same_bool,
+    lambda f, value: f.call("ptr", "PyBool_FromLong", value.zext("i64")),
+)

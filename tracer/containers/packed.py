@@ -1,0 +1,273 @@
+"""Lists of numbers that are arguments: an array, seen as a list.
+
+    @jt.jit
+    def smooth(xs, a):              # xs: one array of 400 numbers
+        for i in range(1, len(xs)):
+            xs[i] = a * xs[i] + (1 - a) * xs[i - 1]
+
+The length is known, elements are those of the array, which a loop reads and writes as any other. What
+an array cannot do (`append`, a slice whose bounds are traced) a native list can: the function is traced
+again, and the argument is one from the start.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ...ir.types import BOOL, I64
+from ..arrays.table import FUNCTIONS
+from ..control.control import fori_loop
+from ..core.tracers import Tracer, as_value, weak_kind, wrap
+from ..data.lists import ListKind, provide_packed
+from ..messages import errors
+from ..messages.errors import complain
+from .folds import some
+from .kinds import Again, Form, Kind, current
+from .questions import is_equal
+from .sequences import List, Sequence, as_number
+from .stand_ins import fail, for_each, index_value
+
+_WEAK: dict[type, str] = {float: "f", int: "i", bool: "b"}
+_ORDER = operator.attrgetter("stop", "start", "step")
+
+
+class Packed(Sequence):
+    """A list whose elements are those of an array, of one dimension."""
+
+    __slots__ = ("data", "site", "weak")
+    _jitney_lazy = True  # where an array is wanted it is one of its elements
+    _jitney_list = True
+
+    def __init__(self, data: Tracer, weak: str, site: Any) -> None:
+        self.data, self.weak, self.site = data, weak, site
+        self.kind = Kind(list)
+
+    # What an array cannot do
+
+    def _become_native(self) -> Any:
+        """Trace again, with a native list in the place of this one."""
+        kinds = current()
+        if kinds is None:
+            complain(
+                errors.UnsupportedFunctionError,
+                "a list that is an argument grows or shrinks, or is asked for what only lists can do",
+                "pass an array, or copy what is needed into a list of the function's own.",
+            )
+        kinds.sites[self.site] = Kind(list)
+        raise Again
+
+    @property
+    def handle(self) -> Any:
+        return self._become_native()
+
+    @property
+    def _at(self) -> Any:
+        return self._become_native()
+
+    @property
+    def form(self) -> Form:
+        self._become_native()
+        raise AssertionError("unreachable")
+
+    def put(self, method: str, *places: Any, item: Any) -> Any:
+        return self._become_native()
+
+    def ask(self, method: str, *operands: Any) -> Any:
+        return self._become_native()
+
+    def fresh(self) -> Any:
+        return self._become_native()
+
+    def clear(self) -> None:
+        self._become_native()
+
+    def extend(self, items: Any) -> None:
+        self._become_native()
+
+    def __delitem__(self, index: Any) -> None:
+        self._become_native()
+
+    def __radd__(self, other: Any) -> Any:
+        return self._become_native()
+
+    __imul__ = __radd__
+
+    def __getattr__(self, name: str) -> Any:
+        return self._become_native() if name == "pop" else super().__getattr__(name)
+
+    # What it can
+
+    @property
+    def is_known(self) -> bool:
+        return True
+
+    def length(self) -> Any:
+        return self.data.shape[0]
+
+    def truth(self) -> Any:
+        return self.data.shape[0] != 0
+
+    def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
+        return map(self.at, range(self.length()))
+
+    def at(self, i: Any) -> Any:
+        return self.element(self.data[i])
+
+    def element(self, x: Any) -> Any:
+        """An element of the array as one of the list."""
+        return wrap(as_value(x), self.weak, scalar=True)
+
+    def going(self) -> Any:
+        return None
+
+    def materialise(self) -> Tracer:
+        """An array of the elements."""
+        return wrap(as_value(self.data), scalar=False)
+
+    def __array__(self, *args: Any, **options: Any) -> Any:
+        return FUNCTIONS["array"](self.materialise(), *args, **options)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return function(*_with_arrays(args), **_with_arrays(kwargs))
+
+    def __array_ufunc__(  # type: ignore[override]
+        self, ufunc: Any, method: str, *inputs: Any, **options: Any
+    ) -> Any:
+        """Python's operators of a number of NumPy's and a list come here, too."""
+        counts = [x for x in inputs if isinstance(x, np.integer)]
+        if ufunc is np.multiply and counts and not options:
+            return self * counts[0]
+        return getattr(ufunc, method)(*_with_arrays(inputs), **_with_arrays(options))
+
+    def _part(self, index: slice) -> Any:
+        if any(isinstance(x, Tracer) for x in _ORDER(index)):
+            return self._become_native()
+        return self._derived(f"[{index}]", self.data[index])
+
+    def copy(self) -> Any:
+        return self._derived("copy", self.data)
+
+    def _derived(self, how: str, data: Any) -> Any:
+        """A new list of the elements of an array."""
+        return made_of(wrap(as_value(data), scalar=False), self.weak, (how, self.site))
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return self._part(index)
+        return self.at(self._index(index, "list index out of range"))
+
+    def __setitem__(self, index: Any, item: Any) -> None:
+        if isinstance(index, slice) or not self._takes(item):
+            self._become_native()
+        self.data[self._index(index, self._outside)] = item
+
+    def _takes(self, item: Any) -> bool:
+        """Whether an element may be this: a float of a list of floats may be an int."""
+        weak = weak_kind(item)
+        if weak is None or (isinstance(item, Tracer) and item.shape):
+            return False
+        return weak == self.weak or (self.weak == "f" and weak == "i")
+
+    def _index(self, index: Any, message: str) -> Any:
+        place = index_value(index, "list")
+        if isinstance(index, Tracer):
+            return index if index.dtype == I64 else wrap(place, "i")
+        if not -self.length() <= int(index) < self.length():
+            fail(IndexError(message))
+        return int(index)
+
+    def reverse(self) -> None:
+        self.data[:] = self.data[::-1].copy()
+
+    def sort(self, *, key: Any = None, reverse: Any = False) -> None:
+        if key is not None or not isinstance(reverse, (bool, int)):
+            self._become_native()
+        ordered: Any = self.data[::-1] if reverse else self.data
+        ordered = np.sort(ordered, kind="stable")
+        self.data[:] = ordered[::-1] if reverse else ordered
+
+    def contains(self, item: Any) -> Any:
+        if not isinstance(item, Tracer) and not isinstance(item, (int, float, np.generic)):
+            return False
+        return some(self, lambda x: is_equal(x, item), True)
+
+    def place_of(self, item: Any, start: Any = 0) -> Any:
+        return self._compared(item, start)
+
+    def count(self, item: Any) -> Any:
+        def add(i: Any, n: Any) -> Any:
+            return n + as_number(wrap(as_value(is_equal(self.at(i), item), BOOL), "b"))
+
+        return fori_loop(0, self.length(), add, 0)
+
+    def __add__(self, other: Any) -> Any:
+        if isinstance(other, Packed) and other.weak == self.weak:
+            return self._derived("+", np.concatenate([self.data, other.data]))
+        if isinstance(other, Packed):
+            refuse_mixture(self.weak, other.weak)
+        return self._become_native()
+
+    def __mul__(self, times: Any) -> Any:
+        if isinstance(times, (int, np.integer)):
+            return self._derived("*", np.tile(self.data, max(int(times), 0)))
+        return self._become_native()
+
+    __rmul__ = __mul__
+
+
+def made_of(data: Tracer, weak: str, site: Any) -> Any:
+    """A list of the elements of an array: a native one if it was found that this has to be one."""
+    packed = Packed(data, weak, site)
+    kinds = current()
+    kind = None if kinds is None else kinds.sites.get(site)
+    if kind is None:
+        return packed
+    native = List(kind)
+    assert kinds is not None
+    kinds.numbers.append((kind, Form.of(packed.at(0)) if packed.length() else None))
+    for_each(packed.length(), lambda i: native.append(packed.at(i)))
+    return native
+
+
+def refuse_mixture(one: Any, other: Any) -> NoReturn:
+    """Elements of two types, by their forms or kinds, meet in one list."""
+    complain(
+        errors.CarryError,
+        f"a list that is an argument, of elements of type {one}, gets elements of type {other}",
+        "convert them to one type, with int(...) or float(...), or pass an array.",
+    )
+
+
+def check_numbers() -> None:
+    """Refuse numbers of another class in a list that was an array: those that are there would become
+    numbers of that class, too."""
+    kinds = current()
+    for kind, form in () if kinds is None else kinds.numbers:
+        if form is not None and kind.value is not None and kind.value != form:
+            refuse_mixture(form, kind.value)
+
+
+def _argument(kind: ListKind, data: Tracer) -> Any:
+    """What stands in for a list that is an argument."""
+    parameter = data._storage.parameter
+    made = made_of(data, _WEAK[kind.cls], ("argument", parameter))
+    kinds = current()
+    if kinds is not None and parameter is not None and not isinstance(made, Packed):
+        kinds.arguments.append((parameter, made))
+    return made
+
+
+def _with_arrays(x: Any) -> Any:
+    """Arguments with arrays in the place of lists."""
+    if isinstance(x, Packed):
+        return x.materialise()
+    if type(x) in (list, tuple):
+        return type(x)(map(_with_arrays, x))
+    return {key: _with_arrays(item) for key, item in x.items()} if type(x) is dict else x
+
+
+provide_packed(_argument)
