@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...limits import limits
-from ...loop_ir.scalar_code import Body, Repeat, Write, calls, has_routines, may_fail, nodes
+from ...loop_ir.scalar_code import Body, Repeat, Write, calls, has_routines, may_fail, nodes, within
 from ...loop_ir.steps import ScalarCode
 from ...math.functions import Elementwise
 from ...scalar import Expr
@@ -30,13 +30,14 @@ from .statements import ScalarCodeEmitter
 from .work import heft, outer_loops
 
 MARK = '"loops"'  # the attribute of functions that go through LLVM's passes
+SIDE_BY_SIDE = 4  # sums of elements that LLVM makes a vector of
 
 
 def is_nest(step: ScalarCode) -> bool:
     """Whether a step should go through LLVM's passes: long loops over elements, or inside of loops.
 
     A single loop that carries floats runs at the latency of its operations, with passes or without, if
-    it does not seek an extreme, and is no sum in any order.
+    it does not seek an extreme, is no sum in any order, and has no vector of sums side by side.
     """
     if has_routines(step.body):
         return False
@@ -51,8 +52,17 @@ def is_nest(step: ScalarCode) -> bool:
 
 def _waits(s: Repeat) -> bool:
     """Whether a loop carries floats, each trip waiting for the one before."""
-    floats = [new for c, new in zip(s.carries, s.new, strict=True) if c.dtype.kind == "f"]
-    return any(not (new.op in ("add", "sub") and new.attr) for new in floats)
+    floats = [(c, new) for c, new in zip(s.carries, s.new, strict=True) if c.dtype.kind == "f"]
+    if all(new.op in ("add", "sub") and new.attr for _, new in floats):
+        return False
+    return len(floats) < SIDE_BY_SIDE or not _apart(floats)
+
+
+def _apart(steps: Sequence[tuple[Expr, Expr]]) -> bool:
+    """Whether carries step by one operation, each by what depends on none of them."""
+    kinds = {(new.op, new.dtype, new.args.index(c) if c in new.args else -1) for c, new in steps}
+    by = [a for c, new in steps for a in new.args if a is not c]
+    return len(kinds) == 1 and len(by) == len(steps) and not {c for c, _ in steps} & {*within(by)}
 
 
 def _touches(block: Body) -> bool:
