@@ -14,6 +14,7 @@ call (`jt.sin`, `jt.linalg.norm`, ...) comes from the table of array functions.
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -156,6 +157,7 @@ _FROM_ML_DTYPES = (
 )
 
 
+@cache  # who asks for a name that is not there should not pay for all that are
 def _array_functions() -> dict[str, Any]:
     tracer = import_module(".tracer", __name__)
     tracer.ensure("trace")

@@ -8,14 +8,14 @@ from fuzz.compare import Case, judge
 from fuzz.runner import findings
 
 SLICE = {
-    "programs": 100,
-    "gradients": 40,
-    "batches": 40,
-    "lengths": 40,
-    "networks": 8,
-    "products": 30,
-    "containers": 24,
-    "ordinary": 25,
+    "programs": 70,
+    "gradients": 25,
+    "batches": 25,
+    "lengths": 30,
+    "networks": 5,
+    "products": 16,
+    "containers": 16,
+    "ordinary": 14,
 }
 BAD = ("wrong", "crashed", "hung")
 

@@ -13,6 +13,10 @@ from pathlib import Path
 import pytest
 
 GPU = "tests/gpu/"
+# Tests of the runtime itself, not of kernels, ask nothing of the rest of the compiler: a few tell that
+# it still starts.
+OF_THE_RUNTIME = ("tests/gpu/test_cuda_", "tests/gpu/test_gpu_kit")
+EVERY = 3  # of those
 # What decides how kernels for GPUs are made and run.
 SOURCES = ("codegen", "runtime/cuda", "tests/gpu", "tests/helpers")
 
@@ -23,14 +27,18 @@ def sampled(items: Sequence[pytest.Item]) -> tuple[list[pytest.Item], list[pytes
     """The items to run, and the others: cases of tests of GPUs that bring nothing new.
 
     Each test function runs, with each value that each of its parameters has; not with all of their
-    combinations. Of sizes (numbers, tuples of numbers) the first and the last count as values. The
-    choice is the same each time.
+    combinations. Of sizes (numbers, tuples of numbers) the first and the last count as values. Of the
+    tests of the runtime one function in three runs. The choice is the same each time.
     """
     functions: dict[str, list[pytest.Item]] = {}
     for item in items:
         if GPU in item.nodeid:
             functions.setdefault(item.nodeid.partition("[")[0], []).append(item)
     left_out: set[pytest.Item] = set()
+    of_the_runtime = [name for name in functions if name.startswith(OF_THE_RUNTIME)]
+    for position, name in enumerate(of_the_runtime):
+        if position % EVERY:
+            left_out.update(functions.pop(name))
     for cases in functions.values():
         seen: New = set()
         for case, new in zip(cases, _values(cases), strict=True):

@@ -128,17 +128,25 @@ PAIRS: dict[str, tuple[Function, Function, list[tuple[float, float]]]] = {
 def test_of_two_operands(name: str) -> None:
     function, of_mpmath, points = PAIRS[name]
     x, y = np.array(points).T
-    for orders in ((1, 0), (0, 1), (2, 0), (1, 1), (0, 2)):
+    # These nest the same rules, at seconds each: first and mixed derivatives in both modes, each of
+    # which takes one order of the mixed one; of the others one operand's in each mode.
+    modes = {
+        (1, 0): (along, slope),
+        (0, 1): (along, slope),
+        (2, 0): (along,),
+        (1, 1): (along, slope),
+        (0, 2): (slope,),
+    }
+    for orders, steps in modes.items():
         with mp.workdps(60):
             expected = [
                 float(mp.diff(of_mpmath, tuple(map(mp.mpf, at)), orders, h=mp.mpf(10) ** -18))
                 for at in points
             ]
-        # Each mode takes one order of a mixed derivative: these nest the same rules, at seconds each.
-        places = [0] * orders[0] + [1] * orders[1]
-        for step, order in ((along, places), (slope, places[::-1])):
+        order = [0] * orders[0] + [1] * orders[1]
+        for step in steps:
             found = function
-            for i in order:
+            for i in order if step is along else order[::-1]:
                 found = step(found, i)
             np.testing.assert_allclose(
                 found(x, y), expected, rtol=1e-7, atol=1e-9, err_msg=f"{orders}, {step}"
