@@ -82,6 +82,32 @@ class KernelReport:
     parallel: bool = False
     note: str = ""
     locs: tuple[SourceLine, ...] = ()
+    itemsize: int = 8  # bytes of the numbers that it computes
+
+
+@record
+class StepReport:
+    """What `explain` says about one step of a program, in the place where it runs.
+
+    `text` says what it is, if it is no kernel. `blocks` are the steps inside of it, with what each
+    block is: the body of a loop, a branch. `slot` is the probe that counts and times it (`probes`),
+    -1 without one; a block has one as well.
+    """
+
+    text: str
+    kernel: KernelReport | None = None
+    loc: SourceLine | None = None
+    slot: int = -1
+    blocks: tuple[BlockReport, ...] = ()
+
+
+@record
+class BlockReport:
+    """A list of steps that run one after the other, inside of a step."""
+
+    text: str
+    steps: tuple[StepReport, ...]
+    slot: int = -1
 
 
 class Donation(NamedTuple):
@@ -121,3 +147,6 @@ class NativeModule:
     # It touches what belongs to Python, such as generators of random numbers.
     keeps_gil: bool = False
     notes: dict[str, Any] = field(default_factory=dict)  # compile timings and the like
+    # Of code with probes: its steps as they run, and where in the arena the probes' counters are.
+    outline: tuple[StepReport, ...] = ()
+    probes_at: int = 0

@@ -20,6 +20,7 @@ class Target:
     `features` is LLVM's feature string (`+avx2,-avx512f,...`); `vector_bits` is the width that
     kernels should use. `sanitize`: code tells the runtime of each array, so that it can check accesses.
     `limits`: of blocks, tiles and units. `free_sums`: loops over elements may add in any order.
+    `probe`: code counts and times its steps (`program.probes`).
     """
 
     triple: str
@@ -29,6 +30,7 @@ class Target:
     sanitize: bool = False
     limits: Limits = DEFAULT
     free_sums: bool = False
+    probe: bool = False
 
     PARALLEL_FOR: ClassVar[str] = "jitney_parallel_for"
     WATCHED_FOR: ClassVar[str] = "jitney_watched_for"  # for work that signals may end; see `pool`

@@ -16,17 +16,17 @@ from ...ir.record import record
 from ...ir.types import TensorType, Type, bits_dtype, is_complex, is_small, real_dtype
 from ..limits import limited
 from ..loop_ir.index import contiguous_strides
-from ..loop_ir.kernel import Array, Kernel
+from ..loop_ir.kernel import Array
 from ..loop_ir.scalar_code import operations
 from ..loop_ir.steps import Loop, Matmul, Program, ScalarCode, Scan, Tiled, steps_within
 from ..lowering.context import Context
 from ..lowering.lower import lower
-from ..module import Donation, KernelReport, NativeModule
+from ..module import Donation, NativeModule
 from ..schedule.aliasing import find_aliases, settle
 from ..schedule.memory import plan
-from ..schedule.schedule import Schedule, bytes_moved
 from ..target import Target
 from .entry import EntryEmitter
+from .reports import Reports
 
 ENTRY = "jitney_entry"
 
@@ -56,8 +56,9 @@ def compile_graph(
 
 def _module(low: LoweredProgram, entry: EntryEmitter, text: str) -> NativeModule:
     """The text with its calling data."""
-    context = low.context
+    context, probes = low.context, entry.probes
     steps = steps_within(low.program)
+    reports = Reports(steps, entry.schedules)
     flops = sum(p.flops for _, p, _ in entry.schedules)
     scalar = [operations(s.body, s.work) for s in steps if isinstance(s, ScalarCode)]
     looping = any(v.loops for _, p, _ in entry.schedules for v in p.surveys.values())
@@ -73,17 +74,16 @@ def _module(low: LoweredProgram, entry: EntryEmitter, text: str) -> NativeModule
         inputs=low.inputs,
         input_strides=low.strides,
         outputs=low.outputs,
-        arena_bytes=low.arena_bytes,
+        arena_bytes=low.arena_bytes if probes is None else probes.end,
         imports=entry.imports,
         errors=context.errors,
         callbacks=context.callbacks,
         copies=context.copies,
         in_place=low.in_place,
         arrays=entry.provenance.texts if entry.provenance else [],
-        kernels=[_report(k, p, name) for k, p, name in entry.schedules]
-        + [_matmul_report(s) for s in products]
-        + [_tiled_report(s) for s in tiled]
-        + [_scalar_report(s) for s in steps if isinstance(s, ScalarCode)],
+        kernels=reports.kernels(),
+        outline=() if probes is None else reports.outline(low.program, probes.slots),
+        probes_at=0 if probes is None else probes.first,
         work=None if unknown else flops,
         keeps_gil=entry.keeps_gil,
     )
@@ -177,60 +177,3 @@ def _arrays(
             for k in (0, 1)
         ]
     return arrays
-
-
-def _report(kernel: Kernel, plan: Schedule, name: str) -> KernelReport:
-    read, written = bytes_moved(kernel)
-    ops = [op for s in kernel.stages for op in reversed(s.ops)]
-    locs = dict.fromkeys(s.loc for s in kernel.stages if s.loc is not None)
-    last = "outer" if plan.mode == "outer" else "inner"
-    return KernelReport(
-        name=name,
-        ops=tuple(ops),
-        extents=kernel.extents,
-        bytes_read=read,
-        bytes_written=written,
-        flops=plan.flops,
-        parallel=plan.parallel,
-        note=f"{len(kernel.nests)} nests, {plan.width} lanes over the {last} loop",
-        locs=tuple(locs),
-    )
-
-
-def _scalar_report(step: ScalarCode) -> KernelReport:
-    return KernelReport(
-        name=step.name,
-        ops=tuple(step.ops),
-        flops=operations(step.body, step.work) or 0,
-        parallel=step.shared,
-        note="scalar code, trips on several threads" if step.shared else "scalar code",
-        locs=(step.loc,) if step.loc is not None else (),
-    )
-
-
-def _tiled_report(step: Tiled) -> KernelReport:
-    return KernelReport(
-        name=step.name,
-        ops=(step.name.rpartition("_")[0],),
-        extents=(step.units,),
-        bytes_read=sum(a.nbytes for a in step.reads),
-        bytes_written=sum(a.nbytes for a in step.writes),
-        flops=step.flops,
-        parallel=step.grain < step.units,
-        note=str(step),
-        locs=(step.loc,) if step.loc is not None else (),
-    )
-
-
-def _matmul_report(step: Matmul) -> KernelReport:
-    size = step.c.dtype.itemsize
-    return KernelReport(
-        name=step.name,
-        ops=("dot",),
-        extents=(step.batch, step.m, step.n, step.k),
-        bytes_read=size * step.batch * (step.m * step.k + step.k * step.n),
-        bytes_written=size * step.batch * step.m * step.n,
-        flops=2 * step.batch * step.m * step.n * step.k,
-        note="tiles",
-        locs=(step.loc,) if step.loc is not None else (),
-    )

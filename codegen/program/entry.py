@@ -56,6 +56,7 @@ from ..schedule.tiled import (
 from ..target import Target
 from . import control
 from .calls import Call, Pointers, emit_calls
+from .probes import Probes
 from .provenance import FAILED, Provenance
 
 CONTEXT_WORDS_AT_LEAST = 4
@@ -113,6 +114,7 @@ class EntryEmitter:
         self.keeps_gil = False  # what it touches belongs to Python
         self.tapes: Value | None = None  # the lists of the call's tapes and containers
         self.provenance = Provenance(self, arena_bytes) if target.sanitize else None
+        self.probes = Probes(self, arena_bytes) if target.probe else None
 
     # The module.
 
@@ -145,13 +147,19 @@ class EntryEmitter:
         )
 
     def program(self, program: Program) -> None:
+        if self.probes is not None:
+            self.probes.program(program)
+            return
         for step in program.steps:
             if not isinstance(step, CALLS):
-                self._flush()
-            EMITTERS[type(step)](self, step)
-        self._flush()
+                self.flush()
+            self.step(step)
+        self.flush()
 
-    def _flush(self) -> None:
+    def step(self, step: Any) -> None:
+        EMITTERS[type(step)](self, step)
+
+    def flush(self) -> None:
         """Emit the calls that are due."""
         calls, self.calls = self.calls, []
         emit_calls(self, calls)

@@ -10,8 +10,8 @@ import numpy as np
 
 import jitney as jt
 from jitney.ir.graph import Graph
+from jitney.tracer.explain.lowered import Lowered
 from jitney.tracer.jit.cache_info import CacheInfo
-from jitney.tracer.jit.lowered import Lowered
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 

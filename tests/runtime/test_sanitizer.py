@@ -124,13 +124,13 @@ def test_units_that_read_each_others_rows(monkeypatch):
 
 
 def test_a_step_that_was_forgotten(monkeypatch):
-    flush = EntryEmitter._flush
+    flush = EntryEmitter.flush
 
     def forgetful(self):
         del self.calls[:1]
         flush(self)
 
-    monkeypatch.setattr(EntryEmitter, "_flush", forgetful)
+    monkeypatch.setattr(EntryEmitter, "flush", forgetful)
     text = fault(lambda x, y: np.tanh(x @ y) @ x, X, X.T.copy())
     assert "nobody has written" in text and "float64" in text
     assert "unwritten of output 0" in fault(lambda x: x + 1, X)

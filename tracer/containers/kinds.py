@@ -16,6 +16,7 @@ from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
@@ -445,3 +446,12 @@ def kind_of(container: Any) -> Kind:
 
 CLASSES: dict[type, Any] = {}
 """Of classes of Python's: what stands in for native ones. `stand_ins` fills it."""
+
+
+def empty_maker(kind: Kind) -> Any:
+    """What makes an empty one."""
+    if kind.cls is deque:
+        return partial(deque, (), kind.detail)
+    if issubclass(kind.cls, dict) and kind.detail is not None:
+        return partial(kind.cls, kind.detail)
+    return kind.cls

@@ -8,22 +8,20 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from collections import Counter, OrderedDict, deque
-from functools import cache, cached_property, partial
+from collections import Counter
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import optree
 
-from ...codegen.kernels.stores import layout
 from ...ir.ops.control.stores import RUNS, Items
 from ...ir.record import record
-from ...runtime.call import objects, objects_ir
 from ..core.tracers import as_value, emit
 from ..core.tracing import Presented
 from ..data import pytree
 from .arrays import GrownArray, array_of
-from .kinds import Form, Kind, current, make_native
+from .kinds import Form, Kind, current, empty_maker, make_native
 from .packed import Packed, check_numbers
 from .stand_ins import Container, root, run
 from .tables import View, refuse_view
@@ -117,26 +115,26 @@ class Plans:
     @cached_property
     def native(self) -> tuple[Any, int]:
         """The same for native code: its words, and the address of those of each container."""
-        plans = objects.Plans()
-        known: dict[Kind, int] = {}
-        first = plans.reserve(len(self.kinds))
-        for k, (kind, target) in enumerate(zip(self.kinds, self.targets, strict=True)):
-            if target is None:
-                plans.write(first + k, [_planned(plans, kind.root, known)], [0])
-        words = plans.finished()
+        from .native_plans import planned  # which needs the code generator, as their making did
+
+        pairs = zip(self.kinds, self.targets, strict=True)
+        words = planned([None if target else kind.root for kind, target in pairs])
         return words, ctypes.addressof(words)
 
     def made(self, handles: np.ndarray[Any, Any]) -> list[Any]:
         """The Python objects for the containers with these handles, the last of which leads to all."""
         if int(handles[-1]) & 1:
             return self._interpreted(handles)
+        from ...runtime.call import objects
+        from .native_plans import columns
+
         count = len(self.kinds)
         arrays = {}
         try:
             for k, target in enumerate(self.targets):
                 if target is not None and handles[k]:
                     form = self.kinds[k].value
-                    arrays[k] = array_of(_columns(int(handles[k]), form), form, *target)
+                    arrays[k] = array_of(columns(int(handles[k]), form), form, *target)
         except BaseException:
             count = 0
             raise
@@ -182,109 +180,6 @@ _MADE: dict[int, list[Any]] = {}
 """What was made of arrays of handles, by their ids, as long as these are there."""
 
 
-def _empty(kind: Kind) -> Any:
-    """What makes an empty one."""
-    if kind.cls is deque:
-        return partial(deque, (), kind.detail)
-    if issubclass(kind.cls, dict) and kind.detail is not None:
-        return partial(kind.cls, kind.detail)
-    return kind.cls
-
-
-# For native code
-
-
-def _planned(plans: objects.Plans, kind: Kind, known: dict[Kind, int]) -> int:
-    """Where it is said what containers of a kind are."""
-    if kind in known:
-        return known[kind]
-    place = known[kind] = plans.reserve(6)
-    filled = _FILLED.get(kind.cls, objects_ir.DICT)
-    words, places = [filled, plans.ref(_empty(kind)), 0, 0, 0, 0], []
-    nbytes = lead = 0 if kind.key is None else layout.WORD
-    for k, form in ((2, kind.key), (3, kind.value)):
-        if form is not None:
-            nbytes += layout.WORD * len(form.leaves)
-            words[k] = _element(plans, form, known)
-            places.append(k)
-    plans.write(place, [*words[:4], lead, nbytes], places)
-    return place
-
-
-_FILLED: dict[type, int] = {
-    list: objects_ir.LIST,
-    deque: objects_ir.DEQUE,
-    set: objects_ir.SET,
-    OrderedDict: objects_ir.MAPPING,
-}
-
-
-def _element(plans: objects.Plans, form: Form, known: dict[Kind, int]) -> int:
-    """Where it is said what elements of a form are."""
-    nodes: list[tuple[int, int, int]] = []
-    whole = pytree.unflatten(form.tree, map(_Place, range(len(form.leaves))))
-
-    def parts(made: int, items: Any, how: int) -> None:
-        nodes.append((how, len(items), made))
-        for item in items:
-            node(item)
-
-    def node(x: Any) -> None:
-        if isinstance(x, _Place):
-            dtype, weak = form.leaves[x.number]
-            kind = objects_ir.SCALAR if weak is None else _NUMBERS[weak]
-            nodes.append((kind, 0, plans.ref(dtype)))
-        elif isinstance(x, Container):
-            nodes.append((objects_ir.CONTAINER, 0, _planned(plans, x.kind.root, known)))
-        elif type(x) is tuple:
-            parts(0, x, objects_ir.TUPLE)
-        elif not pytree.flatten(x)[0]:
-            nodes.append((objects_ir.CONSTANT, 0, plans.ref(x)))
-        else:
-            items, tree = optree.tree_flatten(
-                x, is_leaf=lambda y: isinstance(y, (Container, _Place)), namespace=pytree.NAMESPACE
-            )
-            parts(plans.ref(partial(pytree.unflatten, tree)), items, objects_ir.CALL)
-
-    node(whole)
-    place = plans.reserve(3 * len(nodes))
-    moved = [3 * k + 2 for k, (what, *_) in enumerate(nodes) if what == objects_ir.CONTAINER]
-    plans.write(place, [word for node in nodes for word in node], moved)
-    return place
-
-
-_NUMBERS = {"b": objects_ir.BOOL, "i": objects_ir.INT, "f": objects_ir.FLOAT}
-
-
-def _columns(handle: int, form: Form | None) -> list[Any]:
-    """Of what native code has left, a column for each leaf of a list's elements."""
-    if form is None:
-        return []
-    header = (ctypes.c_int64 * (layout.HEADER_BYTES // 8)).from_address(handle)
-    count = header[layout.LENGTH // 8]
-    if not count:
-        return [np.empty(0, dtype) for dtype in form.dtypes]
-    records = _record(form.dtypes)
-    memory: Any = (ctypes.c_char * (count * records.itemsize)).from_address(
-        header[layout.FIRST // 8]
-    )
-    found = np.frombuffer(memory, records)
-    return [found[name].copy() for name in records.names or ()]
-
-
-@cache
-def _record(dtypes: tuple[np.dtype[Any], ...]) -> np.dtype[Any]:
-    numbers = range(len(dtypes))
-    return np.dtype(
-        {
-            "names": [f"x{k}" for k in numbers],
-            "formats": list(dtypes),
-            "offsets": [layout.WORD * k for k in numbers],
-            "itemsize": layout.WORD * len(dtypes),
-        }
-    )
-
-
 # Of the interpreter's runs
 
 
@@ -293,7 +188,7 @@ def _object(handle: int, kind: Kind, made: dict[int, Any]) -> Any:
     if not handle:
         return None  # of a value of several forms, one that it is not
     if handle not in made:
-        new = made[handle] = _empty(kind)()
+        new = made[handle] = empty_maker(kind)()
         found = RUNS.at(handle)
         pairs = (
             [((), record) for record in found]

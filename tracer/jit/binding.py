@@ -14,9 +14,9 @@ from ..messages.tracebacks import shorten
 
 if TYPE_CHECKING:
     from ...ir.graph import Graph
+    from ..explain.lowered import Lowered
     from .cache_info import CacheInfo
     from .function import JitFunction
-    from .lowered import Lowered
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -35,7 +35,6 @@ from .cache_info import CacheInfo, cache_info
 from .dispatch import Call, StaticNames, arrange, signature_of, static_names
 from .entry import STALE, Entry, Overlap, ReadOnly, Refused, SameArrays
 from .fallback import Fallback, note_refusal
-from .lowered import Lowered
 from .numbers import CompiledNumbers
 from .options import (
     DEFAULTS,
@@ -47,6 +46,8 @@ from .specialise import lower, make_entry, ptx, trace_call
 
 if TYPE_CHECKING:
     from ...runtime.call.callable import NativeProgram
+    from ..explain.explanation import Explanation
+    from ..explain.lowered import Lowered
 
 _SCALARS = frozenset({bool, int, float, complex})
 P = ParamSpec("P")
@@ -438,8 +439,14 @@ class JitFunction(Generic[P, R]):
         return self._looked_at(lowered, args, kwargs)
 
     @shortened
-    def explain(self, *args: Any, **kwargs: Any) -> str:
-        """Which ops became which kernel, with bytes and flops, as a table."""
+    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
+        """What became of a call: its kernels in the order in which they run, with the loops and branches
+        around them, the ops and lines that each computes, bytes, flops, and the time that it takes.
+
+        The call is run some times for that, on copies of the arrays and without effects on anything; one
+        that calls Python, draws random numbers or has native containers is not run, and has no times,
+        nor has one of `jt.ShapeDtype`s. The result is a string with `.kernels` and `.to_dict()`.
+        """
         return self.lower(*args, **kwargs).explain()
 
     @shortened

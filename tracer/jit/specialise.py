@@ -7,6 +7,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +30,8 @@ from ..core.specs import Spec, Static
 from ..core.trace import nesting
 from ..core.tracing import Traced, trace_function
 from ..data import pytree
+from ..data.accept import to_array
+from ..data.shapes import ShapeDtype
 from ..devices.devices import CHOSEN, client, device_of
 from ..host_random.interception import exchanged
 from ..messages import errors
@@ -36,7 +39,6 @@ from ..messages.errors import complain
 from ..messages.source import is_user_frame, raised_line
 from .dispatch import Call
 from .entry import Entry, Interpreted, Runnable
-from .lowered import Lowered, refuse_copies
 from .stack import deep_stack
 from .trace_cache import CachedTrace
 
@@ -45,7 +47,7 @@ if TYPE_CHECKING:
     from ...codegen.module import Donation, NativeModule
     from ...ir.passes.mincut import SavePlan
     from ...runtime.cuda.client import LoadedProgram
-    from ...runtime.executable import Executable
+    from ..explain.lowered import Lowered
     from .function import JitFunction
 
 
@@ -369,6 +371,8 @@ def _compile_graph(
 
 def lower(function: JitFunction, call: Call) -> Lowered:
     """The compiled form of a call, to be looked at; the function does not keep it."""
+    from ..explain.lowered import Lowered  # when it is asked for: no call needs it
+
     captured = function._captured_variables(call)
     device = _device(call, captured)
     with function._lock:
@@ -376,15 +380,30 @@ def lower(function: JitFunction, call: Call) -> Lowered:
     graph, plan = _plan(function, traced.graph)
     options = function._options
     compile_options = options.compile(_donations(function, traced, call))
-    executable: Executable | LoadedProgram
-    if device == CPU:
-        from ...runtime.compile import compile
+    if device != CPU:
+        program: LoadedProgram = client(device).compile(graph, compile_options)
+        return Lowered(traced.graph, program, options, plan, device)
+    from ...runtime.compile import compile
+    from ...runtime.probing import probed
 
-        _fetch_captures(traced)
-        executable = compile(graph, compile_options, _strides(traced, call, captured))
-    else:
-        executable = client(device).compile(graph, compile_options)
-    return Lowered(traced.graph, executable, plan, device, options)
+    _fetch_captures(traced)
+    strides = _strides(traced, call, captured)
+    executable = compile(graph, compile_options, strides)
+    arrays = _arguments(call, traced, captured)
+    clocked = partial(probed, graph, compile_options, strides)
+    return Lowered(traced.graph, executable, options, plan, device, clocked, arrays)
+
+
+def _arguments(
+    call: Call, traced: Traced, captured: CapturedVariables
+) -> list[np.ndarray[Any, Any]] | None:
+    """The arrays of a call that go to compiled code; None where shapes and dtypes stand for them."""
+    leaves = zip(call.leaves, call.specs, strict=True)
+    explicit = [leaf for leaf, spec in leaves if isinstance(spec, Spec)]
+    if any(isinstance(leaf, ShapeDtype) for leaf in explicit):
+        return None
+    hidden = [*captured.arrays(), *(capture.outer for capture in traced.captures)]
+    return [to_array(leaf) for leaf in (*explicit, *hidden)]
 
 
 def ptx(function: JitFunction, call: Call, arch: str) -> str:
@@ -437,6 +456,8 @@ def _settle(function: JitFunction, traced: Traced, module: NativeModule | Device
     """The trace as it was compiled; refuses copies where `inplace="require"`."""
     settled = traced.settled(module.in_place)
     if function._options.inplace == "require":
+        from ..explain.lowered import refuse_copies  # few functions are so
+
         refuse_copies(function.__name__, traced, settled, module)
     return settled
 

@@ -9,13 +9,12 @@ it is and what to write instead.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import PurePath
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from .source import source_text, user_line
+from .source import shown_file, source_text, user_line
 
 if TYPE_CHECKING:
     from ...ir.graph import SourceLine
@@ -212,7 +211,7 @@ def complain(
         source = source_text(line)
         if source:
             text.append(f"    {source}")
-        where = f"{PurePath(line.file).name}:{line.line}: "
+        where = f"{shown_file(line.file)}:{line.line}: "
     text.append(f"{where}{remedy}")
     error = kind("\n".join(text))
     error.line = line

@@ -24,6 +24,16 @@ _DEMO = f"{_PACKAGE}.demo."  # in the package, but written as a user writes
 _users: dict[Any, bool] = {}  # by module name: whether its frames are the user's
 
 
+def shown_file(file: str) -> str:
+    """A file as messages name it in short: without its folders; a notebook's cell as `In[3]`."""
+    shell = sys.modules.get("IPython")
+    if shell is not None and (running := shell.get_ipython()) is not None:
+        name = getattr(running.compile, "format_code_name", lambda _: None)(file)
+        if name is not None and name[0] == "Cell":
+            return str(name[1])
+    return os.path.basename(file)
+
+
 def is_user_frame(frame: FrameType) -> bool:
     """Whether a frame is the user's: not jitney's, nor that of a library it runs under."""
     module = frame.f_globals.get("__name__")

@@ -347,7 +347,7 @@ def arguments():
     return rng.random(N), rng.permutation(N), np.zeros(N)
 
 
-SHARED = "trips on several threads"
+SHARED = "iterations on several threads"
 
 
 def test_threads_share_what_only_the_user_knows_to_be_independent(arguments):

@@ -31,9 +31,7 @@ class StateCode:
         stable = visible - set(names)
         assigned = attributes(nodes)
         members = sorted(
-            n
-            for n in assigned | {n for n in inside if "." in n}
-            if n.partition(".")[0] in stable
+            n for n in assigned | {n for n in inside if "." in n} if n.partition(".")[0] in stable
         )
         variables = [transformer.mangle(n) for n in names]
         values: list[ast.expr] = []

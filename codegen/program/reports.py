@@ -1,0 +1,219 @@
+"""What `explain` says of a program: its kernels as they run, in the loops and branches around them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...ir.graph import SourceLine
+from ..loop_ir.kernel import Kernel
+from ..loop_ir.scalar_code import operations
+from ..loop_ir.steps import (
+    Branch,
+    Callback,
+    Check,
+    Copy,
+    Loop,
+    Matmul,
+    Program,
+    RowBlocks,
+    ScalarCode,
+    Scan,
+    Sort,
+    Tiled,
+    TrueIndices,
+)
+from ..module import BlockReport, KernelReport, StepReport
+from ..schedule.schedule import Schedule, bytes_moved
+
+
+class Reports:
+    """Reports of the steps of an emitted program; `schedules` are those of its kernels."""
+
+    def __init__(
+        self, steps: Sequence[Any], schedules: Sequence[tuple[Kernel, Schedule, str]]
+    ) -> None:
+        self._plans = {id(kernel): (plan, name) for kernel, plan, name in schedules}
+        self._steps = steps
+
+    def kernels(self) -> list[KernelReport]:
+        """One report for each kernel, in program order."""
+        found = [self._kernel(step) for step in self._steps]
+        return [report for report in found if report is not None]
+
+    def outline(self, program: Program, slots: Mapping[int, int]) -> tuple[StepReport, ...]:
+        """The steps as they run, those of loops and branches inside of these. `slots` are the numbers
+        of their probes, by identity."""
+        return tuple([self._step(step, slots) for step in program.steps])
+
+    def _step(self, step: Any, slots: Mapping[int, int]) -> StepReport:
+        return StepReport(
+            _text(step),
+            self._kernel(step),
+            _line(step),
+            slots.get(id(step), -1),
+            tuple(
+                [
+                    BlockReport(text, self.outline(program, slots), slots.get(id(program), -1))
+                    for text, program in _blocks(step)
+                ]
+            ),
+        )
+
+    def _kernel(self, step: Any) -> KernelReport | None:
+        match step:
+            case Kernel():
+                plan = self._plans.get(id(step))
+                return None if plan is None else _kernel_report(step, *plan)
+            case Matmul():
+                return _matmul_report(step)
+            case Tiled():
+                return _tiled_report(step)
+            case ScalarCode():
+                return _scalar_report(step)
+            case Sort():
+                return _sort_report(step)
+            case TrueIndices():
+                return _true_indices_report(step)
+        return None
+
+
+def _blocks(step: Any) -> list[tuple[str, Program]]:
+    """The programs inside of a step, and what each of them is."""
+    match step:
+        case RowBlocks():
+            return [("", Program([part.step for part in step.parts]))]
+        case Branch():
+            if len(step.branches) == 2:
+                return list(zip(("else", "if"), step.branches, strict=True))[::-1]
+            return [(f"case {k}", branch) for k, branch in enumerate(step.branches)]
+        case Loop():
+            return [("test", step.test), ("", step.body)]
+        case Scan():
+            return [("", step.body)]
+    return []
+
+
+def _text(step: Any) -> str:
+    match step:
+        case RowBlocks():
+            return f"for each of {step.units} blocks of rows"
+        case Branch():
+            return "branch"
+        case Loop():
+            return "while"
+        case Scan():
+            tiles = "" if step.tiles is None else f", {step.tiles.iterations} at a time, by blocks"
+            return f"for {step.length:,} iterations" + (" backwards" * step.reverse) + tiles
+        case Copy():
+            return f"copy {step.source.nbytes:,} B"
+        case Callback():
+            return "callback"
+        case Check():
+            return "check"
+    return _words(type(step).__name__)
+
+
+def _words(name: str) -> str:
+    """`TapePush` as "tape push"."""
+    return "".join([f" {c.lower()}" if c.isupper() else c for c in name]).strip()
+
+
+def _line(step: Any) -> SourceLine | None:
+    if isinstance(step, Kernel):
+        return next((s.loc for s in step.stages if s.loc is not None), None)
+    return getattr(step, "loc", None)
+
+
+def _locs(step: Any) -> tuple[SourceLine, ...]:
+    return (step.loc,) if step.loc is not None else ()
+
+
+def _kernel_report(kernel: Kernel, plan: Schedule, name: str) -> KernelReport:
+    read, written = bytes_moved(kernel)
+    ops = [op for s in kernel.stages for op in reversed(s.ops)]
+    locs = dict.fromkeys(s.loc for s in kernel.stages if s.loc is not None)
+    last = "outer" if plan.mode == "outer" else "inner"
+    nests = len(kernel.nests)
+    shape = f"{nests} nest{'s' * (nests != 1)}"
+    return KernelReport(
+        name=name,
+        ops=tuple(ops),
+        extents=kernel.extents,
+        bytes_read=read,
+        bytes_written=written,
+        flops=plan.flops,
+        parallel=plan.parallel,
+        note=f"{shape}, {plan.width} lane{'s' * (plan.width != 1)} over the {last} loop",
+        locs=tuple(locs),
+        itemsize=max((s.array.dtype.itemsize for s in kernel.stages), default=8),
+    )
+
+
+def _scalar_report(step: ScalarCode) -> KernelReport:
+    return KernelReport(
+        name=step.name,
+        ops=tuple(step.ops),
+        bytes_read=sum(a.nbytes for a in step.reads),
+        bytes_written=sum(a.nbytes for a in step.writes),
+        flops=operations(step.body, step.work) or 0,
+        parallel=step.shared,
+        note="scalar code, iterations on several threads" if step.shared else "scalar code",
+        locs=_locs(step),
+    )
+
+
+def _tiled_report(step: Tiled) -> KernelReport:
+    return KernelReport(
+        name=step.name,
+        ops=(step.name.rpartition("_")[0],),
+        extents=(step.units,),
+        bytes_read=sum(a.nbytes for a in step.reads),
+        bytes_written=sum(a.nbytes for a in step.writes),
+        flops=step.flops,
+        parallel=step.grain < step.units,
+        note=str(step),
+        locs=_locs(step),
+        itemsize=max((a.dtype.itemsize for a in step.writes), default=8),
+    )
+
+
+def _matmul_report(step: Matmul) -> KernelReport:
+    size = step.c.dtype.itemsize
+    return KernelReport(
+        name=step.name,
+        ops=("dot",),
+        extents=(step.batch, step.m, step.n, step.k),
+        bytes_read=size * step.batch * (step.m * step.k + step.k * step.n),
+        bytes_written=size * step.batch * step.m * step.n,
+        flops=2 * step.batch * step.m * step.n * step.k,
+        note="tiles",
+        locs=_locs(step),
+        itemsize=size,
+    )
+
+
+def _sort_report(step: Sort) -> KernelReport:
+    return KernelReport(
+        name="sort",
+        ops=("sort",),
+        extents=step.keys.shape,
+        bytes_read=step.keys.nbytes,
+        bytes_written=step.target.nbytes,
+        note=f"{step.kind} of {step.key_bits} bits",
+        locs=_locs(step),
+    )
+
+
+def _true_indices_report(step: TrueIndices) -> KernelReport:
+    rows = math.prod(step.mask.shape[:-1])
+    return KernelReport(
+        name="true_indices",
+        ops=("true_indices",),
+        extents=step.mask.shape,
+        bytes_read=step.mask.nbytes,
+        bytes_written=step.target.nbytes,
+        parallel=rows > 1,
+        locs=_locs(step),
+    )

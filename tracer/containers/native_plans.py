@@ -1,0 +1,128 @@
+"""What native containers become in Python, as native code reads it, and arrays of their elements."""
+
+from __future__ import annotations
+
+import ctypes
+from collections import OrderedDict, deque
+from collections.abc import Sequence
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+import optree
+
+from ...codegen.kernels.stores import layout
+from ...ir.record import record
+from ...runtime.call import objects, objects_ir
+from ..data import pytree
+from .kinds import Form, Kind, empty_maker
+from .stand_ins import Container
+
+
+@record
+class _Place:
+    """Which leaf of an element."""
+
+    number: int
+
+
+def planned(kinds: Sequence[Kind | None]) -> Any:
+    """Words that begin with where each kind is described, 0 for None."""
+    plans = objects.Plans()
+    known: dict[Kind, int] = {}
+    first = plans.reserve(len(kinds))
+    for k, kind in enumerate(kinds):
+        if kind is not None:
+            plans.write(first + k, [_planned(plans, kind, known)], [0])
+    return plans.finished()
+
+
+def _planned(plans: objects.Plans, kind: Kind, known: dict[Kind, int]) -> int:
+    """Where it is said what containers of a kind are."""
+    if kind in known:
+        return known[kind]
+    place = known[kind] = plans.reserve(6)
+    filled = _FILLED.get(kind.cls, objects_ir.DICT)
+    words, places = [filled, plans.ref(empty_maker(kind)), 0, 0, 0, 0], []
+    nbytes = lead = 0 if kind.key is None else layout.WORD
+    for k, form in ((2, kind.key), (3, kind.value)):
+        if form is not None:
+            nbytes += layout.WORD * len(form.leaves)
+            words[k] = _element(plans, form, known)
+            places.append(k)
+    plans.write(place, [*words[:4], lead, nbytes], places)
+    return place
+
+
+_FILLED: dict[type, int] = {
+    list: objects_ir.LIST,
+    deque: objects_ir.DEQUE,
+    set: objects_ir.SET,
+    OrderedDict: objects_ir.MAPPING,
+}
+
+
+def _element(plans: objects.Plans, form: Form, known: dict[Kind, int]) -> int:
+    """Where it is said what elements of a form are."""
+    nodes: list[tuple[int, int, int]] = []
+    whole = pytree.unflatten(form.tree, map(_Place, range(len(form.leaves))))
+
+    def parts(made: int, items: Any, how: int) -> None:
+        nodes.append((how, len(items), made))
+        for item in items:
+            node(item)
+
+    def node(x: Any) -> None:
+        if isinstance(x, _Place):
+            dtype, weak = form.leaves[x.number]
+            kind = objects_ir.SCALAR if weak is None else _NUMBERS[weak]
+            nodes.append((kind, 0, plans.ref(dtype)))
+        elif isinstance(x, Container):
+            nodes.append((objects_ir.CONTAINER, 0, _planned(plans, x.kind.root, known)))
+        elif type(x) is tuple:
+            parts(0, x, objects_ir.TUPLE)
+        elif not pytree.flatten(x)[0]:
+            nodes.append((objects_ir.CONSTANT, 0, plans.ref(x)))
+        else:
+            items, tree = optree.tree_flatten(
+                x, is_leaf=lambda y: isinstance(y, (Container, _Place)), namespace=pytree.NAMESPACE
+            )
+            parts(plans.ref(partial(pytree.unflatten, tree)), items, objects_ir.CALL)
+
+    node(whole)
+    place = plans.reserve(3 * len(nodes))
+    moved = [3 * k + 2 for k, (what, *_) in enumerate(nodes) if what == objects_ir.CONTAINER]
+    plans.write(place, [word for node in nodes for word in node], moved)
+    return place
+
+
+_NUMBERS = {"b": objects_ir.BOOL, "i": objects_ir.INT, "f": objects_ir.FLOAT}
+
+
+def columns(handle: int, form: Form | None) -> list[Any]:
+    """Of what native code has left, a column for each leaf of a list's elements."""
+    if form is None:
+        return []
+    header = (ctypes.c_int64 * (layout.HEADER_BYTES // 8)).from_address(handle)
+    count = header[layout.LENGTH // 8]
+    if not count:
+        return [np.empty(0, dtype) for dtype in form.dtypes]
+    records = _record(form.dtypes)
+    memory: Any = (ctypes.c_char * (count * records.itemsize)).from_address(
+        header[layout.FIRST // 8]
+    )
+    found = np.frombuffer(memory, records)
+    return [found[name].copy() for name in records.names or ()]
+
+
+@cache
+def _record(dtypes: tuple[np.dtype[Any], ...]) -> np.dtype[Any]:
+    numbers = range(len(dtypes))
+    return np.dtype(
+        {
+            "names": [f"x{k}" for k in numbers],
+            "formats": list(dtypes),
+            "offsets": [layout.WORD * k for k in numbers],
+            "itemsize": layout.WORD * len(dtypes),
+        }
+    )

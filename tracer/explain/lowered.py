@@ -1,0 +1,171 @@
+"""`f.lower(x)`: the stages between a graph and machine code, to be looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...ir.graph import Graph
+from ...ir.record import record
+from ...runtime.devices import CPU, Device
+from ..messages import errors
+from ..messages.errors import complain
+from .explanation import Explanation, at, shown, size_text, time_text
+from .steps import KernelCost, bare, kernels_of, measured
+
+if TYPE_CHECKING:
+    from ...codegen.module import NativeModule
+    from ...ir.passes.mincut import SavePlan
+    from ...runtime.executable import Executable
+    from ...runtime.probing import Costs
+    from ..core.tracing import Traced
+    from ..jit.options import Options
+
+
+_MOST = 1.1  # of a limit of the machine: beyond it the limit was measured while others ran
+
+
+@record
+class Lowered:
+    """A traced and compiled call. `graph` is as traced; `executable` is native code, or a program of
+    kernels on another `device`.
+
+    `plan` tells what `jit(save=...)` has chosen to keep and to compute again; None without.
+    `probed` makes the same program as `executable` with clocks in it, on the CPU, and `arguments` are
+    the arrays of the call; None where it was lowered for shapes and dtypes alone.
+    """
+
+    graph: Graph
+    executable: Any
+    options: Options
+    plan: SavePlan | None = None
+    device: Device = CPU
+    probed: Callable[[], Executable] | None = None
+    arguments: Sequence[np.ndarray[Any, Any]] | None = None
+
+    @property
+    def kernels(self) -> list[Any]:
+        """One report per kernel, in the order in which they run first: what was fused, bytes, flops."""
+        return list(self.executable.kernels)
+
+    def llvm(self) -> str:
+        """The LLVM IR."""
+        return str(self.executable.llvm)
+
+    def asm(self) -> str:
+        """The machine code, as assembly; PTX for a GPU."""
+        return str(self.executable.asm())
+
+    def explain(self) -> Explanation:
+        """The kernels in the order in which they run, with what they cost."""
+        return explain(self)
+
+    def __str__(self) -> str:
+        return str(self.explain())
+
+    def __repr__(self) -> str:
+        kernels = len(self.kernels)
+        return f"<Lowered {self.graph.name}: {len(self.graph.ops)} ops, {kernels} kernels>"
+
+    def _repr_html_(self) -> str:
+        return self.explain()._repr_html_()
+
+
+def explain(lowered: Lowered) -> Explanation:
+    """What became of a call: kernels in order, in the loops and branches that they stand in, with bytes
+    and flops; with times, if there are arguments and a call does no more than compute."""
+    from ...runtime.machine_limits import machine_limits
+
+    found, limits, footprint = None, None, 0
+    if lowered.probed is not None:
+        clocked = lowered.probed()
+        module = clocked.module
+        if lowered.arguments is not None:
+            found = _costs(clocked, lowered.arguments)
+            limits = machine_limits()
+            footprint = sum(t.nbytes for t in (*module.inputs, *module.outputs)) + module.probes_at
+        steps = measured(module.outline, found, limits, footprint)
+        if any(_beyond(kernel) for kernel in kernels_of(steps)):
+            steps = measured(module.outline, found, machine_limits(again=True), footprint)
+    else:
+        steps = bare(lowered.kernels)
+    seconds = None if found is None else found.seconds
+    head = [_title(lowered, seconds), *_settings(lowered)]
+    return shown(head, steps, seconds)
+
+
+def _beyond(kernel: KernelCost) -> bool:
+    """Whether it does more than the machine was found to do."""
+    return max(kernel.of_bandwidth or 0, kernel.of_flops or 0) > _MOST
+
+
+def _title(lowered: Lowered, seconds: float | None) -> str:
+    ops, kernels = len(lowered.graph.ops), len(lowered.kernels)
+    text = f"{lowered.graph.name}: {ops} ops, {kernels} kernel{'s' * (kernels != 1)}"
+    text += f" on {lowered.device}" if lowered.device != CPU else ""
+    return text if seconds is None else f"{text}; {time_text(seconds)} a call in compiled code"
+
+
+def _settings(lowered: Lowered) -> list[str]:
+    """Options; memory; what was kept for derivatives; copies."""
+    lines = [f"  options: {str(lowered.options) or 'as by default'}", *_memory(lowered)]
+    plan = lowered.plan
+    if plan is not None:
+        lines.append(
+            f"  kept for the backward part: {size_text(plan.saved_bytes)}; {plan.recomputed} ops run "
+            f"again; predicted peak {size_text(plan.peak_bytes)}, planned "
+            f"{size_text(lowered.executable.module.arena_bytes)}"
+        )
+    return lines
+
+
+def _memory(lowered: Lowered) -> list[str]:
+    """The arena, the results and their sum, which is the most that a call allocates; copies."""
+    module = lowered.executable.module
+    results = sum(type.nbytes for type in module.outputs)
+    arena, peak = size_text(module.arena_bytes), size_text(module.arena_bytes + results)
+    lines = [f"  memory: arena {arena}, results {size_text(results)}, peak {peak}"]
+    if module.in_place:
+        count = len(module.in_place)
+        lines.append(f"  {count} result{'s' if count != 1 else ''} in the place of arguments")
+    calls = [site for site in getattr(module, "callbacks", ()) if hasattr(site.function, "name")]
+    lines += [f"  calls Python: {site.function.name}{at(site.loc)}" for site in calls]
+    lines += [
+        f"  copies {size_text(copy.nbytes)}{at(copy.loc)}: {copy.why}" for copy in module.copies
+    ]
+    return lines
+
+
+def _costs(probed: Executable, arguments: Sequence[np.ndarray[Any, Any]]) -> Costs | None:
+    """What a call costs; None for one that does more than compute, which is not run to be timed."""
+    from ...runtime.probing import measure
+
+    module = probed.module
+    if module.callbacks or module.keeps_gil or _has_containers(module):
+        return None
+    return measure(probed, arguments)
+
+
+def _has_containers(module: NativeModule) -> bool:
+    return any(step.text == "store root" for step in module.outline)
+
+
+def refuse_copies(name: str, traced: Traced, settled: Traced, module: Any) -> None:
+    """Raise InPlaceError if compiled code copies an array that it should update."""
+    copies = [f"{size_text(c.nbytes)} are copied{at(c.loc)}: {c.why}" for c in module.copies]
+    for parameter in settled.mutated:
+        value = traced.graph.params[parameter]
+        copies.append(
+            f"{size_text(value.tensor.nbytes)} are copied at the end: the new elements of "
+            f"`{value.name or parameter}` are computed apart from the old ones"
+            + (", since the call may fail half way" if module.errors or module.callbacks else "")
+        )
+    if copies:
+        complain(
+            errors.InPlaceError,
+            f"{name} does not update in place: " + "; ".join(copies),
+            "do not read the old elements after the update, donate arguments that are given up "
+            "(donate_argnums), or leave out inplace='require'.",
+        )

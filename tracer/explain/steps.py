@@ -1,0 +1,177 @@
+"""The steps of a compiled program as `explain` shows them: in order, in loops and branches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ...codegen.module import BlockReport, KernelReport, StepReport
+from ...ir.graph import SourceLine
+from ...ir.record import fields, record
+from ...runtime.machine_limits import MachineLimits
+from ...runtime.probing import Costs
+from ..messages.source import shown_file
+
+_UNSHOWN = ("check",)  # steps that are of interest only where they cost something
+_NOTABLE = 0.01  # share of a call from which on they are shown
+
+
+@record
+class KernelCost:
+    """One kernel in the place where it runs.
+
+    name, ops       what it is called in the assembly, and the graph ops that were fused into it
+    lines           of the user's source that it computes
+    extents         its iteration space
+    bytes_read, bytes_written, flops    of one run; a loop of unknown length inside of it counts once
+    parallel        whether threads share it
+    note            how it is vectorised
+    runs            in one call: how often
+    seconds         in one call, all runs together; None where nothing was measured, as of `runs`
+    share           of the call
+    of_bandwidth    of the bytes a second that this machine moves at most for a call of this size
+    of_flops        of this machine's flops a second
+    """
+
+    name: str
+    ops: tuple[str, ...]
+    lines: tuple[str, ...]
+    extents: tuple[int, ...]
+    bytes_read: int
+    bytes_written: int
+    flops: int
+    parallel: bool
+    note: str
+    runs: int | None = None
+    seconds: float | None = None
+    share: float | None = None
+    of_bandwidth: float | None = None
+    of_flops: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in fields(self)}
+
+
+@record
+class Step:
+    """A kernel, or what stands beside kernels; `blocks` are the steps inside of it."""
+
+    text: str
+    line: str
+    kernel: KernelCost | None
+    runs: int | None
+    seconds: float | None
+    share: float | None
+    blocks: tuple[Block, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "text": self.text,
+            "line": self.line,
+            "kernel": self.kernel and self.kernel.name,
+            "runs": self.runs,
+            "seconds": self.seconds,
+            "share": self.share,
+            "blocks": [
+                {
+                    "text": block.text,
+                    "runs": block.runs,
+                    "steps": [s.to_dict() for s in block.steps],
+                }
+                for block in self.blocks
+            ],
+        }
+
+
+@record
+class Block:
+    """The body of a loop, a branch: steps that run one after the other, `runs` times in one call."""
+
+    text: str
+    runs: int | None
+    steps: tuple[Step, ...]
+
+
+def bare(kernels: Sequence[KernelReport]) -> tuple[Step, ...]:
+    """Steps of a program of which no more is known than its kernels, in order."""
+    return tuple([_step(StepReport("", kernel), None, None, 0) for kernel in kernels])
+
+
+def measured(
+    outline: Sequence[StepReport], costs: Costs | None, limits: MachineLimits | None, footprint: int
+) -> tuple[Step, ...]:
+    """The steps of an outline, and what was measured of them. `footprint`: bytes that a call touches."""
+    steps = [_step(report, costs, limits, footprint) for report in outline]
+    return tuple([step for step in steps if _is_shown(step)])
+
+
+def kernels_of(steps: Sequence[Step]) -> Iterator[KernelCost]:
+    """In the order in which they run first."""
+    for step in steps:
+        if step.kernel is not None:
+            yield step.kernel
+        for block in step.blocks:
+            yield from kernels_of(block.steps)
+
+
+def place(loc: SourceLine | None) -> str:
+    """A line of source, in short."""
+    return "" if loc is None else f"{shown_file(loc.file)}:{loc.line}"
+
+
+def _is_shown(step: Step) -> bool:
+    return step.text not in _UNSHOWN or (step.share or 0) >= _NOTABLE
+
+
+def _step(
+    report: StepReport, costs: Costs | None, limits: MachineLimits | None, footprint: int
+) -> Step:
+    known = costs is not None and report.slot >= 0
+    seconds = costs.steps[report.slot].seconds if costs is not None and known else None
+    runs = costs.steps[report.slot].runs if costs is not None and known else None
+    share = None if seconds is None or costs is None else seconds / max(costs.seconds, 1e-12)
+    blocks = tuple([_block(block, costs, limits, footprint) for block in report.blocks])
+    kernel = None
+    if report.kernel is not None:
+        kernel = _kernel(report.kernel, runs, seconds, share, limits, footprint)
+    return Step(report.text, place(report.loc), kernel, runs, seconds, share, blocks)
+
+
+def _block(
+    block: BlockReport, costs: Costs | None, limits: MachineLimits | None, footprint: int
+) -> Block:
+    runs = costs.steps[block.slot].runs if costs is not None and block.slot >= 0 else None
+    return Block(block.text, runs, measured(block.steps, costs, limits, footprint))
+
+
+def _kernel(
+    report: KernelReport,
+    runs: int | None,
+    seconds: float | None,
+    share: float | None,
+    limits: MachineLimits | None,
+    footprint: int,
+) -> KernelCost:
+    locs = sorted(report.locs, key=lambda loc: (loc.file, loc.line))
+    lines = dict.fromkeys(map(place, locs))
+    of_bandwidth = of_flops = None
+    if seconds and runs and limits is not None:
+        moved = report.bytes_read + report.bytes_written
+        of_bandwidth = runs * moved / seconds / limits.bandwidth(footprint)
+        of_flops = runs * report.flops / seconds / limits.peak_flops(report.itemsize)
+    return KernelCost(
+        report.name,
+        report.ops,
+        tuple(lines),
+        report.extents,
+        report.bytes_read,
+        report.bytes_written,
+        report.flops,
+        report.parallel,
+        report.note,
+        runs,
+        seconds,
+        share,
+        of_bandwidth,
+        of_flops,
+    )
