@@ -19,7 +19,7 @@ from ...ir.intervals import Interval, interval, remembered
 from ...ir.types import DTYPE_NAMES, F64, I64
 from ..core.effects import check
 from ..core.trace import Trace, require_trace
-from ..core.tracers import Tracer, as_value, wrap
+from ..core.tracers import Tracer, as_value, weak_kind, wrap
 from .late_checks import check_in_the_end
 from .python_errors import in_ours
 
@@ -114,6 +114,23 @@ def as_python_integer(x: Tracer) -> Value:
         )
         check(number <= np.uint64(MOST), text, number, error="OverflowError")
     return as_value(x, I64)
+
+
+def check_kept(x: Any, dtype: np.dtype[Any], or_else: Any = False) -> None:
+    """Have the compiled function raise where a Python integer that is kept as a float is not that float,
+    or else something holds."""
+    if dtype.kind != "f" or weak_kind(x) != "i" or require_trace().eager:
+        return
+    value = as_value(x, I64)
+    exact = 1 << np.finfo(dtype).nmant + 1
+    least, most = remembered(value, require_trace().reaches)
+    if least < -exact or most > exact:
+        number = wrap(value, None)
+        text = (
+            f"Python integer {{0}} among floats, of which {dtype.name} keeps no more than {exact}"
+        )
+        fits = (number <= exact) & (number >= -exact) | or_else
+        check(fits, text, number, error="OverflowError")
 
 
 def note_reach(value: Value, reach: Interval) -> None:

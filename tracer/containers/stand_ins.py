@@ -10,7 +10,9 @@ import numpy as np
 from ...ir.graph import Value
 from ...ir.ops.control.stores import STORE
 from ...ir.types import BOOL, I64
+from ..arrays.python_integers import check_kept
 from ..control.control import fori_loop
+from ..control.unions import Union, exact
 from ..core.effects import advance, check, order_token
 from ..core.trace import require_trace
 from ..core.tracers import Tracer, as_value, wrap
@@ -172,6 +174,13 @@ def native(container: Any, kind: Kind | None = None) -> Container:
 def leaves_of(form: Form, value: Any) -> list[Value]:
     """The values of an element of this form."""
     leaves, _ = pytree.flatten(value)
+    for x, dtype in zip(leaves, form.dtypes, strict=True):
+        several = exact(x)
+        if type(several) is not Union:
+            check_kept(x, dtype)
+            continue
+        for number, option in several.options.items():
+            check_kept(option, dtype, or_else=several.tag != number)
     return [as_value(x, dtype) for x, dtype in zip(leaves, form.dtypes, strict=True)]
 
 

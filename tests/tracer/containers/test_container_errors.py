@@ -206,3 +206,24 @@ def test_arrays_are_not_indexed_by_what_grows() -> None:
         return chosen
 
     refused(nearest, jt.errors.DynamicShapeError, "indexed by a list", "for i in indices")
+
+
+def test_integers_that_floats_do_not_keep_are_errors() -> None:
+    def values(x, n):
+        found = {}
+        for i in range(n):
+            found[i] = n * 2**52 + 1 if x[i] > 0 else 0.5
+        return found
+
+    def elements(x, n):
+        out = [0.5]
+        for i in range(n):
+            if x[i] > 0:
+                out.append(2**53 + 1)
+        return out
+
+    for f in (values, elements):
+        compiled = jt.jit(f)
+        assert compiled(-np.ones(2), 2) == f(-np.ones(2), 2)
+        with pytest.raises(OverflowError, match="among floats"):
+            compiled(np.ones(3), 3)
