@@ -335,7 +335,9 @@ class _Finder:
         node = self.heap.nodes[number]
         value, name, writes = node.value, node.name, []
         if node.log:
-            if node.standing:
+            if isinstance(node.standing, Container):
+                writes.append(Write("extend", number, None, self._leaf(node.standing)))
+            elif node.standing:
                 writes.append(Write("extend", number, None, self._content(node.standing, name)))
             return writes
         if node.is_object or isinstance(value, dict):
@@ -347,6 +349,8 @@ class _Finder:
             for key in before.keys() - now.keys():
                 writes.append(Write(f"delete {kind}", number, key, Constant(None)))
             for key, held in now.items():
+                if isinstance(before.get(key), Container):
+                    continue  # what is added to a log: nobody assigns to it, but loops carry it
                 if key not in before or before[key] is not held:
                     recipe = self.recipe(held, shown.format(name, key))
                     writes.append(Write(kind, number, key, recipe))

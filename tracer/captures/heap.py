@@ -30,6 +30,8 @@ import numpy as np
 from ...ir.forks import renewed
 from ...ir.record import record, replace
 from ...ir.types import TensorType, is_supported
+from ..containers.growing import added_to
+from ..containers.stand_ins import Container as Native
 from ..core import threaded_state
 from ..core.specs import Spec
 from ..core.trace import require_trace
@@ -322,7 +324,8 @@ class Heap:
             if content is None:
                 continue
             if node.log:
-                if len(content) != len(node.standing):
+                native = isinstance(node.standing, Native)
+                if not native and len(content) != len(node.standing):
                     _refuse_growth(node, what)
                 continue
             old = content if isinstance(content, dict) else dict(enumerate(content))
@@ -352,8 +355,13 @@ class Heap:
     def _tuple(self, node: Node, tracers: Sequence[Any]) -> Any:
         """A tuple with tracers in it, or what else the node is."""
         value = node.value
+        if node.log:
+            attribute = node.name.rpartition(".")[2]
+            if attribute in self.mentions.stored:
+                return node.cls()
+            return added_to(node.cls, self.nodes.index(node))
         if not isinstance(value, tuple):
-            return node.cls() if node.log else value
+            return value
         pairs = zip(node.slots.values(), value, strict=True)
         items = [self._standing(content, tracers, item) for content, item in pairs]
         if all(a is b for a, b in zip(items, value, strict=True)):
@@ -548,6 +556,8 @@ def _held(node: Node, value: Any) -> dict[Any, Any] | None:
 def _saved(node: Node) -> Any:
     """The content of a node, to be put back: of a log, what was added to it."""
     if node.log:
+        if isinstance(node.standing, Native):
+            return []  # what happens to it is undone with the trace
         return [] if node.standing is node.value else node.standing.copy()
     if node.is_object:
         return attributes_of(node.value)
@@ -559,7 +569,7 @@ def _restore(node: Node, before: Any) -> None:
     if before is None:
         return
     if node.log:
-        if node.standing is not value:
+        if node.standing is not value and not isinstance(node.standing, Native):
             put_content(node.standing, before)
         return
     if node.is_object:

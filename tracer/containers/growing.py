@@ -24,7 +24,7 @@ from ..core.constants import is_traced, is_undecided
 from ..core.trace import current_trace
 from . import folds, heaps, tables
 from .arrays import GrownArray
-from .kinds import CLASSES, Again, Kind, current, inherit, kind_of, make_native
+from .kinds import CLASSES, Again, Kind, Site, current, inherit, kind_of, make_native
 from .packed import Packed
 from .sequences import List, Sequence
 from .stand_ins import Container, native
@@ -81,7 +81,7 @@ def _hashed(cls: type, items: Any, keys: Any) -> Any:
     return into
 
 
-def _native_if_wanted(container: Any, site: tuple[Any, int]) -> Any:
+def _native_if_wanted(container: Any, site: Site) -> Any:
     kinds = current()
     if kinds is None or type(container) not in CLASSES:
         return container
@@ -90,6 +90,12 @@ def _native_if_wanted(container: Any, site: tuple[Any, int]) -> Any:
         return native(container, kind)
     kinds.births[id(container)] = site
     return container
+
+
+def added_to(cls: Any, number: int) -> Any:
+    """What the function adds to a container of a class that was there before it: a new one, whose site
+    is the number of that."""
+    return _native_if_wanted(cls(), ("outside", number))
 
 
 def repeated(container: Any, times: Any) -> Any:

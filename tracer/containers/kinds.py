@@ -31,7 +31,7 @@ from ..messages import errors
 from ..messages.errors import complain
 
 T = TypeVar("T")
-Site = tuple[Any, Any]  # code and a place in it; or what is done with a list that is an argument
+Site = tuple[Any, Any]  # code and a place in it; or which container of outside is meant
 Leaf = tuple[np.dtype[Any], str | None]  # of an element: its dtype, and how it promotes
 
 _TRIES = 40
