@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ..build import Builder
 from ..graph import Graph, Op, Value, unspread
@@ -17,8 +17,10 @@ def is_zero(v: Value) -> bool:
     return op is not None and op.name == "constant" and not op.attrs["value"].any()
 
 
-def total(b: Builder, parts: Sequence[Value]) -> Value | None:
-    """The sum of all parts of one cotangent, None if there are none.
+def total(
+    b: Builder, parts: Sequence[Value], pending: Iterable[Sequence[Value | None]] = ()
+) -> Value | None:
+    """The sum of all parts of one cotangent, None if there are none. `pending`: see `accumulate`.
 
     Beside whole ones, those of few elements come last, and touch only these: the derivative of elements
     that are assigned one by one costs an element each. (Others are padded, or put at an array of
@@ -34,15 +36,19 @@ def total(b: Builder, parts: Sequence[Value]) -> Value | None:
         if result is None:
             result = part
         else:
-            result = accumulate(b, result, part) if part in few else b.add(result, part)
+            result = accumulate(b, result, part, pending) if part in few else b.add(result, part)
     return result
 
 
-def accumulate(b: Builder, total: Value, part: Value) -> Value:
+def accumulate(
+    b: Builder, total: Value, part: Value, pending: Iterable[Sequence[Value | None]] = ()
+) -> Value:
     """`total + part`, where a `part` that is zeros but for some elements touches only these.
 
     So the gradient of an array of which each iteration reads one row costs a row per iteration. A
     total that starts from 0.0 is never -0.0, so adding zeros to it changes nothing.
+
+    `pending` are lists of values that are still to be read: none of these is made to hold the total.
     """
     op = part.op
     if op is None:
@@ -50,15 +56,18 @@ def accumulate(b: Builder, total: Value, part: Value) -> Value:
     if is_zero(part):
         return total
     if op.name == "add":
-        return accumulate(b, accumulate(b, total, op.operands[0]), op.operands[1])
+        first = accumulate(b, total, op.operands[0], pending)
+        return accumulate(b, first, op.operands[1], pending)
     if op.name == "dynamic_update_slice" and _is_at_places(part):
         _, u, *starts = op.operands
         old = b.op("dynamic_slice", total, *starts, sizes=u.shape)
         return b.op("dynamic_update_slice", total, b.op("add", old, u), *starts)
     if op.name == "scatter" and _is_at_places(part):
-        before = accumulate(b, total, op.operands[0])
+        if not _is_scattered(part) and _start_from(b, part, total, pending):
+            return part
+        before = accumulate(b, total, op.operands[0], pending)
         return b.op("scatter", before, *op.operands[1:], **op.attrs)
-    if (_is_sum_of_loop(part) or _is_of_branches(part)) and _start_from(b, part, total):
+    if (_is_sum_of_loop(part) or _is_of_branches(part)) and _start_from(b, part, total, pending):
         return part
     pad = _few_elements(part)
     if pad is not None:
@@ -83,6 +92,13 @@ def _is_at_places(part: Value) -> bool:
     return _is_sum_of_loop(part) or _is_of_branches(part)
 
 
+def _is_scattered(part: Value) -> bool:
+    """Whether a part is zeros and what scatters put there, without loops and branches."""
+    while part.op is not None and part.op.name == "scatter":
+        part = part.op.operands[0]
+    return is_zero(part)
+
+
 def _is_at_many_places(part: Value) -> bool:
     """Whether a part is zeros and one array of elements, as that of choosing one of each row is."""
     op = part.op
@@ -92,10 +108,13 @@ def _is_at_many_places(part: Value) -> bool:
 
 
 def _is_of_branches(part: Value) -> bool:
-    """Whether a part comes from branches, each of which gives zeros, or puts something at places."""
+    """Whether a part comes from branches, each of which gives zeros, or puts something at places; or
+    each of which puts something in a part of that kind."""
     op = part.op
     if op is None or op.name != "cond" or not isinstance(part.type, TensorType) or not part.shape:
         return False
+    if _grows_in_branches(part):
+        return True
     outputs = [region.outputs[part.index] for region in op.regions]
     return all(is_zero(v) or _is_at_places(v) for v in outputs) and not all(map(is_zero, outputs))
 
@@ -114,7 +133,18 @@ def _is_sum_of_loop(part: Value) -> bool:
     read = any(
         body_.params[at] in inner.operands for body_ in op.regions[:-1] for inner in body_.ops
     )
-    return not read and is_zero(op.operands[at]) and _only_grows(body, body.params[at], part.index)
+    start = op.operands[at]
+    if read or not (is_zero(start) or _is_at_places(start)):
+        return False
+    return _only_grows(body, body.params[at], part.index)
+
+
+def _grows_in_branches(part: Value) -> bool:
+    """Whether a part comes from branches that add to a part, which is at places itself."""
+    op = part.op
+    if op is None or op.name != "cond" or op.operands[-1].type != part.type:
+        return False
+    return _branches_grow(op, part.index) and _is_at_places(op.operands[-1])
 
 
 def _only_grows(body: Graph, param: Value, output: int) -> bool:
@@ -173,26 +203,44 @@ def _leads_to(value: Value, param: Value) -> bool:
     return value is param
 
 
-def _start_from(b: Builder, part: Value, total: Value) -> bool:
-    """Let the loop, or the branches, that make `part` start from `total` in place of zeros, if that is
-    there before and nobody has read the part."""
-    loop = part.op
-    assert loop is not None
-    ops = b.graph.ops
+def _start_from(
+    b: Builder, part: Value, total: Value, pending: Iterable[Sequence[Value | None]]
+) -> bool:
+    """Let what makes `part`, a chain of loops, branches and scatters, start from `total` in place of
+    zeros: if that is there before, and nobody has read, or is still to read, what the chain makes."""
     if type(b).appended is not Builder.appended:
         return False  # what has been appended has been computed
-    if loop not in ops or any(part in op.operands for op in ops):
-        return False
-    is_outside = total.op is None or total.op in ops[: ops.index(loop)]
+    ops = b.graph.ops
+    promised = {v for values in (*pending, b.graph.outputs) for v in values}
+    reader: Op | None = None
+    while True:
+        op = part.op
+        if op is None or op not in ops or any(part in o.operands for o in ops if o is not reader):
+            return False
+        if part in promised or op.name not in ("scan", "while", "cond", "scatter"):
+            return False
+        at = _start(part)
+        if at is None or is_zero(op.operands[at]):
+            break
+        reader, part = op, op.operands[at]
+    is_outside = total.op is None or total.op in ops[: ops.index(op)]
     if not is_outside or total.type != part.type:
         return False
-    if loop.name == "cond":
-        loop.regions = tuple([_adding(region, part.index, total) for region in loop.regions])
-        loop.operands = (*loop.operands, total)
-        return True
-    at = loop.attrs["consts"] + part.index
-    loop.operands = (*loop.operands[:at], total, *loop.operands[at + 1 :])
+    if at is None:
+        op.regions = tuple([_adding(region, part.index, total) for region in op.regions])
+        op.operands = (*op.operands, total)
+    else:
+        op.operands = (*op.operands[:at], total, *op.operands[at + 1 :])
     return True
+
+
+def _start(part: Value) -> int | None:
+    """Which operand of its op a part starts from; None if it is made in branches, from zeros."""
+    op = part.op
+    assert op is not None
+    if op.name == "cond":
+        return len(op.operands) - 1 if _grows_in_branches(part) else None
+    return 0 if op.name == "scatter" else op.attrs["consts"] + part.index
 
 
 def _few_elements(part: Value) -> Op | None:
@@ -210,6 +258,16 @@ def _adding(region: Graph, output: int, total: Value) -> Graph:
     b = Builder(new)
     env = {p: new.add_param(p.type, p.name) for p in region.params}
     own = new.add_param(total.type)
-    new.outputs = b.replay(region, env)
-    new.outputs[output] = accumulate(b, own, new.outputs[output])
+    outputs = b.replay(region, env)
+    others = [v for i, v in enumerate(outputs) if i != output]
+    outputs[output] = accumulate(b, own, outputs[output], [others])
+    new.outputs = outputs
+    return new
+
+
+def accumulated(b: Builder, totals: Sequence[Value], values: Sequence[Value]) -> list[Value]:
+    """Each of `totals` and what `values` have first for it; all of `values` are to be read later."""
+    new: list[Value] = []
+    for i, (total, part) in enumerate(zip(totals, values, strict=False)):
+        new.append(accumulate(b, total, part, [values[:i], values[i + 1 :], new]))
     return new

@@ -126,7 +126,10 @@ def vjp_graph(graph: Graph, wrt: Sequence[int], outputs: Sequence[int] | None = 
         if not any(v in useful for v in op.results):
             continue
         b.loc = op.loc
-        cotangents = [total(b, contributions.pop(v, ())) for v in op.results]
+        cotangents: list[Value | None] = []
+        for v in op.results:
+            own = contributions.pop(v, ())
+            cotangents.append(total(b, own, [*contributions.values(), cotangents]))
         attention = find(op) if op.name == "dot" else None
         if attention is not None and _pull_attention(
             b, attention, cotangents[0], env, contributions
@@ -140,10 +143,10 @@ def vjp_graph(graph: Graph, wrt: Sequence[int], outputs: Sequence[int] | None = 
                 contributions.setdefault(operand, []).append(part)
     new.outputs = [env.get(v, v) for v in graph.outputs]
     for param in params:
-        summands = contributions.get(param, ())
+        summands = contributions.pop(param, ())
         first_use = summands[-1].op if summands else None
         b.loc = first_use.loc if first_use is not None else None
-        summed = total(b, summands)
+        summed = total(b, summands, contributions.values())
         new.outputs.append(b.zeros(param.type) if summed is None else summed)
     return new
 

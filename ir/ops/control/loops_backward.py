@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...autodiff.cotangents import accumulate
+from ...autodiff.cotangents import accumulated
 from ...autodiff.residuals import Split, split
 from ...autodiff.transform import vjp_graph
 from ...build import Builder
@@ -151,6 +151,4 @@ def step_back(
 ) -> tuple[list[Value], list[Value]]:
     """The backward part of one iteration; `values` are the free and the saved values."""
     grads = b.inline(plan.parts.backward, [*values, *cts])
-    added = grads[: len(sums)]
-    totals = [accumulate(b, s, g) for s, g in zip(sums, added, strict=True)]
-    return grads[len(sums) :], totals
+    return grads[len(sums) :], accumulated(b, sums, grads)

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from ...autodiff.cotangents import accumulate
+from ...autodiff.cotangents import accumulated
 from ...autodiff.residuals import Split, split
 from ...autodiff.transform import is_differentiable, jvp_graph, vjp_graph
 from ...batching.structured import batch_scan
@@ -281,7 +281,7 @@ def _vjp_scan(
     values = [*(known[i] for i in sorted(known)), *p_xs, *(saved[v] for v in parts.saved)]
     grads = inner.inline(parts.backward, [*values, *p_cts, *p_ys])
     n, m = len(sums), len(sums) + len(cts)
-    totals = [accumulate(inner, s, g) for s, g in zip(p_sums, grads[:n], strict=True)]
+    totals = accumulated(inner, p_sums, grads)
     new.outputs = [*counts, *p_tape, *grads[n:m], *totals, *grads[m:]]
 
     attrs = {

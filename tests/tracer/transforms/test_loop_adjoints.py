@@ -98,7 +98,37 @@ def relaxed(a):
     return (d * d).sum()
 
 
-KERNELS = [stencil, filtered, branches, in_place, pairs, diffused, triangular, until, relaxed]
+def maxima(a):
+    out = np.zeros(a.shape)
+    for i in range(1, a.shape[0] - 1):
+        for j in range(1, a.shape[1] - 1):
+            best = a[i, j]
+            for p in range(-1, 2):
+                for q in range(-1, 2):
+                    if a[i + p, j + q] > best:
+                        best = a[i + p, j + q]
+                    elif a[i + p, j + q] < 0.1:
+                        best += a[i - p, j - q] * best
+            out[i, j] = best
+    return (out**2).sum()
+
+
+def branched(a):
+    s = 0.0
+    for i in range(1, a.shape[0]):
+        if a[i, 0] > 0.5:
+            s += a[i, 1] * a[i - 1, 2]
+        for j in range(i):
+            if a[j, 0] > 0.3:
+                s += a[i, j] ** 2
+        if a[i, 1] > 0.5:
+            s -= a[i, 2] ** 2
+        s += a[i, 1] ** 3
+    return s
+
+
+KERNELS = [stencil, filtered, branches, in_place, pairs, diffused]
+KERNELS += [triangular, until, relaxed, maxima, branched]
 
 
 @pytest.mark.parametrize("f", KERNELS)
@@ -112,7 +142,7 @@ def test_derivatives(f):
     )
 
 
-@pytest.mark.parametrize("f", [stencil, filtered, in_place, pairs, branches])
+@pytest.mark.parametrize("f", [stencil, filtered, in_place, pairs, branches, maxima, branched])
 def test_an_iteration_backwards_does_nothing_to_whole_arrays(f):
     graph = optimise(jt.jit(jt.grad(f)).trace(np.ones((30, 31))))
     for op in graph.walk():
@@ -145,6 +175,21 @@ def test_many_examples_and_no_trips(f, shape):
     x = np.random.default_rng(3).random((2, *shape))
     found = jt.jit(jt.vmap(jt.grad(f)))(x)
     np.testing.assert_allclose(found, [jt.jit(jt.grad(f))(one.copy()) for one in x], rtol=1e-12)
+
+
+def test_a_cotangent_that_two_values_share_is_added_to_neither_in_place():
+    def loss(a, b, at):
+        c = a + b
+        s = 0.0
+        for j in range(at.shape[0]):
+            s += c[at[j]] ** 2
+        return (a**3).sum() + (b**3).sum() + s
+
+    rng = np.random.default_rng(5)
+    a, b, at = rng.random(20), rng.random(20), rng.integers(0, 20, 600)
+    both = 2 * (a + b) * np.bincount(at, minlength=20)
+    found = jt.jit(jt.grad(loss, argnums=(0, 1)))(a, b, at)
+    np.testing.assert_allclose(found, [3 * a**2 + both, 3 * b**2 + both])
 
 
 def test_second_derivatives():
