@@ -59,7 +59,7 @@ def outcomes(modules: list[str]) -> dict[str, dict[str, str]]:
     script = HELPERS / "scipy_calls.py"
     run = subprocess.run(
         [sys.executable, str(script), *modules],
-        env={**os.environ, "SCIPY_ARRAY_API": "1", "OMP_NUM_THREADS": "1"},
+        env={**os.environ, "SCIPY_ARRAY_API": "1", "OMP_NUM_THREADS": "1", "JITNEY_CACHE": "0"},
         capture_output=True,
         text=True,
         check=False,

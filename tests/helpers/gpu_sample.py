@@ -7,16 +7,21 @@ generator and the GPU's runtime; where neither has, a sample tells whether somet
 from __future__ import annotations
 
 import subprocess
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 GPU = "tests/gpu/"
-# Tests of the runtime itself, not of kernels, ask nothing of the rest of the compiler: a few tell that
-# it still starts.
-OF_THE_RUNTIME = ("tests/gpu/test_cuda_", "tests/gpu/test_gpu_kit")
-EVERY = 3  # of those
+# Of the functions of a file one in so many runs. Tests of the runtime itself ask nothing of the rest of
+# the compiler; kernel families meet the rest in each of their tests; ops and device arrays are the rest.
+SHARES = {
+    "tests/gpu/test_device_": 1,
+    "tests/gpu/kernels/test_cuda_ops": 1,
+    "tests/gpu/kernels/": 2,
+    "tests/gpu/": 3,
+}
 # What decides how kernels for GPUs are made and run.
 SOURCES = ("codegen", "runtime/cuda", "tests/gpu", "tests/helpers")
 
@@ -26,19 +31,22 @@ New = set[tuple[str, str]]  # a parameter's name and a value
 def sampled(items: Sequence[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Item]]:
     """The items to run, and the others: cases of tests of GPUs that bring nothing new.
 
-    Each test function runs, with each value that each of its parameters has; not with all of their
-    combinations. Of sizes (numbers, tuples of numbers) the first and the last count as values. Of the
-    tests of the runtime one function in three runs. The choice is the same each time.
+    Of each file a share of the functions runs, each with each value that each of its parameters has; not
+    with all of their combinations. Of sizes (numbers, tuples of numbers) the first and the last count as
+    values. The choice is the same each time.
     """
     functions: dict[str, list[pytest.Item]] = {}
     for item in items:
         if GPU in item.nodeid:
             functions.setdefault(item.nodeid.partition("[")[0], []).append(item)
     left_out: set[pytest.Item] = set()
-    of_the_runtime = [name for name in functions if name.startswith(OF_THE_RUNTIME)]
-    for position, name in enumerate(of_the_runtime):
-        if position % EVERY:
+    seen_of: Counter[str] = Counter()
+    for name in list(functions):
+        file = name.partition("::")[0]
+        share = next(n for start, n in SHARES.items() if name.startswith(start))
+        if seen_of[file] % share:
             left_out.update(functions.pop(name))
+        seen_of[file] += 1
     for cases in functions.values():
         seen: New = set()
         for case, new in zip(cases, _values(cases), strict=True):
