@@ -203,6 +203,15 @@ class Graph:
 
         return print_graph(self)
 
+    def __repr__(self) -> str:
+        types = ", ".join([str(value.type) for value in self.params])
+        return f"<Graph {self.name}({types}): {len(self.ops)} ops>"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<pre>{escape(str(self))}</pre>"
+
 
 def unspread(value: Value) -> Value:
     """What a value repeats: it, behind broadcasts and reshapes. All elements stand in either."""

@@ -159,6 +159,8 @@ class Config:
     verify             graphs and steps are checked after each pass of the
                        compiler, for tests; off by default                    JITNEY_VERIFY
     full_tracebacks    of errors show jitney's own frames, too                JITNEY_FULL_TRACEBACKS
+    log_compiles       each compilation is logged (by `logging`, as
+                       "jitney") with its reason; off by default              JITNEY_LOG_COMPILES
     """
 
     __slots__ = ("_set",)
@@ -177,6 +179,7 @@ class Config:
     cuda_warpgroups = flag("JITNEY_CUDA_WARPGROUPS", True)
     verify = flag("JITNEY_VERIFY", False)
     full_tracebacks = flag("JITNEY_FULL_TRACEBACKS", False)
+    log_compiles = flag("JITNEY_LOG_COMPILES", False)
     threads = _Threads()
 
     def __init__(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..captures.captured_variables import CapturedVariables
@@ -14,6 +14,7 @@ from .dispatch import Call
 from .entry import Entry
 
 _ENTRIES = 16  # kept per signature
+_LISTED = 4  # differences that a reason tells
 _WARN_AFTER = 8  # tracings of one signature for changed outside values
 
 
@@ -68,10 +69,36 @@ def reason(call: Call, bucket: Bucket, others: Iterable[Bucket]) -> str:
     entries = [e for b in others for e in b.entries]
     if not entries:
         return "first call"
-    latest = entries[-1]
-    if latest.names != tuple(call.leaf_names()):
-        return "another structure of the arguments"
-    if latest.structure != call.structure:
+    names = tuple(call.leaf_names())
+    alike = [e for e in entries if e.names == names]
+    if not alike:
+        nearest = min(reversed(entries), key=lambda e: len(set(names) ^ set(e.names)))
+        return _other_names(nearest.names, names)
+    alike = [e for e in alike if e.structure == call.structure]
+    if not alike:
         return "another order of keywords or of the keys of a dict"
-    pairs = zip(latest.names, latest.specs, call.specs, strict=True)
-    return ", ".join(difference(n, a, b) for n, a, b in pairs if a != b) or "recompiled"
+    # Of those that differ in the same number of arguments the latest.
+    differences = [_differences(e, call) for e in reversed(alike)]
+    return listed(min(differences, key=len)) or "recompiled"
+
+
+def _differences(entry: Entry, call: Call) -> list[str]:
+    """In which arguments a call differs from one that is compiled, and how."""
+    pairs = zip(entry.names, entry.specs, call.specs, strict=True)
+    return [difference(n, a, b) for n, a, b in pairs if a != b]
+
+
+def _other_names(old: Sequence[str], new: Sequence[str]) -> str:
+    """How the paths of a call's arguments differ from those of one that is compiled."""
+    parts = []
+    for these, others, what in ((new, old, "new"), (old, new, "gone")):
+        paths = [f"`{name}`" for name in these if name not in set(others)]
+        if paths:
+            parts.append(f"{listed(paths)} {'is' if len(paths) == 1 else 'are'} {what}")
+    return "another structure of the arguments" + (f": {'; '.join(parts)}" if parts else "")
+
+
+def listed(texts: Sequence[str]) -> str:
+    """The first few, and how many more there are."""
+    more = len(texts) - _LISTED
+    return ", ".join(texts[:_LISTED]) + (f", and {more} more" if more > 0 else "")

@@ -43,6 +43,7 @@ from ..messages.errors import complain
 
 _WEAK = {bool: "b", int: "i", float: "f", complex: "c"}
 _NUMBERS = (bool, int, float, complex, np.generic)
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _CONSTANTS = (str, bytes, enum.Enum, np.dtype, range, slice, type(Ellipsis), type(NotImplemented))
 _FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType, type(np.sum))
 _ORDINARY = frozenset({np.ndarray, *_WEAK})
@@ -337,14 +338,11 @@ class Call:
         """How the user would write each leaf: `x`, `params['w']`."""
         if not self.names:
             parameters = list(self._signature.parameters.values()) if self._signature else []
+            named = [p.name for p in parameters if p.kind in _POSITIONAL]
+            rest = [p.name for p in parameters if p.kind is inspect.Parameter.VAR_POSITIONAL]
             for i, arg in enumerate(self.args):
-                name = f"args[{i}]"
-                if (
-                    i < len(parameters)
-                    and parameters[i].kind is not inspect.Parameter.VAR_POSITIONAL
-                ):
-                    name = parameters[i].name
-                self.names += pytree.leaf_names(arg, name)
+                beyond = f"{rest[0] if rest else 'args'}[{i - len(named)}]"
+                self.names += pytree.leaf_names(arg, named[i] if i < len(named) else beyond)
             by_name = {k: pytree.leaf_names(v, k) for k, v in self.kwargs.items()}
             self.names += [n for k in sorted(by_name) for n in by_name[k]]
         return self.names

@@ -17,6 +17,7 @@ from ...ir.collector import resting_collector
 from ...ir.forks import renewed
 from ...ir.graph import Graph
 from ...ir.surface import ensure
+from ...runtime.config import config
 from ...runtime.cuda.array import DeviceArray
 from ..captures.captured_variables import CapturedVariables
 from ..captures.heap import Policy, standing_in
@@ -31,7 +32,7 @@ from ..messages import errors
 from ..messages.tracebacks import shorten, shortened
 from .binding import BoundJitFunction, is_owner
 from .buckets import Bucket, reason, warn_of_many
-from .cache_info import CacheInfo, cache_info
+from .cache_info import CacheInfo, cache_info, log_compile
 from .dispatch import Call, StaticNames, arrange, signature_of, static_names
 from .entry import STALE, Entry, Overlap, ReadOnly, Refused, SameArrays
 from .fallback import Fallback, note_refusal
@@ -109,6 +110,7 @@ class JitFunction(Generic[P, R]):
         self._numbers = CompiledNumbers()
         self._packs = True  # long lists of numbers are arrays
         self._misses = 0
+        self._latest: Entry | None = None
         self.most_signatures = _SIGNATURES
         self._native = hasattr(self, "_chain")
         self._programs: list[NativeProgram] = []  # what the native call tries
@@ -392,6 +394,8 @@ class JitFunction(Generic[P, R]):
             note_refusal(error)
             raise
         self._misses += 1
+        if config.log_compiles:
+            log_compile(self.__name__, entry)
         if self._misses == _WARN_AFTER:
             warn_of_many(self.__name__, self._misses, entry.reason)
         if len(self._buckets) > self.most_signatures:
@@ -399,6 +403,7 @@ class JitFunction(Generic[P, R]):
             self._fast.clear()  # it refills from the buckets
             install_programs(self)
         bucket.add(entry)
+        self._latest = entry
         entry.owner = weakref.ref(self)
         if self._options.backend == "native" and not entry.on_device:
             from ...runtime.cache.in_memory import budget
@@ -468,12 +473,25 @@ class JitFunction(Generic[P, R]):
         """Hits, misses, and every specialisation with the reason why it was made."""
         return cache_info(list(self._buckets.values()), self._misses)
 
+    def explain_recompile(self) -> str:
+        """Why the latest specialisation was made: which argument, by path, differs in what from the
+        nearest one that was there, or which guard did not hold.
+
+        >>> f = jit(lambda p: p["w"].sum())
+        >>> f({"w": np.ones(2)}), f({"w": np.ones(3)})
+        (np.float64(2.0), np.float64(3.0))
+        >>> f.explain_recompile()
+        "shape of `p['w']` changed from f64[2] to f64[3]"
+        """
+        return "nothing is compiled" if self._latest is None else self._latest.reason
+
     def clear_cache(self) -> None:
         """Forget everything compiled for this function."""
         with self._lock:
             self._fast.clear()
             self._buckets.clear()
             self._misses = 0
+            self._latest = None
             install_programs(self)
 
     def _evict(self, entry: Entry) -> bool:
