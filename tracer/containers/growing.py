@@ -116,6 +116,14 @@ def repeated(container: Any, times: Any) -> Any:
     return whole
 
 
+_list_by_loop: list[Callable[..., Any]] = []  # autograph, which lies above, puts it here
+
+
+def serve_listing(by_loop: Callable[..., Any]) -> None:
+    """Let `by_loop(length, item, listed, site)` make a list in a loop, or give None."""
+    _list_by_loop[:] = [by_loop]
+
+
 def comprehended(
     items: Any,
     make: Callable[[Any], Any],
@@ -130,6 +138,11 @@ def comprehended(
     site = _site()
     kind, found = kinds.sites.get(site), walked(items)
     cls = type(make(()))
+    if cls is list and kind is None and when is None and getattr(items, "packed", False):
+        assert found is not None
+        listing = _list_by_loop[0](*found, listed, site)
+        if listing is not None:
+            return listing
     many = found is not None and (not isinstance(found[0], int) or cls in _HASHED)
     if kind is not None and type(items) is range and len(items) > _LONG:
         numbers = items

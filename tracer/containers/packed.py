@@ -41,6 +41,7 @@ class Packed(Sequence):
     __slots__ = ("data", "site", "weak")
     _jitney_lazy = True  # where an array is wanted it is one of its elements
     _jitney_list = True
+    packed = True  # a comprehension over it is one loop
 
     def __init__(self, data: Tracer, weak: str, site: Any) -> None:
         self.data, self.weak, self.site = data, weak, site

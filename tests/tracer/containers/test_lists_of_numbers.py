@@ -117,6 +117,41 @@ def comprehensions(items):
     return [x * 2 for x in items], [x for x in items if x > 0], sum(x * x for x in items)
 
 
+@given((F,), (N,))
+def comprehensions_by_class(items):
+    mixed = [x if x > 0 else 0 for x in items]
+    rows = [(i, x) for i, x in enumerate(items)], [[x * k for k in range(3)] for x in items]
+    return (
+        mixed,
+        [x > 0 for x in items],
+        [x // 3 for x in items],
+        [np.sqrt(x * x) for x in items],
+        rows,
+    )
+
+
+@given((F,))
+def comprehensions_that_change_things(items):
+    seen, count = [], [0]
+
+    def numbered(x):
+        count[0] += 1
+        seen.append(x)
+        items[0] = items[0] + x
+        return x * count[0]
+
+    return [numbered(x) for x in items], seen, count[0]
+
+
+@given((F, 3))
+def comprehensions_in_loops(items, n):
+    w = [0.0 for _ in items]
+    while n > 0:
+        w = [a + 0.1 * (x - a) for a, x in zip(w, items, strict=False)]
+        n -= 1
+    return w, np.array(w).mean()
+
+
 @given((F, G), (N, N))
 def joins(a, b):
     return a + b, a * 2, 2 * b, a[:3] + b
@@ -462,5 +497,10 @@ def test_the_program_does_not_grow_with_the_list() -> None:
             items[i] = y
         return y
 
-    ops = [len(str(jt.jit(filtered).trace([0.5] * n, 0.9)).splitlines()) for n in (100, 10_000)]
-    assert ops[0] == ops[1]
+    def spread(items):
+        mean = sum(items) / len(items)
+        return sum([(x - mean) ** 2 for x in items]) / len(items)
+
+    for function, args in ((filtered, (0.9,)), (spread, ())):
+        lines = [str(jt.jit(function).trace([0.5] * n, *args)) for n in (100, 10_000)]
+        assert len(lines[0].splitlines()) == len(lines[1].splitlines())
