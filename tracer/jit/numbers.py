@@ -20,6 +20,7 @@ from ..messages.errors import Refusal, is_answered
 from .dispatch import Call
 
 T = TypeVar("T")
+_PATIENCE = 16  # three rounds give what was asked for and no more
 _GUESSES = ((int, np.integer), (int, np.integer, float, np.floating))
 
 
@@ -38,9 +39,10 @@ class CompiledNumbers:
 
         If an error does not tell for which it asked, it may be due to any of them: with all integers
         compiled in, then with all numbers, it is tried again. If that does not help the error is the
-        one before, unless Python itself fails for these numbers.
+        one before, unless Python itself fails for these numbers. What asks for one number after the
+        other, of a list that is an argument, say, is given more and more of those beside.
         """
-        guesses, first, sure = iter(_GUESSES), None, frozenset[int]()
+        guesses, first, sure, rounds = iter(_GUESSES), None, frozenset[int](), 0
         while True:
             call = analyse()
             try:
@@ -51,7 +53,8 @@ class CompiledNumbers:
                 failure = error
             asked = _asked(failure, call)
             if asked and first is None:
-                sure = self._add(call, asked)
+                rounds += 1
+                sure = self._add(call, asked | _beside(call, asked, (1 << rounds) // _PATIENCE))
                 continue
             first = first or failure
             new = frozenset[int]()
@@ -74,6 +77,15 @@ def _numbers(call: Call, kinds: tuple[type, ...]) -> frozenset[int]:
     return frozenset(
         i for i, (leaf, spec) in pairs if isinstance(spec, Spec) and isinstance(leaf, kinds)
     )
+
+
+def _beside(call: Call, asked: frozenset[int], width: int) -> frozenset[int]:
+    """The integers that stand in the same argument, and at most `width` places from those asked for."""
+    if not width:
+        return frozenset()
+    owners = [name.partition("[")[0] for name in call.leaf_names()]
+    near = {(i + k, owners[i]) for i in asked for k in range(-width, width + 1)}
+    return frozenset(i for i in _numbers(call, (int,)) if (i, owners[i]) in near)
 
 
 def _asked(error: Exception, call: Call) -> frozenset[int]:

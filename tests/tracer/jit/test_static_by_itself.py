@@ -9,6 +9,7 @@ import pytest
 
 import jitney as jt
 from jitney import errors
+from jitney.tracer.jit.numbers import CompiledNumbers
 
 X = np.arange(12.0)
 
@@ -316,3 +317,26 @@ def test_where_they_cannot_be_compiled_in_growing_integers_are_refused():
 
     with pytest.raises(errors.TransformError, match=r"(?s)'[ab]'.*outgrow 64 bits.*np\.int64"):
         jt.jit(f)(np.array([100]))
+
+
+def test_many_numbers_of_one_argument_take_few_traces(monkeypatch: pytest.MonkeyPatch) -> None:
+    def f(x, places, k):
+        total = 0.0
+        for p in places:
+            total += x[:p].sum() if p > 3 else np.ones(p + 1).sum()
+        return total * k
+
+    rounds: list[int] = []
+    add = CompiledNumbers._add
+
+    def counted(self, call, leaves):
+        rounds.append(len(leaves))
+        return add(self, call, leaves)
+
+    monkeypatch.setattr(CompiledNumbers, "_add", counted)
+    x, places = np.arange(9.0), [3, 1, 4, 1, 5, 2, 6, 5, 3, 5, 2, 2, 0, 1, 3, 4]
+    compiled = jt.jit(f)
+    assert compiled(x, places, 2) == f(x, places, 2)
+    assert len(rounds) < 10
+    assert compiled(x, places, 3) == f(x, places, 3)
+    assert compiled.cache_info().misses == 1  # `k` is no neighbour
