@@ -16,7 +16,7 @@ from hypothesis import given, settings
 def test_traced_calls_are_numpys(call: Call) -> None:
     slow = "special" in call.expression  # hundreds of ops, interpreted
 
-    @settings(max_examples=EXAMPLES or (1 if slow else 3), derandomize=not EXAMPLES)
+    @settings(max_examples=EXAMPLES or (1 if slow else 2), derandomize=not EXAMPLES)
     @given(arguments(call))
     def check(drawn: Drawn) -> None:
         agree(call, drawn)
