@@ -159,3 +159,12 @@ def test_kernels_of_loops_answer_as_python_does(benchmarks):
         for a, b in zip((found, *mine), (wanted, *theirs), strict=True):
             if b is not None:
                 np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12, err_msg=kernel.name)
+
+
+def test_programs_with_containers_give_what_python_gives(benchmarks):
+    from benchmarks.containers import PROGRAMS, copied, same
+
+    assert not same((1, 2), (1, 3))
+    for function, make in PROGRAMS:
+        args = make(np.random.default_rng(1))
+        assert same(jitney.jit(function)(*copied(args)), function(*copied(args))), function.__name__
