@@ -104,3 +104,43 @@ _unpacks(
     _same_bool,
     lambda f, value: f.call("ptr", "PyBool_FromLong", value.zext("i64")),
 )
+
+
+@opcode(Opcode.PACK_GENERICS)
+def _pack_generics(f: Interpreter) -> None:
+    items, data, n = _list(f)
+    f.check_type(items, "PyList_Type")
+    f.check(f.call("i64", "PyList_Size", items).eq(n))
+    with f.each(n) as i:
+        item = f.call("ptr", "PyList_GetItem", items, i)
+        f.check_type(item, f.pointer(4))
+        f.call("void", "PyArray_ScalarAsCtype", item, f.offset(data, i, "i64"))
+    f.go(5)
+
+
+@opcode(Opcode.UNPACK_GENERICS)
+def _unpack_generics(f: Interpreter) -> None:
+    """Items that are there stay if they have the very bits."""
+    items, data, n = _list(f)
+    with f.each(n) as i:
+        new = f.call("ptr", "PyArray_Scalar", f.offset(data, i, "i64"), f.pointer(4), NULL)
+        f.require(new.ne(NULL), f.error)
+        item = f.call("ptr", "PyList_GetItem", items, i)
+        change, drop, done = f.block("change"), f.block("drop"), f.block("done")
+        compare = f.block("compare")
+        there = item.ne(NULL)
+        f.require(there, f.error)
+        f.branch(f.type_of(item).eq(f.type_of(new)), compare, change, likely=True)
+        f.at(compare)
+        f.call("void", "PyArray_ScalarAsCtype", item, f.pair)
+        same = f.load("i64", f.pair).eq(f.load("i64", data, i, "i64"))
+        f.branch(same, drop, change)
+        f.at(drop)
+        f.call("void", "Py_DecRef", new)
+        f.jump(done)
+        f.at(change)
+        stored = f.call("i32", "PyList_SetItem", items, i, new)  # takes the reference
+        f.require(stored.eq(0), f.error)
+        f.jump(done)
+        f.at(done)
+    f.go(5)

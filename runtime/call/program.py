@@ -113,6 +113,8 @@ class Opcode:
     UNPACK_INTS = 62
     UNPACK_BOOLS = 63
     DIFFER = 64  # src, src: two objects
+    PACK_GENERICS = 65  # src, data, n, type: of NumPy's scalars of 8 bytes
+    UNPACK_GENERICS = 66  # src, data, n, descr
 
 
 _PYTHON_NUMBERS = {float: Opcode.FLOAT, int: Opcode.INT, bool: Opcode.BOOL, complex: Opcode.COMPLEX}
@@ -264,12 +266,19 @@ class CallProgram:
     def pack(self, src: Word, block: Word, type: TensorType, cls: type) -> Owned:
         """A list of numbers, all of the class `cls`: an array of their values."""
         array = self.allocate(block, type)
-        self.emit(_PACKING[cls], src, block, type.size)
+        if cls in _PACKING:
+            self.emit(_PACKING[cls], src, block, type.size)
+        else:
+            self.emit(Opcode.PACK_GENERICS, src, block, type.size, self.ref(cls))
         return array
 
     def unpack(self, src: Word, block: Word, n: int, cls: type) -> None:
         """The values where `block` points to become the items of a list; equal items stay."""
-        self.emit(_UNPACKING[cls], src, block, n)
+        if cls in _UNPACKING:
+            self.emit(_UNPACKING[cls], src, block, n)
+        else:
+            descr = self.ref(native_dtype(np.dtype(cls)))
+            self.emit(Opcode.UNPACK_GENERICS, src, block, n, descr)
 
     def differ(self, src: Word, other: Word) -> None:
         self.emit(Opcode.DIFFER, src, other)

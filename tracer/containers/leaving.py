@@ -88,7 +88,7 @@ def _with_own_lists(result: Any) -> Any:
             return x
         if x.site[0] == "argument":
             return x.data
-        return Presented(x.data, np.ndarray.tolist)
+        return Presented(x.data, list if x.weak is None else np.ndarray.tolist)
 
     return optree.tree_map(own, result, namespace=pytree.NAMESPACE)
 

@@ -43,7 +43,7 @@ class Packed(Sequence):
     _jitney_list = True
     packed = True  # a comprehension over it is one loop
 
-    def __init__(self, data: Tracer, weak: str, site: Any) -> None:
+    def __init__(self, data: Tracer, weak: str | None, site: Any) -> None:
         self.data, self.weak, self.site = data, weak, site
         self.kind = Kind(list)
 
@@ -167,11 +167,16 @@ class Packed(Sequence):
         self.data[self._index(index, self._outside)] = item
 
     def _takes(self, item: Any) -> bool:
-        """Whether an element may be this: a float of a list of floats may be an int."""
-        weak = weak_kind(item)
-        if weak is None or (isinstance(item, Tracer) and item.shape):
+        """Whether an element may be this. An int is a float among floats, a number of Python's one of
+        NumPy's among these."""
+        if isinstance(item, Tracer) and item.shape:
             return False
-        return weak == self.weak or (self.weak == "f" and weak == "i")
+        weak = weak_kind(item)
+        if weak is None:
+            scalar = isinstance(item, (Tracer, np.generic)) and item.dtype == self.data.dtype
+            return self.weak is None and scalar
+        kind = self.weak or self.data.dtype.kind
+        return weak == kind or (kind == "f" and weak == "i")
 
     def _index(self, index: Any, message: str) -> Any:
         place = index_value(index, "list")
@@ -220,7 +225,7 @@ class Packed(Sequence):
     __rmul__ = __mul__
 
 
-def made_of(data: Tracer, weak: str, site: Any) -> Any:
+def made_of(data: Tracer, weak: str | None, site: Any) -> Any:
     """A list of the elements of an array: a native one if it was found that this has to be one."""
     packed = Packed(data, weak, site)
     kinds = current()
@@ -255,7 +260,7 @@ def check_numbers() -> None:
 def _argument(kind: ListKind, data: Tracer) -> Any:
     """What stands in for a list that is an argument."""
     parameter = data._storage.parameter
-    made = made_of(data, _WEAK[kind.cls], ("argument", parameter))
+    made = made_of(data, _WEAK.get(kind.cls), ("argument", parameter))
     kinds = current()
     if kinds is not None and parameter is not None and not isinstance(made, Packed):
         kinds.arguments.append((parameter, made))

@@ -18,7 +18,13 @@ from . import pytree
 
 Array = np.ndarray[Any, Any]
 LONG = 16  # numbers from which a list is one value
-_DTYPES: dict[type, np.dtype[Any]] = {float: F64, int: I64, bool: BOOL}
+_DTYPES: dict[type, np.dtype[Any]] = {
+    float: F64,
+    int: I64,
+    bool: BOOL,
+    np.float64: F64,
+    np.int64: I64,
+}
 _make: list[Callable[[ListKind, Any], Any]] = []
 
 
@@ -41,7 +47,7 @@ class ListKind:
         """Let the items of a list be these numbers. Those that are equal stay."""
         bits = f"V{values.itemsize}"
         for i in np.flatnonzero(self.pack(items).view(bits) != values.view(bits)).tolist():
-            items[i] = values[i].item()
+            items[i] = self.cls(values[i])
 
     def __call__(self, array: Any) -> Any:
         """What stands in for a list of the elements of `array`, a tracer."""
@@ -63,7 +69,7 @@ def provide_packed(make: Callable[[ListKind, Any], Any]) -> None:
 
 
 def kind_of_list(value: Any) -> ListKind | None:
-    """The kind of a long list of Python's numbers of one class; None for all other values."""
+    """The kind of a long list of numbers of one class; None for all other values."""
     if type(value) is not list or len(value) < LONG or (cls := type(value[0])) not in _DTYPES:
         return None
     if len(set(map(type, value))) > 1:

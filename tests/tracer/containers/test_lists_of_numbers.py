@@ -18,6 +18,8 @@ F: list[float] = RNG.uniform(-2, 2, 24).tolist()
 G: list[float] = RNG.uniform(-2, 2, 24).tolist()
 N: list[int] = RNG.integers(-9, 9, 24).tolist()
 B: list[bool] = (RNG.random(24) < 0.5).tolist()
+X: list[np.float64] = list(np.array(F))
+M: list[np.int64] = list(np.array(N))
 CASES: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
 
 
@@ -47,7 +49,7 @@ def same(a: Any, b: Any) -> bool:
 # Reading
 
 
-@given((F,), (N,), (B,))
+@given((F,), (N,), (B,), (X,), (M,))
 def places(items):
     return items[0], items[-1], items[len(items) // 2], len(items), bool(items)
 
@@ -72,18 +74,18 @@ def is_there(items, x):
     return x in items, x not in items, items.count(x)
 
 
-@given((F,), (N,), (B,))
+@given((F,), (N,), (B,), (X,), (M,))
 def folds(items):
     return sum(items), min(items), max(items), any(items), all(items)
 
 
-@given((F,), (N,))
+@given((F,), (N,), (X,), (M,))
 def orders(items):
     by = sorted(items, key=lambda v: -v)
     return sorted(items), sorted(items, reverse=True), by, items.index(items[7])
 
 
-@given((F,), (N,))
+@given((F,), (N,), (X,), (M,))
 def of_numpy(items):
     a = np.asarray(items)
     return np.array(items), a @ a, np.sum(items), np.sin(items), np.cumsum(items), a.mean()
@@ -157,12 +159,12 @@ def joins(a, b):
     return a + b, a * 2, 2 * b, a[:3] + b
 
 
-@given((F, N))
+@given((F, N), (X, F), (M, N))
 def a_mixture(a, b):
     return a + b
 
 
-@given((F,), (N,))
+@given((F,), (N,), (X,), (M,))
 def classes(items):
     x = items[0]
     return type(items) is list, isinstance(items, list), type(x) is int, isinstance(x, float)
@@ -227,14 +229,14 @@ def kalman(items):
 # Writing
 
 
-@given((N,), (F,))
+@given((N,), (F,), (X,), (M,))
 def doubled(items):
     for i in range(len(items)):
         items[i] = items[i] * 2
     return items
 
 
-@given((F,), (N,))
+@given((F,), (N,), (X,), (M,))
 def bubble(items):
     n = len(items)
     for i in range(n):
@@ -249,7 +251,7 @@ def in_order(items):
     return items[0], bisect.bisect_left(items, 1)
 
 
-@given((N,), (F,))
+@given((N,), (F,), (X,), (M,))
 def backwards(items):
     items.sort(reverse=True)
     items.reverse()
@@ -282,7 +284,7 @@ def in_helpers(items):
         swap(items, i, i + 1)
 
 
-@given((N,))
+@given((N,), (M,))
 def of_another_class(items):
     items[2] = 0.5
 
@@ -301,7 +303,7 @@ def in_a_dict(parts):
 # Growing and shrinking
 
 
-@given((N,), (F,))
+@given((N,), (F,), (X,), (M,))
 def grown(items):
     for _ in range(5):
         items.append(items[-2])
@@ -417,6 +419,19 @@ def test_two_names_for_one_list() -> None:
         row = list(F)
         assert compiled([row, row]) == 1.5
         assert compiled([list(F), list(G)]) == G[0]
+
+
+def test_numbers_of_python_among_numpys_are_numpys() -> None:
+    @jt.jit
+    def change(items):
+        items[2] = 0.5
+        items[3] = 7
+
+    for _ in range(3):
+        items = list(X)
+        change(items)
+        assert items == [*X[:2], 0.5, 7, *X[4:]]
+        assert set(map(type, items)) == {np.float64}
 
 
 def test_an_error_leaves_the_list_as_it_was() -> None:
