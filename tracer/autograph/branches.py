@@ -30,7 +30,7 @@ from .adoption import Adoption, union, write
 from .merges import Content, End, Inside, Merge, end_of
 from .origins import refuse_lost
 from .raising import Raised
-from .sharing import belonging, confuse, outer_ids, seen_by_others, watch
+from .sharing import belonging, outer_ids, seen_by_others, watch
 from .surroundings import Slot, Surroundings
 from .variables import (
     Containers,
@@ -256,12 +256,13 @@ def _branch(
             inherit(slot.holder, end and end.value)  # of a list, a copy of its content
         slots[slot] = merge.object(slot.name, ends, False, slot.kind == "content")
     storages = union([b.storages for b in branches])
+    note = merge.relations()
     results = merge.emit(pred, storages)
     for storage, value in zip(storages, results[len(merge.outs) :], strict=False):
         write(storage, value)
     merged = [plan(results) for plan in plans]
     moved = [(slot, plan(results)) for slot, plan in slots.items()]
-    confuse(merge.made)
+    note(results)
     for name, value in zip(labels, merged, strict=True):
         refuse_lost(name, value)
     for slot, value in moved:

@@ -8,6 +8,7 @@ types of the carry, have settled.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 from weakref import ref
 
@@ -24,7 +25,7 @@ from ..control.regions import Out, TracedRegion, have_effects, trace_region
 from ..control.regions import union as captures
 from ..control.unions import Union, assume, implied
 from ..core.effects import advance, order_token
-from ..core.sharing import Doubt, settle_doubts
+from ..core.sharing import Doubt, Steps, is_following, relate, settle_doubts
 from ..core.specs import Spec
 from ..core.trace import require_trace
 from ..core.tracers import Storage, Tracer, as_value, wrap
@@ -40,7 +41,18 @@ from .joins import conformed
 from .logic import truth
 from .origins import are_followed, refuse_lost, which_inside, which_outside
 from .raising import Raised
-from .sharing import CONTAINERS, confuse, outer_ids, seen_by_others, storage_of, watch
+from .sharing import (
+    CONTAINERS,
+    Link,
+    Merged,
+    between,
+    confuse,
+    links_of,
+    outer_ids,
+    seen_by_others,
+    storage_of,
+    watch,
+)
 from .surroundings import Slot, Surroundings
 from .syntax.jumps import RESULT
 from .variables import (
@@ -48,7 +60,9 @@ from .variables import (
     State,
     Undefined,
     gone,
+    is_own_array,
     is_traceable,
+    made_of,
     out_of,
     refuse_unseen,
     settle,
@@ -64,7 +78,18 @@ class Which:
     of: int | Slot
 
 
-Key = int | str | Slot | Which
+@record
+class Alike:
+    """Whether two arrays are one is carried, too: `one` is a leaf of what is carried, by its key and
+    position, `other` such a leaf, or an array from outside of the loop. See `core.sharing.Relation`."""
+
+    one: tuple[Any, int]
+    other: Any
+    steps: Steps
+    from_other: bool
+
+
+Key = int | str | Slot | Which | Alike
 
 
 class TracedLoop:
@@ -85,7 +110,8 @@ class TracedLoop:
         self.objects = state.containers()
         self.storages: list[Storage] = []
         # Of the leaves at an iteration's end:
-        self.last: dict[Key, list[Storage | None]] = {}
+        self.unknown: set[Alike] = set()  # the program does not tell whether they are one
+        self.last: dict[Key, list[list[Link]]] = {}
         # By position among the variables, by name, or by slot:
         self.carried: dict[Key, CarriedVariable] = {}
         self.undefined: dict[int, Undefined] = {}  # without a value before: they keep none
@@ -135,8 +161,9 @@ class TracedLoop:
         arrays = iter(leaves)
         values = list(self.entry)
         count = None
+        built: dict[Key, Any] = {}
         for key, carried in self.carried.items():
-            value = carried.build(arrays)
+            value = built[key] = self._built(carried, arrays)
             self._note_numbers(key, value)
             if isinstance(key, int):
                 values[key] = value
@@ -144,6 +171,8 @@ class TracedLoop:
                 key.put(value)
             elif isinstance(key, Which):
                 self._held(key, values)._storage.which = value
+            elif isinstance(key, Alike):
+                self._relate(key, value, built)
             elif key == COUNTER:
                 count = value
                 require_trace().counters.add(value.value)
@@ -155,6 +184,16 @@ class TracedLoop:
         for storage, tracer in zip(self.storages, arrays, strict=True):
             adoption.adopt(storage, tracer.value)
         return count
+
+    @staticmethod
+    def _built(carried: CarriedVariable, arrays: Any) -> Any:
+        """What is carried as it is now; arrays that NumPy made are perhaps those."""
+        value = carried.build(arrays)
+        if any(map(is_own_array, carried.leaves)):
+            for old, new in zip(carried.leaves, pytree.flatten(value)[0], strict=True):
+                if new is not old and is_own_array(old):
+                    made_of(new, old)
+        return value
 
     def _note_numbers(self, key: Key, value: Any) -> None:
         """What is known of a Python integer that the loop hands on."""
@@ -194,7 +233,7 @@ class TracedLoop:
     def body(self, function: Callable[[Any], Any]) -> TracedRegion:
         """Trace the body until the carry has settled."""
         while True:
-            sizes = len(self.storages), len(self.carried)
+            sizes = self._sizes()
             missing = [c.missing for c in self.carried.values()]
             types = self._types()
             try:
@@ -204,12 +243,15 @@ class TracedLoop:
                     raise
                 self._include(error.storage)
                 continue
-            if sizes != (len(self.storages), len(self.carried)):
+            if sizes != self._sizes():
                 continue
             if missing != [c.missing for c in self.carried.values()]:
                 continue
             if types == self._types():
                 return iteration
+
+    def _sizes(self) -> tuple[int, ...]:
+        return len(self.storages), len(self.carried)
 
     def _types(self) -> list[Any]:
         """What has to stay as it is when the carry has settled."""
@@ -225,6 +267,7 @@ class TracedLoop:
             refuse_unseen(containers.unseen(), self.where)
             values = self.state.get()
             out: list[Any] = []
+            after = self._after(values) if is_following() else {}
             for key, carried in self.carried.items():
                 if isinstance(key, int):
                     value = values[key]
@@ -232,13 +275,15 @@ class TracedLoop:
                     value = key.get()
                 elif isinstance(key, Which):
                     value = which_inside(self._held(key, values), require_trace())
+                elif isinstance(key, Alike):
+                    value = after.get(key, False)
                 elif key == COUNTER:
                     value = count + 1
                 else:
                     value = self.objects[key]
                 value = conformed(value, carried.value)
                 leaves, tree = pytree.flatten(value)
-                self.last[key] = [storage_of(leaf) for leaf in leaves]
+                self.last[key] = [links_of(leaf) for leaf in leaves]
                 numbers: list[int | None] = []
                 for i, leaf in enumerate(leaves):
                     traceable = is_traceable(leaf)
@@ -266,6 +311,7 @@ class TracedLoop:
                     carried = self.carried[slot] = CarriedVariable.of(slot.name, self.where, old)
                     carried.is_content = slot.kind == "content"
                     self._follow(slot, slot.name, old)
+            self._follow_arrays(after)
             return out
 
         region = self.trace(run, "the body")
@@ -283,6 +329,73 @@ class TracedLoop:
         which = which_outside(value) if are_followed() else 0
         if not isinstance(which, int) or which:
             self.carried[Which(key)] = CarriedVariable.of(name, self.where, which)
+
+    # Which arrays are one
+
+    def _arrays(self, values: Callable[[Key], Any]) -> list[tuple[tuple[Key, int], list[Link]]]:
+        """The arrays that are carried as they are now, each with its key, its position and its links."""
+        return [
+            ((key, i), links_of(leaf))
+            for key, carried in self.carried.items()
+            if carried.name != RESULT and not isinstance(key, (Which, Alike))
+            for i, leaf in enumerate(pytree.flatten(values(key))[0])
+            if i < len(carried.outs)
+            and carried.outs[i] is not None
+            and storage_of(leaf) is not None
+        ]
+
+    def _alike(self, arrays: Sequence[tuple[tuple[Key, int], list[Link]]]) -> dict[Alike, Any]:
+        """Which of these arrays are one, and which are one of those outside of the loop."""
+        here, found = require_trace(), {}
+        for k, (one, links) in enumerate(arrays):
+            for other, theirs in arrays[:k]:
+                for x in between(links, theirs):
+                    found[Alike(one, other, x.steps, x.from_other)] = x.holds
+            for x in links:
+                if not isinstance(x.other, Storage):
+                    continue
+                owner = x.other.trace
+                adopted = here.adoption is not None and any(
+                    s is x.other for s, _, _ in here.adoption.owners
+                )
+                if adopted or (owner is not here and not owner.done):
+                    found[Alike(one, x.other, x.steps, x.from_other)] = x.holds
+        return found
+
+    def _after(self, values: Sequence[Any]) -> dict[Alike, Any]:
+        """Which arrays are one after an iteration."""
+
+        return self._alike(self._arrays(partial(self._value, values)))
+
+    def _value(self, values: Sequence[Any], key: Any) -> Any:
+        """What a key of what is carried stands for now."""
+        if isinstance(key, int):
+            return values[key]
+        return key.get() if isinstance(key, Slot) else self.objects.get(key)
+
+    def _follow_arrays(self, after: dict[Alike, Any]) -> None:
+        """Carry which arrays are one: those that are it before the loop, or after an iteration."""
+        if not is_following():
+            return
+        before = self._alike(self._arrays(lambda key: self.carried[key].value))
+        for key in [*before, *after]:
+            holds = before.get(key, False), after.get(key, False)
+            if None in holds:
+                self.unknown.add(key)
+            elif key not in self.carried:
+                self.carried[key] = CarriedVariable.of("", self.where, holds[0])
+
+    def _relate(self, key: Alike, holds: Any, built: dict[Key, Any]) -> None:
+        one, other = (self._storage_of(x, built) for x in (key.one, key.other))
+        if one is not None and other is not None and one is not other:
+            relate(one, other, holds, key.steps, key.from_other)
+
+    @staticmethod
+    def _storage_of(place: Any, built: dict[Key, Any]) -> Storage | None:
+        if isinstance(place, Storage):
+            return place
+        key, position = place
+        return storage_of(pytree.flatten(built[key])[0][position])
 
     @staticmethod
     def _held(key: Which, values: Sequence[Any]) -> Any:
@@ -418,8 +531,9 @@ class TracedLoop:
         arrays = iter(made)
         pairs = zip(self.state.names, self.state.live, self.entry, strict=True)
         values = [old if is_live else gone(name) for name, is_live, old in pairs]
+        built: dict[Key, Any] = {}
         for key, carried in self.carried.items():
-            value = carried.build(arrays)
+            value = built[key] = self._built(carried, arrays)
             if isinstance(key, int):
                 values[key] = value
                 if self.bound.get(key):
@@ -429,34 +543,38 @@ class TracedLoop:
                 key.put(value)
             elif isinstance(key, Which):
                 self._held(key, values)._storage.which = value
+            elif isinstance(key, Alike):
+                self._relate(key, value, built)
             elif key != COUNTER:
                 settle(self.objects[key], value)
+        for key in self.unknown:
+            self._relate(key, None, built)
         for i, undefined in self.undefined.items():
             refuse_lost(self.state.names[i], undefined)
             values[i] = self.got.get(i, undefined)
         self.state.set(values)
-        self._look_for_sharing(made)
+        if not is_following():
+            self._look_for_sharing(made)
 
     def _look_for_sharing(self, made: Sequence[Tracer]) -> None:
         """A loop carries values: an assignment into a variable's array does not reach others that
         were the same array before an iteration."""
-        names: list[str] = []
-        storages: list[list[Storage | None]] = []
-        for key, carried in self.carried.items():
-            for i, out in enumerate(carried.outs):
-                if out is not None:
-                    names.append(carried.name)
-                    storages.append([storage_of(carried.leaves[i]), self.last[key][i]])
-        confuse(
-            [(*each,) for each in zip(names, made, storages, strict=True) if not each[1].scalar]
-        )
-        pairs = zip(names, storages, strict=True)
-        for name, (first, _) in pairs:
-            if first in self.storages and name != RESULT:
-                self.doubts.append(Doubt((ref(first),), self.line, name))
+        results = iter(made)
+        arrays = [
+            Merged(carried.name, [links_of(leaf), after], result)
+            for key, carried in self.carried.items()
+            for leaf, out, after in zip(carried.leaves, carried.outs, self.last[key], strict=True)
+            if out is not None and (result := next(results)) is not None
+        ]
+        confuse([array for array in arrays if array.result is not None and not array.result.scalar])
+        for array in arrays:
+            before = array.links[0][0].other if array.links[0] else None
+            if any(before is s for s in self.storages) and array.name != RESULT:
+                self.doubts.append(Doubt((ref(before),), self.line, array.name))
         for i in sorted(self.changed):
             if i < len(made) and made[i]._storage.perhaps:
-                self.doubts.append(Doubt(made[i]._storage.perhaps, self.line, names[i]))
+                others = tuple(r.other for r in made[i]._storage.perhaps)
+                self.doubts.append(Doubt(others, self.line, arrays[i].name))
 
 
 def loop(

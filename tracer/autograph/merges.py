@@ -9,7 +9,7 @@ from typing import Any, NoReturn, Protocol
 from ...ir.build import Builder
 from ...ir.graph import Graph, Value
 from ...ir.opdef import OPS
-from ...ir.record import record
+from ...ir.record import record, replace
 from ...ir.types import BOOL, I32, TensorType
 from ..containers.growing import changed
 from ..containers.kinds import inherit, same_tree
@@ -30,6 +30,7 @@ from ..control.unions import (
     possible,
 )
 from ..core.effects import advance, order_token
+from ..core.sharing import is_following, relate
 from ..core.trace import Trace, require_trace
 from ..core.tracers import Storage, Tracer, as_value, emit, wrap
 from ..data import pytree
@@ -38,10 +39,13 @@ from ..messages.errors import complain
 from ..messages.source import user_line
 from .joins import Side, are_alike, joined_sides, narrowed, parts_of
 from .origins import are_followed, which_inside, which_outside
-from .sharing import CONTAINERS, storage_of
+from .sharing import CONTAINERS, Link, Merged, between, confuse, is_outside, links_of, storage_of
+from .syntax.jumps import RESULT
 from .variables import (
     Undefined,
+    is_own_array,
     is_traceable,
+    made_of,
     same,
     shown,
 )
@@ -52,11 +56,11 @@ _FEW = 12
 
 @record
 class Inside:
-    """A leaf that a region computed: its result number `index`, and where it was stored. `which` array
+    """A leaf that a region computed: its result number `index`, and its `links` to arrays. `which` array
     from outside it is, if it is followed: a number, or another such leaf."""
 
     index: int
-    storage: Storage | None
+    links: Sequence[Link] = ()
     which: Any = 0
     exact: Side | None = None  # of a number of several classes
 
@@ -122,15 +126,29 @@ def end_of(value: Any, trace: Trace | None, out: list[Any]) -> End:
             out.append(inside)
             which = which_inside(leaf, trace) if trace is not None and are_followed() else 0
             if isinstance(which, Tracer) and which._storage.trace is trace:
-                out.append(which)
-                which = Inside(len(out) - 1, None)
+                which = _computed(which, out)
             exact = None
             if leaf._storage.exact is not None:
                 exact = _exact_side(leaf, trace, out)
-            leaves_out.append(Inside(index, storage_of(leaf), which, exact))
+            leaves_out.append(Inside(index, _links(leaf, trace, out), which, exact))
         else:
             leaves_out.append(leaf)
     return End(value, tree, leaves_out, option)
+
+
+def _computed(x: Tracer, out: list[Any]) -> Inside:
+    """A number that a region has computed, as one more of its results."""
+    out.append(x)
+    return Inside(len(out) - 1)
+
+
+def _links(leaf: Tracer, trace: Trace | None, out: list[Any]) -> list[Link]:
+    """The links of an array at the end of a region, whose results get what it has computed of them."""
+    links = links_of(leaf)
+    for i, link in enumerate(links):
+        if isinstance(link.holds, Tracer) and link.holds._storage.trace is trace:
+            links[i] = replace(link, holds=_computed(link.holds, out))
+    return links
 
 
 def _number_side(leaf: Any, out: Out) -> Side:
@@ -157,8 +175,12 @@ def _is_inside(leaf: Any) -> bool:
     return isinstance(leaf, Inside)
 
 
-def _storage(leaf: Any) -> Storage | None:
-    return leaf.storage if isinstance(leaf, Inside) else storage_of(leaf)
+def _links_of(leaf: Any) -> list[Link]:
+    return list(leaf.links) if isinstance(leaf, Inside) else links_of(leaf)
+
+
+def _place(link: Link, other: Merged | None) -> tuple[Any, ...]:
+    return (link.other if other is None else None, link.steps, link.from_other)
 
 
 class Merge:
@@ -180,7 +202,7 @@ class Merge:
         self.branches, self.what, self.names, self.where = branches, what, names, where
         self.outs: list[Out] = []
         self.sources: list[list[Any]] = []  # per result, per branch: a leaf, or None for zeros
-        self.made: list[tuple[str, Tracer, list[Storage | None]]] = []
+        self.made: list[Merged] = []
         self.chosen: list[tuple[str, Any, list[Any]]] = []  # containers, each with those it may be
 
     def object(
@@ -337,7 +359,7 @@ class Merge:
             one = pair[0]
             if any(missing) and storage_of(one) is not None:
                 one = wrap(as_value(one), scalar=False)
-                self.made.append((label, one, [storage_of(pair[0])]))
+                self.made.append(Merged(label, [links_of(pair[0])] * 2, one))
             return lambda results: one
         if not all(i or is_traceable(leaf) for i, leaf in zip(inside, pair, strict=True)):
             self._refuse(label, position, pair, tree)
@@ -356,6 +378,11 @@ class Merge:
             [None if gone else leaf for leaf, gone in zip(pair, missing, strict=True)]
         )
 
+        made = None
+        if not common.scalar:
+            gives = zip(pair, missing, strict=True)
+            links = [[] if gone else _links_of(leaf) for leaf, gone in gives]
+            self.made.append(made := Merged(label, links))
         which: Any = None
         if not common.scalar and are_followed() and not any(missing):
             numbers = [x.which if isinstance(x, Inside) else which_outside(x) for x in pair]
@@ -364,9 +391,10 @@ class Merge:
 
         def make(results: Sequence[Value]) -> Tracer:
             result = common.wrap(results[number])
-            if not common.scalar:
-                sources = [_storage(leaf) for leaf in self.sources[number]]
-                self.made.append((label, result, sources))
+            if made is not None:
+                made.result = result
+                for array in filter(is_own_array, pair):
+                    made_of(result, array)
                 result._storage.which = which and which(results)
             elif exact is not None:
                 result._storage.exact = exact(results)
@@ -389,6 +417,41 @@ class Merge:
         nothing = Side(next(iter(found[0].options)), {})
         both = [nothing if side is None else side for side in sides]
         return joined_sides(label, both, _is_inside, self._leaf, self.pred)
+
+    def relations(self) -> Callable[[Sequence[Value]], None]:
+        """How to note of the arrays that come out which of them, and of those outside, are one, when the
+        op's results are there."""
+        if not is_following():
+            return lambda results: confuse(self.made)
+        found: list[tuple[Merged, Any, Link, Callable[[Sequence[Value]], Any]]] = []
+        rows = [m for m in self.made if m.name != RESULT]
+        for k, one in enumerate(rows):
+            pairs = [(x, list(map(between, one.links, x.links))) for x in rows[:k]]
+            outer = [[x for x in links if is_outside(x.other)] for links in one.links]
+            for other, links in [*pairs, (None, outer)]:
+                by = [{_place(x, other): x for x in some} for some in links]
+                for place in dict.fromkeys([*by[0], *by[1]]):
+                    sides = [side.get(place) for side in by]
+                    link = next(x for x in sides if x is not None)
+                    holds = [False if x is None else x.holds for x in sides]
+                    found.append((one, other, link, self._holds(holds)))
+
+        def note(results: Sequence[Value]) -> None:
+            for one, other, link, holds in found:
+                if one.result is None or (other is not None and other.result is None):
+                    continue
+                to = link.other if other is None else other.result._storage
+                relate(one.result._storage, to, holds(results), link.steps, link.from_other)
+
+        return note
+
+    def _holds(self, pair: Sequence[Any]) -> Callable[[Sequence[Value]], Any]:
+        """Whether two arrays are one, of what holds in each branch."""
+        if None in pair or pair[0] is pair[1]:
+            return lambda results: None if None in pair else pair[0]
+        if any(not isinstance(x, bool) for x in pair):
+            return self._leaf("", 0, pair, [False, False], pytree.flatten(0)[1])
+        return lambda results: self.pred if pair[1] else emit("invert", as_value(self.pred))
 
     def emit(self, pred: Tracer, storages: Sequence[Storage]) -> Sequence[Value]:
         """Append the op. Its results are those leaves, then the storages."""

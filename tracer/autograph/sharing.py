@@ -1,8 +1,9 @@
 """Two variables may be one array. An op gives values: which arrays its results are is no longer known.
 
-A result remembers which other arrays it perhaps is, as `tracer.core.sharing` asks before assignments. A
-list that is one of two is a third one while the function is traced: neither it nor those may change; if
-one does, they become native lists, of which a branch chooses the handle.
+A result remembers which other arrays it perhaps is, as `tracer.core.sharing` asks at assignments; where
+that matters, the op tells it, too. A list that is one of two is a third one while the function is
+traced: neither it nor those may change; if one does, they become native lists, of which a branch chooses
+the handle.
 """
 
 from __future__ import annotations
@@ -14,14 +15,16 @@ from typing import Any
 from weakref import ref
 
 from ...ir.graph import SourceLine
+from ...ir.record import record
 from ..containers.kinds import fits, make_native
 from ..control.unions import Union
+from ..core.sharing import Relation, Steps, steps_of
 from ..core.trace import require_trace
 from ..core.tracers import Storage, Tracer
 from ..messages import errors
 from ..messages.errors import complain
 from .syntax.jumps import RESULT
-from .variables import Containers
+from .variables import Containers, is_own_array
 
 CONTAINERS = (list, dict, set, deque)
 
@@ -31,27 +34,97 @@ def storage_of(x: Any) -> Storage | None:
     return x._storage if isinstance(x, Tracer) and not x.scalar else None
 
 
-def confuse(groups: Sequence[tuple[str, Tracer, Sequence[Storage | None]]]) -> None:
-    """Note that results of an op may be arrays that others still see. Each comes with its variable and
-    the storages that this had, inside or outside; results that share one may be the same array.
+@record(eq=False)
+class Link:
+    """An array is another one, or a view of it that `steps` lead to (`from_other`; or they lead from it
+    to the other), if that `holds`: True, a traced bool, or None where nobody knows."""
+
+    other: Any  # a storage, or an array that NumPy made
+    steps: Steps
+    holds: Any
+    from_other: bool = True
+
+
+def is_outside(x: Any) -> bool:
+    """Whether a storage is one of those that are left when regions have been traced."""
+    return isinstance(x, Storage) and not x.trace.done
+
+
+def links_of(x: Any) -> list[Link]:
+    """What an array is to the storages around: first to its own, then to what that perhaps is."""
+    if is_own_array(x):
+        return [Link(x, (), True)]
+    storage = storage_of(x)
+    if storage is None:
+        return []
+    own = steps_of(x)
+    links = [Link(storage, own or (), None if own is None else True)]
+    for relation in storage.perhaps:
+        other = relation.other()
+        if not relation.is_alive or not isinstance(other, Storage):
+            continue
+        holds = None if own is None else relation.holds
+        if relation.from_other:
+            links.append(Link(other, (*relation.steps, *(own or ())), holds))
+        elif not own:
+            links.append(Link(other, relation.steps, holds, False))
+    return links
+
+
+def between(one: Sequence[Link], other: Sequence[Link]) -> list[Link]:
+    """What one array is to another: links of the one to the other's storage, of the links of both."""
+    if not one or not other:
+        return []
+    own, others = one[0], other[0]
+    if own.other is others.other and own.steps == others.steps:
+        return [Link(others.other, (), own.holds and others.holds)]
+    found = [x for x in one if x.other is others.other and not others.steps]
+    if not own.steps:
+        back = [x for x in other if x.other is own.other and x.steps]
+        found += [Link(others.other, x.steps, x.holds, not x.from_other) for x in back]
+    if not found and own.other is others.other:
+        return [Link(others.other, (), None)]  # two views of one array
+    return found
+
+
+@record(frozen=False, eq=False)
+class Merged:
+    """An array that an op gives, the name of its variable, and the links of what it is made of, for each
+    branch, or before and after an iteration."""
+
+    name: str
+    links: list[list[Link]]
+    result: Tracer | None = None
+
+
+def confuse(results: Sequence[Merged]) -> None:
+    """Note that results of an op may be arrays that others still see; those of which one storage is made
+    may be the same array.
 
     A returned value does not mind what becomes of the others: nothing runs after a `return`.
     """
-    rows = [(n, result._storage, [s for s in operands if s]) for n, result, operands in groups]
-    inside: dict[Storage, list[Storage]] = {}
+    rows = [
+        (m.name, m.result, [x[0].other for x in m.links if x])
+        for m in results
+        if m.result is not None
+    ]
+    inside: dict[int, list[Storage]] = {}
     for name, result, operands in rows:
         for storage in operands:
-            results = inside.setdefault(storage, [])
+            found = inside.setdefault(id(storage), [])
             if name != RESULT:
-                results.append(result)
-    for _, result, operands in rows:
-        others = [s for storage in operands for s in inside[storage] if s is not result]
-        earlier = [r for storage in operands for r in storage.perhaps]
-        result.perhaps = (*(ref(s) for s in dict.fromkeys([*operands, *others])), *earlier)
-    for name, result, operands in rows:  # nor may what they perhaps are be assigned into unseen
-        for storage in operands:
-            if name != RESULT and storage is not result:
-                storage.perhaps = (*storage.perhaps, ref(result))
+                found.append(result._storage)
+    for name, result, operands in rows:
+        own = result._storage
+        others = [s for storage in operands for s in inside[id(storage)] if s is not own]
+        storages = [s for s in operands if isinstance(s, Storage)]
+        earlier = [r.other() for storage in storages for r in storage.perhaps if r.is_alive]
+        for other in {id(x): x for x in [*operands, *others, *earlier]}.values():
+            if other is not own:
+                own.perhaps = (*own.perhaps, Relation(ref(other)))
+        for storage in storages:  # nor may what they perhaps are be assigned into unseen
+            if name != RESULT and storage is not own:
+                storage.perhaps = (*storage.perhaps, Relation(ref(own)))
 
 
 def seen_by_others(x: Any, own: int) -> list[Any]:

@@ -17,6 +17,7 @@ from ..control.unbound import unbound as unbound
 from ..control.unions import Union, unasked
 from ..core.constants import is_traced as is_traced
 from ..core.constants import is_undecided as is_undecided
+from ..core.sharing import Relation
 from ..core.trace import current_trace, require_trace
 from ..core.tracers import Tracer, as_value, weak_kind, wrap
 from ..data import pytree
@@ -91,7 +92,8 @@ class State:
         values = list(self.get())
         for i, name in enumerate(self.names):
             if name in self.inside and is_own_array(values[i]):
-                values[i] = taken_over(values[i])
+                old, made = values[i], taken_over(values[i])
+                values = [made if x is old else x for x in values]
                 self.set(values)
             elif name in self.inside and type(values[i]) is Union:
                 leaves, tree = pytree.flatten(values[i])
@@ -167,11 +169,16 @@ def taken_over(array: np.ndarray[Any, Any]) -> Tracer:
     """A traced array in place of one that NumPy made while the function was traced. Assigning into it
     is refused if others can see the original."""
     tracer = wrap(as_value(array.copy()), scalar=False)
-    require_trace().let_go(array)
-    shared: Any = (ref(array), *(ref(a) for a in (array.base,) if isinstance(a, np.ndarray)))
-    tracer._storage.perhaps = shared
+    made_of(tracer, array)
     tracer._storage.writeable = array.flags.writeable
     return tracer
+
+
+def made_of(x: Tracer, array: np.ndarray[Any, Any]) -> None:
+    """Note that `x` perhaps is an array that NumPy made: if others see that, it is not assigned into."""
+    require_trace().let_go(array)
+    shared = (array, *(a for a in (array.base,) if isinstance(a, np.ndarray)))
+    x._storage.perhaps = (*x._storage.perhaps, *(Relation(ref(a)) for a in shared))
 
 
 class Containers:

@@ -23,6 +23,8 @@ import numpy as np
 
 from ...ir.record import record
 from ...ir.types import BOOL, I64
+from ..core.sharing import Again as Again
+from ..core.sharing import Following, following
 from ..core.trace import Trace, current_trace
 from ..core.tracers import WEAK_DTYPES, Tracer, weak_kind
 from ..data import pytree
@@ -37,10 +39,6 @@ Leaf = tuple[np.dtype[Any], str | None]  # of an element: its dtype, and how it 
 _TRIES = 40
 _MOST_LEAVES = 12
 _MUTABLE = (list, dict, deque, set, Counter, defaultdict, OrderedDict)
-
-
-class Again(BaseException):
-    """The function has to be traced again. No handler of the user's is for it."""
 
 
 class Unfit(Exception):
@@ -295,13 +293,14 @@ def _refuse_two(a: Kind, b: Kind) -> NoReturn:
 
 
 class Kinds:
-    """What is known of the containers of one traced function."""
+    """What is known of the containers (and of arrays that may be one) of one traced function."""
 
     def __init__(self) -> None:
         self.sites: dict[Site, Kind] = {}  # native ones
         self.births: dict[int, Site] = {}  # of Python's containers, by id, in this trace
         self.is_off = False  # the function could not be traced with native ones
         self.is_unfit = False  # because of an element
+        self.arrays = Following()  # whether it is followed which arrays are one
         self.root: Any = None  # where those of this trace are kept
         self.arguments: list[tuple[int, Any]] = []  # lists that are, by their parameters
         self.numbers: list[
@@ -345,7 +344,7 @@ def _known(kinds: Kinds) -> Iterator[None]:
 def settled(trace: Callable[[], T], kinds: Kinds) -> T:
     """`trace()`, called until it is known which containers are native and what they hold. If the
     function cannot be traced with native ones, it perhaps can without."""
-    with _known(kinds):
+    with _known(kinds), following(kinds.arrays):
         failure: Exception | None = None
         for _ in range(_TRIES):
             kinds.begin()

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
-from weakref import ReferenceType
 
 import numpy as np
 
@@ -33,6 +32,9 @@ from ..messages.errors import TracerBase, complain
 from ..messages.source import user_line
 from .trace import CURRENT, Array, EagerBuilder, Trace, current_trace, require_trace
 
+if TYPE_CHECKING:
+    from .sharing import Doubt, Relation
+
 WEAK_DTYPES = {"b": BOOL, "i": I64, "f": F64, "c": C128}
 _WEAK_OF: dict[type, str] = {bool: "b", int: "i", float: "f", complex: "c"}
 
@@ -41,16 +43,17 @@ class Storage:
     """A mutable cell: the array that views share. `parameter` is its index if it is an argument.
 
     `part` is the array of an enclosing trace of which this is a copy where NumPy has a view; then it is
-    not writeable. `perhaps` are storages that this one may be, depending on which way run time takes
-    (autograph). `which` then says which one it is, if that is followed: the number of an origin, known
-    now or when the program runs; 0 is none of them (see `autograph.origins`). `exact` is the same number
-    as a union of its kinds, if it is of one class on one way and of another on another: an int or a
-    float, say, of which this is the float (see `control.unions`).
+    not writeable. `perhaps` are relations to storages that this one may be, depending on which way run
+    time takes, and `missed` the assignments into those that this one did not see (see `sharing`).
+    `which` says which one it is, if that is followed: the number of an origin, known now or when the
+    program runs; 0 is none of them (see `autograph.origins`). `exact` is the same number as a union of
+    its kinds, if it is of one class on one way and of another on another: an int or a float, say, of
+    which this is the float (see `control.unions`).
     """
 
     __slots__ = (
         *("trace", "value", "version", "writeable", "parameter", "perhaps", "part", "which"),
-        "exact",
+        *("exact", "missed"),
         "__weakref__",
     )
 
@@ -62,10 +65,17 @@ class Storage:
         self.version = 0  # counts writes
         self.writeable = writeable
         self.parameter = parameter
-        self.perhaps: tuple[ReferenceType[Storage], ...] = ()
+        self.perhaps: tuple[Relation, ...] = ()
+        self.missed: list[Doubt] | None = None
         self.part: Storage | None = None
         self.which: Any = None
         self.exact: Any = None
+
+
+def _read(storage: Storage) -> None:
+    """An array is read after an assignment that it perhaps had to see."""
+    for doubt in storage.missed or ():
+        doubt.is_read = True
 
 
 class ViewStep:
@@ -119,6 +129,8 @@ class Tracer(TracerBase):
     def value(self) -> Value:
         """The current value, in the tracer's own trace (see `as_value` for the current one)."""
         view, storage = self._view, self._storage
+        if storage.missed is not None:
+            _read(storage)
         if view is None:
             return storage.value
         if view.version != storage.version:
@@ -343,6 +355,8 @@ def as_value(x: Any, dtype: np.dtype[Any] | None = None) -> Value:
         trace = require_trace()
     if isinstance(x, Tracer):
         storage = x._storage
+        if storage.missed is not None:
+            _read(storage)
         if storage.trace is trace and not trace.done:
             value = storage.value if x._view is None else x.value
         else:

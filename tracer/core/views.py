@@ -23,7 +23,7 @@ from ..messages import errors
 from ..messages.errors import complain
 from ..messages.source import user_line
 from . import threaded_state
-from .sharing import doubt
+from .sharing import write_to_others
 from .trace import Array, current_trace, lifted, require_trace
 from .tracers import Storage, Tracer, ViewStep, as_value, method, wrap
 
@@ -110,8 +110,6 @@ def assign(x: Tracer, new: Value) -> None:
             "assign to a copy: x = x.copy().",
             operands={"destination": x},
         )
-    if any(other() is not None for other in storage.perhaps):
-        doubt(storage.perhaps)
     if new.tensor != x.type:
         raise TypeError(f"assign needs a value of type {x.type}, not {new.type}")
     chain = []
@@ -124,10 +122,12 @@ def assign(x: Tracer, new: Value) -> None:
             chain.append((step, value))
             value = step.inverse(builder, step.base.value, value)
             current = step.base
-    storage.value = value
+    before, storage.value = storage.value, value
     storage.version += 1
     for step, value in chain:  # what was written need not be computed back
         step.value, step.version = value, storage.version
+    if storage.perhaps:
+        write_to_others(storage, before, x, new)
 
 
 def transpose(x: Tracer, perm: Sequence[int]) -> Tracer:

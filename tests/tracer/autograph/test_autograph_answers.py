@@ -244,32 +244,6 @@ def test_deques_are_merged() -> None:
     assert auto(f)(1.0) == f(1.0) and auto(f)(-1.0) == f(-1.0)
 
 
-def test_arrays_that_a_branch_may_have_aliased_are_not_written_to() -> None:
-    def one(t: Any) -> Any:
-        b, c = np.zeros(2), np.ones(2)
-        if t:
-            c = b
-        b[0] = -1
-        return c
-
-    def chosen(t: Any, x: Any, y: Any) -> Any:
-        c = x if t else y
-        y[0] = -1
-        return c
-
-    def looped(n: Any) -> Any:
-        a, c, i = np.zeros(2), np.ones(2), 0
-        while i < n:
-            c, i = a, i + 1
-        a[0] = 5
-        return c
-
-    t = np.True_  # a Python bool would be static
-    for f, args in ((one, (t,)), (chosen, (t, np.ones(2), np.ones(2))), (looped, (3,))):
-        with pytest.raises(jt.errors.OuterMutationError, match="may be"):
-            auto(f)(*args)
-
-
 def test_loops_without_end_are_refused() -> None:
     def f(x: Any) -> Any:
         for i in itertools.count():

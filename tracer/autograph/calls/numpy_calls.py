@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ....ir.types import is_supported
 from ...arrays.common import array
 from ...arrays.python_errors import as_of_math
 from ...arrays.python_integers import check_stored
@@ -17,7 +18,8 @@ from ...arrays.table import BY_NUMPY, FUNCTIONS, holds_tracer
 from ...containers.arrays import grown
 from ...containers.packed import Packed
 from ...containers.stand_ins import Container
-from ...core.tracers import Tracer, as_value, wrap_like
+from ...core.sharing import is_following
+from ...core.tracers import Tracer, as_value, wrap, wrap_like
 from .mathematics import MATHEMATICS
 
 _KINDS = (type(np.zeros_like), BuiltinFunctionType, FunctionType)
@@ -26,6 +28,21 @@ _CREATIONS = {
     for name in (
         *("zeros", "ones", "empty", "full", "eye", "identity"),
         *("zeros_like", "ones_like", "empty_like", "full_like"),
+    )
+}
+_MADE = {
+    getattr(np, name)
+    for name in (
+        *(
+            "array",
+            "asarray",
+            "asanyarray",
+            "ascontiguousarray",
+            "asfortranarray",
+            "copy",
+            "arange",
+        ),
+        *("linspace", "logspace", "geomspace", "tri", "tile", "repeat", "diag", "indices"),
     )
 }
 _UNASKED = {  # functions that ask no argument what to do
@@ -42,7 +59,8 @@ def replaced_numpy(function: Any) -> Callable[..., Any] | None:
     has to be done."""
     kind = type(function)
     if kind in _KINDS:
-        return _function(function)
+        found = _function(function)
+        return _traced(found or function) if is_following() and _makes(function) else found
     if kind is np.ufunc:
         return _with_arrays(function)
     if isinstance(function, type) and issubclass(function, np.generic):
@@ -70,6 +88,28 @@ def _function(function: Any) -> Callable[..., Any] | None:
     if isinstance(getattr(function, "__self__", None), np.ufunc):
         return _with_arrays(function, indexed=function.__name__ == "at")
     return None
+
+
+def _makes(function: Any) -> bool:
+    try:
+        return function in _MADE
+    except TypeError:  # unhashable: a method of something
+        return False
+
+
+def _traced(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of NumPy's whose result is a traced array from its birth on: where it matters which
+    arrays are one."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        made = function(*args, **kwargs)
+        if type(made) is not np.ndarray or not is_supported(made.dtype):
+            return made
+        given = [x for x in args if isinstance(x, np.ndarray)]
+        is_new = not any(np.may_share_memory(x, made) for x in given)
+        return wrap(as_value(made), scalar=False) if is_new else made
+
+    return call
 
 
 def where_traced(function: Callable[..., Any], traced: Callable[..., Any]) -> Callable[..., Any]:
