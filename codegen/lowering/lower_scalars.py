@@ -28,22 +28,17 @@ from ..loop_ir.steps import Copy, ScalarCode
 from ..math import EXPANSIONS
 from ..scalar import Expr, Unique, const, var
 from ..schedule.in_place import carried
-from . import scalar_rules
 from .counters import Counter, counters, most_trips, trips_of
 from .elements import Elements, at, chooses, chosen, pick, variables
-from .extents import cuts, has_counts
-from .lower import HOMES, Lowering, memory_type, rule_of
+from .lower import Lowering, memory_type
 from .lower_control import contiguous
 from .merged_branches import merged
 from .pointwise import index_value
 from .scalar_arrays import freely_summed
-from .scalar_builder import RULES, SMALL, Given, Held, ScalarBuilder, Stored, Unfit, rule
+from .scalar_builder import SMALL, Given, Held, ScalarBuilder, Stored, Unfit, rule
+from .scalar_work import work_of
 
 CHEAP = 24  # operations up to which all branches are computed
-MOST_WORK = 4096  # scalar operations in a body
-MOST_PRODUCT = 1 << 16  # multiply-adds of a product that is no kernel
-KERNEL = 60  # what one kernel call costs beside its work, in scalar operations
-LANES = 8  # elements that a kernel does for the cost of one
 
 
 def scalar_loop(low: Lowering, op: Op) -> bool:
@@ -52,7 +47,7 @@ def scalar_loop(low: Lowering, op: Op) -> bool:
     targets, others = dict(low.target_of), dict(low.other_target_of)
     sites, copies = len(context.errors), len(context.copies)
     try:
-        work = _work(op)
+        work = work_of(op)
         c = ScalarBuilder(low, op)
         emit_step(c, op, _loop(c, op, top=True), work)
     except Unfit:
@@ -60,80 +55,6 @@ def scalar_loop(low: Lowering, op: Op) -> bool:
         del context.errors[sites:], context.copies[copies:]
         return False
     return True
-
-
-def _work(op: Op) -> int:
-    """Scalar operations in one trip; Unfit if it has ops that need kernels or that kernels do better."""
-    if has_counts(op):
-        return _counted_work(op)
-    scalar, kernels = _costs(op)
-    if scalar > MOST_WORK or scalar > kernels:
-        raise Unfit
-    return scalar
-
-
-def _counted_work(op: Op) -> int:
-    """The same of a loop over windows whose length is a value: kernels would run over whole axes. Unfit
-    if it has products that kernels do much better."""
-    work = 0
-    for region in op.regions:
-        for inner in region.ops:
-            if not inner.definition.pointwise and not _has_rule(inner.name):
-                raise Unfit
-            if inner.regions and inner.name != "lanes_while":
-                work += _counted_work(inner)
-                continue
-            sizes = [v.tensor.size for v in inner.results if memory_type(v) is not None]
-            work += min(max(sizes, default=0), SMALL)
-            if inner.name == "dot":
-                (over, _), _ = inner.attrs["contract"], inner.attrs["batch"]
-                left = inner.operands[0]
-                terms = math.prod(left.shape[d] for d in over)
-                if inner.result.tensor.size * terms > MOST_PRODUCT and not any(
-                    cuts(v, d, 0) for v in inner.operands for d in range(len(v.shape))
-                ):
-                    raise Unfit
-    return work
-
-
-def _has_rule(name: str) -> bool:
-    """Whether an op that is not pointwise can be scalar code; a kernel family may say how to."""
-    if name not in RULES and name in HOMES:
-        rule_of(name)
-    return name in RULES
-
-
-def _costs(op: Op) -> tuple[int, int]:
-    """What one trip of a loop costs as scalar code, and what it costs as kernels."""
-    scalar, kernels = 0, KERNEL
-    for region in op.regions:
-        for inner in region.ops:
-            if not inner.definition.pointwise and not _has_rule(inner.name):
-                raise Unfit
-            if inner.regions and inner.name != "lanes_while":
-                s, k = _costs(inner)
-                trips = min(inner.attrs.get("length", 8), 1024)
-                scalar, kernels = scalar + s, kernels + k * trips
-                if s * trips > k * trips:
-                    raise Unfit
-                continue
-            sizes = [v.tensor.size for v in inner.results if memory_type(v) is not None]
-            if inner.definition.updates:
-                sizes = [inner.operands[1].tensor.size]
-            elif not inner.definition.pointwise:
-                sizes += [v.tensor.size for v in inner.operands if memory_type(v) is not None]
-                kernels += KERNEL
-            size = max(sizes, default=0)
-            if size > SMALL and inner.name in ("gather", "scatter") and scalar_rules.is_part(inner):
-                size = 1  # it stays where it is
-            if inner.name == "dot":
-                (over, _), _ = inner.attrs["contract"], inner.attrs["batch"]
-                left = inner.operands[0].shape
-                size = inner.result.tensor.size * math.prod(left[d] for d in over)
-            cost = inner.definition.cost.work if inner.definition.pointwise else 1
-            scalar += cost * size
-            kernels += cost * -(-size // LANES)
-    return scalar, kernels
 
 
 def emit_step(c: ScalarBuilder, op: Op, held: Sequence[Held], work: int) -> None:

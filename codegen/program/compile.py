@@ -21,6 +21,7 @@ from ..loop_ir.scalar_code import operations
 from ..loop_ir.steps import Loop, Matmul, Program, ScalarCode, Scan, Tiled, steps_within
 from ..lowering.context import Context
 from ..lowering.lower import lower
+from ..lowering.parts import in_parts
 from ..module import Donation, NativeModule
 from ..schedule.aliasing import find_aliases, settle
 from ..schedule.memory import plan
@@ -48,6 +49,7 @@ def compile_graph(
     after each rewriting of them.
     """
     with limited(target.limits):
+        graph = in_parts(graph)
         low = lowered(graph, lambda: Context(target, verify), input_strides, signature, donations)
         entry = EntryEmitter(target, low.here, low.there, ENTRY, low.arena_bytes)
         text = entry.module(low.program)

@@ -14,11 +14,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NoReturn
 
+from ...ir.chains import Broken, chain_of, depends, step_of
 from ...ir.graph import Graph, Op, SourceLine, Value
 from ...ir.types import TensorType
 from ..messages import errors
 from ..messages.errors import complain
-from .subscripts import INVERSE, Access, Accesses, Counter, Form, Span, combination, step_of
+from .subscripts import Access, Accesses, Counter, Form, Span
 
 _NEAR = 3  # iterations at each end of a loop that are compared with those around them
 _FAR = 16  # how far apart they are
@@ -37,7 +38,7 @@ def refuse_conflicts(op: Op, names: Sequence[str], line: SourceLine | None) -> N
     accesses = Accesses(carries, extents)
     accesses.forms.update((v, Form({v: 1})) for v in body.params[:first])
     for k, param in enumerate(carries):
-        step, start = step_of(body, first + k, k), op.operands[first + k]
+        step, start = step_of(body.outputs[k], body.params[first + k]), op.operands[first + k]
         at = accesses.form(start) or Form({start: 1})
         accesses.forms[param] = None if step is None else at.plus(Form({count: step}))
     accesses.walk(body)
@@ -171,92 +172,18 @@ def _follow(moving: Form, other: Form, values: Values) -> bool:
 # A variable that each iteration hands to the next.
 
 
-class _Chain(Exception):
-    """The op that makes something else than a sum, a product or an extreme of a running value."""
-
-    def __init__(self, op: Op | None) -> None:
-        self.op = op
-
-
 def _refuse_chain(
     body: Graph, param: Value, output: Value, name: str, line: SourceLine | None
 ) -> None:
-    if output is param or not _depends(output, {param}):
+    if output is param or not depends(output, {param}):
         return
     try:
-        _follow_chain(output, param, set())
+        chain_of(output, param)
         for op in body.ops:
-            if op.definition.updates and any(_depends(v, {param}) for v in op.operands[1:]):
-                raise _Chain(op)
-    except _Chain as chain:
-        _refuse_variable(name, chain.op, output.op, line)
-
-
-def _depends(value: Value, on: set[Value]) -> bool:
-    pending, seen = [value], {value}
-    while pending:
-        v = pending.pop()
-        if v in on:
-            return True
-        new = [u for u in (v.op.operands if v.op else ()) if u not in seen]
-        seen.update(new)
-        pending += new
-    return False
-
-
-def _follow_chain(value: Value, param: Value, groups: set[str]) -> None:
-    """Raise unless `value` is `param` with one kind of operation, again and again, perhaps guarded."""
-    if value is param or not _depends(value, {param}):
-        return
-    op = value.op
-    assert op is not None
-    if op.name in ("convert", "optimization_barrier"):
-        _follow_chain(op.operands[value.index], param, groups)
-    elif combination(op):
-        running = [v for v in op.operands if _depends(v, {param})]
-        groups.add(combination(op))
-        if len(running) > 1 or len(groups) > 1:
-            raise _Chain(op)
-        if op.name in INVERSE and running[0] is not op.operands[0]:
-            raise _Chain(op)
-        _follow_chain(running[0], param, groups)
-    elif op.name == "select":
-        for v in op.operands[1:]:
-            _follow_chain(v, param, groups)
-    elif op.name == "cond":
-        _follow_branches(op, value, param, groups)
-    elif op.name in ("scan", "while"):
-        _follow_loop(op, value, param, groups)
-    else:
-        raise _Chain(op)
-
-
-def _follow_branches(op: Op, value: Value, param: Value, groups: set[str]) -> None:
-    for region in op.regions:
-        pairs = zip(region.params, op.operands[1:], strict=True)
-        own = [p for p, v in pairs if _depends(v, {param})]
-        _follow_inside(region, region.outputs[value.index], own, op, groups)
-    for v in op.operands[1:]:
-        _follow_chain(v, param, groups)
-
-
-def _follow_loop(op: Op, value: Value, param: Value, groups: set[str]) -> None:
-    body, position = op.regions[-1], op.attrs["consts"] + value.index
-    pairs = zip(body.params, op.operands, strict=True)
-    own = [p for p, v in pairs if _depends(v, {param})]
-    if own and own != [body.params[position]]:
-        raise _Chain(op)
-    _follow_inside(body, body.outputs[value.index], own, op, groups)
-    _follow_chain(op.operands[position], param, groups)
-
-
-def _follow_inside(
-    region: Graph, output: Value, own: Sequence[Value], op: Op, groups: set[str]
-) -> None:
-    if len(own) > 1:
-        raise _Chain(op)
-    for p in own:
-        _follow_chain(output, p, groups)
+            if op.definition.updates and any(depends(v, {param}) for v in op.operands[1:]):
+                raise Broken(op)
+    except Broken as broken:
+        _refuse_variable(name, broken.op, output.op, line)
 
 
 # What is said.

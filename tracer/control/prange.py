@@ -22,7 +22,8 @@ def prange(*args: SupportsIndex) -> range:
     Each iteration may write its own elements, and read what none writes. Variables and elements may be
     combined by all of them with one operation: `+=`, `-=`, `*=`, `min`, `max`, `&=`, `|=`, as in
     `total += x` and `histogram[k] += 1`; sums of floats may then be added in another order than
-    Python's, which does not depend on how many threads there are.
+    Python's, which does not depend on how many threads there are. Threads share such sums of variables
+    too, if the bounds are known while tracing, and such loops inside of another loop, step by step.
 
     Raises jt.errors.ConflictError while tracing where two iterations are seen to touch an element that
     one of them writes, or where a variable is handed from one to the next, and TransformError for

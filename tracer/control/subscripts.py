@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from ...ir.chains import INVERSE, combination, step_of
 from ...ir.graph import Graph, Op, SourceLine, Value
-from ...ir.opdef import OPS
 from ...ir.record import record
 from ...ir.types import TensorType, is_integer
 from ..core.linear_forms import same_value
 
-INVERSE = {"sub": "add", "div": "mul"}  # of which only the left operand may be the running value
 _COMBINES = {"add": "add", "multiply": "mul", "min": "minimum", "max": "maximum"}
 
 
@@ -269,7 +268,7 @@ class Accesses:
         carries = op.attrs.get("carries", len(op.operands) - first)
         known: dict[int, Form | None] = dict.fromkeys(range(first, first + carries))
         for k in range(carries):
-            step = step_of(body, first + k, k)
+            step = step_of(body.outputs[k], body.params[first + k])
             start = self.form(op.operands[first + k])
             if step is not None and start is not None:
                 known[first + k] = start.plus(Form({count: step}))
@@ -316,26 +315,6 @@ def _arithmetic(name: str, forms: Sequence[Form]) -> Form | None:
         if not one.terms:
             return Form({}).plus(other, one.constant)
     return None
-
-
-def step_of(body: Graph, param: int, output: int) -> int | None:
-    """By how much an iteration moves a carry, if it is always the same."""
-    op = body.outputs[output].op
-    if op is None or op.name not in ("add", "sub") or op.operands[0] is not body.params[param]:
-        return None
-    other = op.operands[1].op
-    if other is None or other.name != "constant" or not is_integer(op.result.dtype):
-        return None
-    step = int(other.attrs["value"].item())
-    return -step if op.name == "sub" else step
-
-
-def combination(op: Op | None) -> str:
-    """The operation of a reduction that an op makes a step of; "" if it is none."""
-    if op is None:
-        return ""
-    name = INVERSE.get(op.name, op.name)
-    return name if any(d.combiner == name for d in OPS.values()) else ""
 
 
 def running_read(op: Op, users: Mapping[Value, Sequence[Op]]) -> list[Op] | None:

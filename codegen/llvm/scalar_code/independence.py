@@ -29,12 +29,14 @@ def are_apart(s: Repeat) -> bool:
 def _apart(
     positions: Sequence[Sequence[Index]], counter: Var | None, inner: set[Var | None]
 ) -> bool:
-    """Whether some dimension tells the trips of a loop apart."""
+    """Whether some dimension tells the trips of a loop apart: loops inside of it reach less far than to
+    where the next trip begins."""
     for d, index in enumerate(positions[0]):
-        atoms = index.terms
-        if counter not in atoms or any(not isinstance(a, Var) or a in inner for a in atoms):
+        if counter is None or any(not isinstance(a, Var) for a in index.terms):
             continue
-        if all(position[d] == index for position in positions):
+        moving = [(a, step) for a, step in index.terms.items() if a in inner]
+        reach = sum(abs(step) * (a.extent - 1) for a, step in moving if isinstance(a, Var))
+        if reach < abs(index.terms.get(counter, 0)) and all(p[d] == index for p in positions):
             return True
     return False
 
