@@ -109,6 +109,7 @@ class _Branches:
     outputs: list[int]
     parts: list[Split]
     tape: Value | None
+    kept: list[Value]  # what is kept as results in place of a tape, branch by branch
 
 
 def _forward_cond(
@@ -118,13 +119,21 @@ def _forward_cond(
     wrt = [i for i, w in enumerate(wanted[1:]) if w]
     outputs = [i for i, v in enumerate(_varied(op, wrt)) if v and needed[i]]
     count, params = len(op.results), len(op.operands) - 1
-    free = [i for i, v in enumerate(op.operands[1:]) if isinstance(v.type, TensorType)]
+    written = _overwritten(op)
+    free = [
+        i
+        for i, v in enumerate(op.operands[1:])
+        if isinstance(v.type, TensorType) and i not in written
+    ]
     joints = [vjp_graph(region, wrt, outputs) for region in op.regions]
-    heavy = is_heavy(op)
-    parts = [split(joint, params, count, free, keep=heavy) for joint in joints]
+    keep = bool(written) or is_heavy(op)
+    parts = [split(joint, params, count, free, keep=keep) for joint in joints]
     if not any(part.saved for part in parts):
         results = b.append(op.definition, op.operands, op.attrs, op.regions).results
-        return results, _Branches(wrt, outputs, parts, None)
+        return results, _Branches(wrt, outputs, parts, None, [])
+    kept = [v for part in parts for v in part.saved]
+    if all(isinstance(v.type, TensorType) and v.tensor.size == 1 for v in kept):
+        return _with_results(b, op, _Branches(wrt, outputs, parts, None, []))
     branches = []
     for part in parts:
         new = Graph(part.forward.name)
@@ -138,7 +147,41 @@ def _forward_cond(
         branches.append(new)
     operands = [*op.operands, b.op("tape_new")]
     *of_branches, tape = b.append(op.definition, operands, {}, branches).results
-    return of_branches, _Branches(wrt, outputs, parts, tape)
+    return of_branches, _Branches(wrt, outputs, parts, tape, [])
+
+
+def _overwritten(op: Op) -> set[int]:
+    """The arrays of which a branch changes elements: to keep one whole, for the elements that are read
+    of it, would be dear, since a loop has another one in each iteration."""
+    written = set()
+    for outputs in zip(*(region.outputs for region in op.regions), strict=True):
+        for region, v in zip(op.regions, outputs, strict=True):
+            while v.op is not None and v.op.definition.updates:
+                v = v.op.operands[0]
+            if v.op is None and isinstance(v.type, TensorType) and v.shape:
+                at = region.params.index(v)
+                if any(o is not r.params[at] for r, o in zip(op.regions, outputs, strict=True)):
+                    written.add(at)
+    return written
+
+
+def _with_results(b: Builder, op: Op, saved: _Branches) -> tuple[Sequence[Value], _Branches]:
+    """The op with what its branches keep as results: numbers, which are zeros if not kept."""
+    count = len(op.results)
+    branches = []
+    for own in saved.parts:
+        new = Graph(own.forward.name)
+        inner = Builder(new, op.loc)
+        params = [new.add_param(v.type, v.name) for v in own.forward.params]
+        out = inner.inline(own.forward, params)
+        new.outputs = out[:count]
+        for part in saved.parts:
+            mine = part is own
+            new.outputs += out[count:] if mine else [inner.zeros(v.type) for v in part.saved]
+        branches.append(new)
+    results = b.append(op.definition, op.operands, {}, branches).results
+    saved.kept.extend(results[count:])
+    return results[:count], saved
 
 
 def _vjp_cond(
@@ -152,13 +195,17 @@ def _vjp_cond(
     cts = instantiated(
         b, [cotangents[i] for i in saved.outputs], [op.results[i] for i in saved.outputs]
     )
-    branches = []
+    branches: list[Graph] = []
     for part in saved.parts:
         new = Graph(part.backward.name)
         inner = Builder(new, op.loc)
         own = {i: new.add_param(op.operands[i + 1].type, op.operands[i + 1].name) for i in free}
         values = [own[i] for i in part.free]
         seeds = [new.add_param(v.type) for v in cts]
+        held = [new.add_param(v.type) for v in saved.kept]
+        if held:
+            first = sum(len(p.saved) for p in saved.parts[: len(branches)])
+            values += held[first : first + len(part.saved)]
         if saved.tape is not None:
             tape = new.add_param(TAPE)
             if part.saved:
@@ -167,7 +214,7 @@ def _vjp_cond(
         new.outputs = inner.inline(part.backward, [*values, *seeds])
         branches.append(new)
     tapes = [] if saved.tape is None else [saved.tape]
-    operands = [op.operands[0], *(op.operands[i + 1] for i in free), *cts, *tapes]
+    operands = [op.operands[0], *(op.operands[i + 1] for i in free), *cts, *saved.kept, *tapes]
     new_op = b.append(op.definition, operands, {}, branches)
     grads: list[Value | None] = [None] * len(op.operands)
     for i, grad in zip(saved.wrt, new_op.results, strict=True):
