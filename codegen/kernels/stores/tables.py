@@ -30,7 +30,6 @@ from .layout import (
 )
 from .sequences import reserve
 
-_REMOVED = -2
 _GOLDEN, _MIX = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9
 _LEAST = 8  # places of an index
 _ZERO = Value("double", "0x0000000000000000")
@@ -239,13 +238,32 @@ def rebuild(nbytes: int) -> StoreFunction:
 
 
 @cache
+def _forget(nbytes: int) -> StoreFunction:
+    """Free a place of the index. What was put behind it because it was taken moves up: a mark that
+    something was here would stay, and an index full of marks has no end to a search."""
+    f = StoreFunction("void", f"forget_{nbytes}", t="ptr", hole="i64")
+    index, mask, first = f.load("ptr", f.t, INDEX), f.load("i64", f.t, MASK), first_of(f, f.t)
+    with f.loop(free=f.hole, i=(f.hole + 1) & mask) as loop:
+        number = f.load("i32", f.offset(index, loop.i, "i32"), align=4)
+        loop.going(number.ne(-1))
+        h = f.load("i64", f.offset(first, number.sext("i64") * nbytes))
+        moves = ((loop.i - h) & mask) >= ((loop.i - loop.free) & mask)
+        with f.when(moves):
+            f.store(number, f.offset(index, loop.free, "i32"), align=4)
+        loop.next(f.select(moves, loop.i, loop.free), (loop.i + 1) & mask)
+    f.store(constant("i32", -1), f.offset(index, loop.free, "i32"), align=4)
+    f.ret()
+    return f
+
+
+@cache
 def remove(entries: Entries) -> StoreFunction:
     """Take a key out: where its entry was, or null. The entry can still be read."""
     f, position = _of_key("remove", entries, NULL)
     at = f.offset(f.load("ptr", f.t, INDEX), position, "i32")
     number = f.load("i32", at, align=4).sext("i64")
     entry = f.offset(first_of(f, f.t), number * entries.nbytes)
-    f.store(constant("i32", _REMOVED), at, align=4)
+    f.run(_forget(entries.nbytes), f.t, position)
     f.store(constant("i64", -1), entry)
     f.store(length_of(f, f.t) - 1, f.t, LENGTH)
     f.ret(entry)

@@ -79,3 +79,22 @@ def test_deep_ones_are_an_error() -> None:
     with pytest.raises(RecursionError, match="while containers leave"):
         chain(200_000)
     assert chain(4) == [[[[[]]]]]
+
+
+@jt.jit
+def taken_out(keys, last):
+    found, kept = {}, []
+    for i in range(len(keys)):
+        if keys[i] in found:
+            kept.append(found.pop(keys[i]))
+        else:
+            found[keys[i]] = i
+        if last and len(found) > 3:
+            kept.append(found.popitem()[1])
+    return found, kept
+
+
+@pytest.mark.parametrize("last", [True, False])
+def test_places_of_keys_that_are_gone_are_free(last: bool) -> None:
+    keys = np.random.default_rng(0).integers(0, 200, 5000)
+    assert taken_out(keys, last) == taken_out.__wrapped__(keys, last)
