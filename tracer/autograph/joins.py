@@ -20,10 +20,10 @@ from ..control.unions import (
     Union,
     class_of_leaf,
     constant_tag,
+    narrowed,
     number_of_form,
     numbers_in,
     options_of,
-    possible,
     tag_of,
 )
 from ..core.trace import require_trace
@@ -32,15 +32,6 @@ from ..data import pytree
 from .variables import Undefined, is_traceable, same
 
 _MOST = 8  # forms of one value
-
-
-def narrowed(value: Any) -> Any:
-    """A union that can be but one of its options here is that option."""
-    if type(value) is Union:
-        numbers = possible(value)
-        if len(numbers) == 1:
-            return value.options[numbers[0]]
-    return value
 
 
 @record

@@ -21,6 +21,7 @@ from ...ir.types import BOOL, I64, TensorType
 from ..arrays.late_checks import check_now
 from ..arrays.python_integers import TRIPS, note_reach, note_step
 from ..containers.growing import changed
+from ..containers.kinds import make_classes_native
 from ..control.regions import Out, TracedRegion, have_effects, trace_region
 from ..control.regions import union as captures
 from ..control.unions import Union, assume, implied
@@ -283,6 +284,7 @@ class TracedLoop:
                     value = self.objects[key]
                 value = conformed(value, carried.value)
                 leaves, tree = pytree.flatten(value)
+                make_classes_native(leaves, inner=True)
                 self.last[key] = [links_of(leaf) for leaf in leaves]
                 numbers: list[int | None] = []
                 for i, leaf in enumerate(leaves):

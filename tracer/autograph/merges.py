@@ -12,7 +12,7 @@ from ...ir.opdef import OPS
 from ...ir.record import record, replace
 from ...ir.types import BOOL, I32, TensorType
 from ..containers.growing import changed
-from ..containers.kinds import inherit, same_tree
+from ..containers.kinds import inherit, make_classes_native, same_tree
 from ..control.regions import (
     Out,
     TracedRegion,
@@ -27,6 +27,7 @@ from ..control.unions import (
     class_of_array,
     class_of_leaf,
     kind_number,
+    narrowed,
     possible,
 )
 from ..core.effects import advance, order_token
@@ -37,7 +38,7 @@ from ..data import pytree
 from ..messages import errors
 from ..messages.errors import complain
 from ..messages.source import user_line
-from .joins import Side, are_alike, joined_sides, narrowed, parts_of
+from .joins import Side, are_alike, joined_sides, parts_of
 from .origins import are_followed, which_inside, which_outside
 from .sharing import CONTAINERS, Link, Merged, between, confuse, is_outside, links_of, storage_of
 from .syntax.jumps import RESULT
@@ -117,6 +118,8 @@ def end_of(value: Any, trace: Trace | None, out: list[Any]) -> End:
     option = (of,) if type(value) is Union else ()
     is_content = isinstance(value, Content) and isinstance(of, set)
     leaves, tree = pytree.flatten(frozenset(of) if is_content else of)  # equal ones are one content
+    if trace is not None:
+        make_classes_native(leaves, inner=True)
     leaves_out: list[Any] = []
     for leaf in leaves:
         if isinstance(leaf, Tracer) and leaf._storage.trace is trace:

@@ -15,7 +15,9 @@ import numpy as np
 from ..arrays.python_operators import UNARY
 from ..captures.paths import is_user_module
 from ..captures.untraced import as_python, is_closed
-from ..containers import growing
+from ..containers import growing, objects
+from ..containers.kinds import current as current_kinds
+from ..containers.sequences import List
 from ..control import callbacks
 from ..control.prange import prange
 from ..control.recursion import if_native
@@ -33,6 +35,7 @@ from .syntax.lazy import Lazy, is_lazy
 from .syntax.nodes import HELPERS, ORIGINAL, THUNK, walk
 from .syntax.origin import Unreadable, find_origin, has_source
 from .syntax.transform import Transformer
+from .users import ordering
 from .users.operators import BY_FUNCTION, SPECIAL, binary, serve, special, unary
 from .uses import Method, over_unions
 from .world import replaced_world
@@ -83,6 +86,8 @@ def convert(function: Any) -> Any:
     if kind is FunctionType:
         return _function(function)
     if kind is MethodType:
+        if function.__func__ is List.sort:
+            return ordering.sorting(function)
         inner = convert(function.__func__)
         return function if inner is function.__func__ else MethodType(inner, function.__self__)
     if isinstance(function, (BuiltinFunctionType, type)):
@@ -136,14 +141,24 @@ def is_maker(function: Any) -> bool:
     return isinstance(start, FunctionType) and has_source(start)
 
 
+def _started(start: Any, args: Any, kwargs: Any, made: Any) -> None:
+    convert(start)(made, *args, **kwargs)
+
+
 def _maker(kind: Any) -> Any:
     """Instances are made as by calling the class, with the twin of its __init__."""
     new, start = kind.__new__, kind.__init__
 
     def make(*args: Any, **kwargs: Any) -> Any:
+        if new is object.__new__:
+            run = partial(_started, start, args, kwargs)
+            native = objects.made(kind, current_kinds(), run)
+            if native is not None:
+                return native
         made = new(kind) if new is object.__new__ else new(kind, *args, **kwargs)
         if isinstance(made, kind):
             convert(start)(made, *args, **kwargs)
+            objects.born(made)
         return made
 
     return make
@@ -180,7 +195,7 @@ def _builtin(function: Any) -> Any:
         return partial(unary if operator in UNARY else binary, operator)
     growing_one = growing.replaced(function)
     if growing_one is not None:
-        return growing_one
+        return ordering.ordering(function, growing_one)
     if type(getattr(function, "__self__", None)) is str:
         return texts.method_of_text(function) or function
     try:
@@ -238,6 +253,8 @@ def _function(function: FunctionType) -> Any:
     if id(code) in _done or getattr(function, _PLAIN, False):
         return function
     module = function.__globals__.get("__name__")  # __module__ may be copied from what it wraps
+    if module == ordering.__name__:
+        return _twin(function)
     if function is prange:
         return iteration.prange_
     if not is_user_module(module):

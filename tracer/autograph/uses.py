@@ -20,6 +20,7 @@ import optree
 from ...ir.record import record
 from ..arrays.python_operators import BINARY, COMPARISONS, UNARY
 from ..arrays.table import LAZY, ArrayFunction
+from ..containers.stand_ins import Container
 from ..control.unions import (
     NONE,
     Union,
@@ -210,10 +211,14 @@ def is_same(union: Union, other: Any) -> Any:
         return is_one_of(union, [NONE])
     if isinstance(other, Union):
         return use(_is, union, other)
-    return is_one_of(union, [n for n in possible(union) if _is(union.options[n], other)])
+    if isinstance(other, Container):
+        return use(_is, union, other)
+    return is_one_of(union, [n for n in possible(union) if union.options[n] is other])
 
 
-def _is(a: Any, b: Any) -> bool:
+def _is(a: Any, b: Any) -> Any:
+    if isinstance(a, Container) and isinstance(b, Container) and a is not b:
+        return a.handle == b.handle
     return a is b
 
 

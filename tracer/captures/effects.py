@@ -13,6 +13,7 @@ from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
+import optree
 
 from ...ir.record import record
 from ..containers.arrays import GrownArray
@@ -243,6 +244,9 @@ def _set_attribute(holder: Any, name: str, value: Any) -> None:
         object.__delattr__(holder, name)
 
 
+_NATIVE = (Container, View, GrownArray)
+
+
 # Finding what was changed
 
 
@@ -268,7 +272,7 @@ class _Finder:
             return self._leaf(value) if which is None else self._which(value, which)
         if isinstance(value, _CONSTANTS):
             return Constant(value)
-        if isinstance(value, (Container, View, GrownArray)):
+        if isinstance(value, _NATIVE):
             return self._leaf(value)
         if id(value) in self._nodes:
             return Known(self._nodes[id(value)])
@@ -281,6 +285,10 @@ class _Finder:
             leaves, tree = pytree.flatten(value)
             if tree.is_leaf():
                 return self._leaf(value)
+            if any(isinstance(part, _NATIVE) for part in pytree.nodes(value)):
+                leaves, tree = optree.tree_flatten(
+                    value, is_leaf=lambda x: isinstance(x, _NATIVE), namespace=pytree.NAMESPACE
+                )
             return Tree(tree, tuple([self.recipe(leaf, name) for leaf in leaves]))
         self.kept.refuse(value)
         number = self._made[id(value)] = len(self._made)

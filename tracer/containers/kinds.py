@@ -23,6 +23,7 @@ import numpy as np
 
 from ...ir.record import record
 from ...ir.types import BOOL, I64
+from ..control.unions import narrowed
 from ..core.sharing import Again as Again
 from ..core.sharing import Following, following
 from ..core.trace import Trace, current_trace
@@ -139,11 +140,17 @@ def same_tree(one: pytree.TreeDef, other: pytree.TreeDef) -> bool:
         return False
     for a, b in zip(first, second, strict=True):  # type: ignore[call-overload]
         one_kind, other_kind = _kind_in(a), _kind_in(b)
-        if one_kind is not None and other_kind is not None:
+        if one_kind is not None and other_kind is not None and _can_be_one(one_kind, other_kind):
             one_kind.unite(other_kind)
         elif a != b:
             return False
     return True
+
+
+def _can_be_one(one: Kind, other: Kind) -> bool:
+    """Objects of two classes stay two forms."""
+    kinds = current()
+    return kinds is None or one.cls is other.cls or not {one.cls, other.cls} & kinds.classes.keys()
 
 
 def _kind_in(token: Any) -> Kind | None:
@@ -230,9 +237,9 @@ class Kind:
         """Take in the forms of a key and a value that go into a container; NOTHING for none."""
         root, again = self.root, False
         if key is not NOTHING:
-            again = root._take("_key", _form(key, root, "key"))
+            again = root._take("_key", form_of(key, root, "key"))
         if value is not NOTHING:
-            form = _form(value, root, "value" if root._key else "element")
+            form = form_of(value, root, "value" if root._key else "element")
             again = root._take("_value", form) or again
         if again:
             root._asked = False
@@ -259,10 +266,13 @@ class Kind:
 NOTHING: Any = object()
 
 
-def _form(value: Any, kind: Kind, what: str) -> Form:
+def form_of(value: Any, kind: Kind, what: str) -> Form:
+    """The form of what goes into a container of this kind, or an error."""
+    value = narrowed(value)
     try:
         return Form.of(value)
     except Unfit:
+        make_classes_native(pytree.flatten(value)[0])
         make_native(list(_pythons(value)))
         kinds = current()
         if kinds is not None:
@@ -297,6 +307,7 @@ class Kinds:
 
     def __init__(self) -> None:
         self.sites: dict[Site, Kind] = {}  # native ones
+        self.classes: dict[type, Any] = {}  # those of users whose objects are native: `ClassKind`s
         self.births: dict[int, Site] = {}  # of Python's containers, by id, in this trace
         self.is_off = False  # the function could not be traced with native ones
         self.is_unfit = False  # because of an element
@@ -306,11 +317,14 @@ class Kinds:
         self.numbers: list[
             tuple[Kind, Form | None]
         ] = []  # of lists that were arrays, and what was in them
+        self.born: dict[int, Any] = {}  # objects of users' classes that Python has made, by id
+        self.inner: set[int] = set()  # those that were made in branches or loops
         self.alive: list[Any] = []  # Python's containers, whose ids are not to be used again
 
     def begin(self) -> None:
         """Another trace."""
         self.births, self.root, self.arguments, self.numbers, self.alive = {}, None, [], [], []
+        self.born, self.inner = {}, set()
 
 
 _KINDS: ContextVar[Kinds | None] = ContextVar("jitney_containers", default=None)
@@ -355,7 +369,7 @@ def settled(trace: Callable[[], T], kinds: Kinds) -> T:
             except errors.TraceAgain:
                 raise
             except Exception as error:
-                if not kinds.sites or kinds.is_off:
+                if not (kinds.sites or kinds.classes) or kinds.is_off:
                     raise
                 failure = error
                 break
@@ -384,6 +398,22 @@ def make_native(containers: list[Any]) -> None:
         found = True
     if found:
         raise Again
+
+
+def make_classes_native(objects: list[Any], inner: bool = False) -> None:
+    """Trace again with the classes of these as native ones, those of them that Python made here, or made
+    in a branch or loop (`inner`): Again if there is one."""
+    kinds = current()
+    if kinds is None or not kinds.born:
+        return
+    found = [x for x in objects if kinds.born.get(id(x)) is x]
+    new = {type(x) for x in found if not inner or id(x) in kinds.inner} - kinds.classes.keys()
+    if new:
+        kinds.classes |= {cls: OBJECTS[0](cls) for cls in new}
+        raise Again
+
+
+OBJECTS: list[Any] = []  # what makes the kind of a class: `objects` lies above
 
 
 def _pythons(value: Any) -> Iterator[Any]:

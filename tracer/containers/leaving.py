@@ -22,6 +22,7 @@ from ..core.tracing import Presented
 from ..data import pytree
 from .arrays import GrownArray, array_of
 from .kinds import Form, Kind, current, empty_maker, make_native
+from .making import objects_of
 from .packed import Packed, check_numbers
 from .stand_ins import Container, root, run
 from .tables import View, refuse_view
@@ -63,7 +64,7 @@ def leaving(result: Any) -> Any:
     handles = [as_value(x.handle) for x in found]
     parts = [emit("reshape", v, shape=(1,)).value for v in (*handles, run("end", root())[0])]
     together = emit("concat", *parts, axis=0)
-    plans = Plans([x.kind for x in found], targets)
+    plans = Plans([x.kind for x in found], targets, bool(kinds.classes))
 
     def present(x: Any) -> Any:
         return Presented(together, Leaving(x.number, plans)) if isinstance(x, _Place) else x
@@ -109,8 +110,9 @@ class _Place:
 class Plans:
     """What the containers that leave a call together become."""
 
-    def __init__(self, kinds: list[Kind], targets: list[Target]) -> None:
+    def __init__(self, kinds: list[Kind], targets: list[Target], objects: bool = False) -> None:
         self.kinds, self.targets = kinds, targets
+        self.objects = objects  # whether there are some of users' classes
 
     @cached_property
     def native(self) -> tuple[Any, int]:
@@ -123,6 +125,8 @@ class Plans:
 
     def made(self, handles: np.ndarray[Any, Any]) -> list[Any]:
         """The Python objects for the containers with these handles, the last of which leads to all."""
+        if self.objects:
+            return objects_of(handles, zip(self.kinds, self.targets, strict=True))
         if int(handles[-1]) & 1:
             return self._interpreted(handles)
         from ...runtime.call import objects

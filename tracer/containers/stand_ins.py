@@ -12,7 +12,7 @@ from ...ir.ops.control.stores import STORE
 from ...ir.types import BOOL, I64
 from ..arrays.python_integers import check_kept
 from ..control.control import fori_loop
-from ..control.unions import Union, exact
+from ..control.unions import Union, exact, narrowed
 from ..core.effects import advance, check, order_token
 from ..core.trace import require_trace
 from ..core.tracers import Tracer, as_value, wrap
@@ -173,7 +173,7 @@ def native(container: Any, kind: Kind | None = None) -> Container:
 
 def leaves_of(form: Form, value: Any) -> list[Value]:
     """The values of an element of this form."""
-    leaves, _ = pytree.flatten(value)
+    leaves, _ = pytree.flatten(narrowed(value))
     for x, dtype in zip(leaves, form.dtypes, strict=True):
         several = exact(x)
         if type(several) is not Union:

@@ -302,6 +302,15 @@ def bound(x: Any) -> Any:
     return x
 
 
+def narrowed(value: Any) -> Any:
+    """A union that can be but one of its options here is that option."""
+    if type(value) is Union:
+        numbers = possible(value)
+        if len(numbers) == 1:
+            return value.options[numbers[0]]
+    return value
+
+
 def one_value(x: Any) -> Any:
     """What is no union; else an error."""
     if type(x) is Union:

@@ -7,8 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from ...containers.objects import python_class
 from ...control.unions import Union
 from ...core.tracers import Tracer
+from ...messages import errors
+from ..answers import class_of
 from .operators import of_users, twin
 
 _NOTHING: Any = object()
@@ -25,8 +28,13 @@ def _of_class(kind: type, name: str) -> Any:
 def attribute(x: Any, name: str) -> Any:
     """`x.name`"""
     kind = type(x)
-    if kind is Tracer or kind is ModuleType or kind is np.ndarray:
+    if x is None:
+        return _of_none(name)
+    if (kind is Tracer and name != "__class__") or kind is ModuleType or kind is np.ndarray:
         return getattr(x, name)
+    kind = python_class(x)
+    if name == "__class__":
+        return class_of(x)
     found = _of_class(kind, name)
     if type(found) is property:
         return getattr(x, name) if found.fget is None else twin(found.fget)(x)
@@ -39,6 +47,15 @@ def attribute(x: Any, name: str) -> Any:
     if not hasattr(type(found), "__set__") and name in kept:
         return kept[name]
     return read(found, x, kind)
+
+
+def _of_none(name: str) -> Any:
+    """`None.name`: what Python raises for it is raised when the program comes here."""
+    try:
+        return getattr(None, name)
+    except AttributeError as error:
+        setattr(error, errors.RAISED, True)
+        raise
 
 
 def _looked_up(x: Any, name: str) -> Any:
@@ -62,7 +79,7 @@ def set_attribute(value: Any, x: Any, name: str) -> None:
     if own is not None:
         own(x, name, value)
         return
-    found = _of_class(kind, name)
+    found = _of_class(python_class(x), name)
     if type(found) is property and found.fset is not None:
         twin(found.fset)(x, value)
         return

@@ -21,6 +21,7 @@ import numpy as np
 from ....ir.record import record
 from ...arrays.python_operators import BINARY, COMPARISONS, UNARY
 from ...captures.paths import is_user_module
+from ...containers.objects import python_class
 from ...core.tracers import Tracer
 from ..texts import remainder
 
@@ -77,6 +78,7 @@ def of_users(x: Any, name: str) -> Callable[..., Any] | None:
     kind = type(x)
     if kind in _ORDINARY:
         return None
+    kind = python_class(x)
     found = getattr(kind, name, None)
     if type(found) is not FunctionType:
         return None
@@ -97,7 +99,7 @@ def _of_dataclass(kind: type, name: str) -> Callable[..., Any] | None:
     symbol = _SYMBOLS[name[2:-2]]
 
     def compare(x: Any, y: Any) -> Any:
-        if type(x) is not type(y):
+        if python_class(x) is not python_class(y):
             return NotImplemented
         return _tuples[0](
             symbol, tuple(getattr(x, f) for f in fields), tuple(getattr(y, f) for f in fields)
@@ -123,7 +125,7 @@ def binary(name: str, left: Any, right: Any) -> Any:
     if mine is None and others is None:
         return how.function(left, right)
     tries = [(left, right, how.forward, mine), (right, left, how.backward, others)]
-    one, other = type(left), type(right)
+    one, other = python_class(left), python_class(right)
     if one is other and name not in COMPARISONS:
         del tries[1]
     elif one is not other and issubclass(other, one):
@@ -131,7 +133,7 @@ def binary(name: str, left: Any, right: Any) -> Any:
         if name in COMPARISONS or getattr(other, method, None) is not getattr(one, method, None):
             tries.reverse()
     for x, y, method, own in tries:
-        function = own or getattr(type(x), method, None)
+        function = own or getattr(python_class(x), method, None)
         result = NotImplemented if function is None else function(x, y)
         if result is not NotImplemented:
             return result
@@ -177,7 +179,7 @@ def is_negated(left: Any, right: Any) -> bool:
     if any(of_users(x, "__ne__") for x in (left, right)):
         return False
     plain: Any = object.__ne__
-    return any(type(x).__ne__ is plain and of_users(x, "__eq__") for x in (left, right))
+    return any(python_class(x).__ne__ is plain and of_users(x, "__eq__") for x in (left, right))
 
 
 def truth_of(x: Any) -> Any:
@@ -187,7 +189,7 @@ def truth_of(x: Any) -> Any:
     own = of_users(x, "__bool__")
     if own is not None:
         return own(x)
-    own = None if type(x).__dict__.get("__bool__") else of_users(x, "__len__")
+    own = of_users(x, "__len__")
     return x if own is None else own(x) != 0
 
 

@@ -1,0 +1,205 @@
+"""Native containers among which are objects of users' classes: Python makes its own of them.
+
+Where there are none, native code does this (`native_plans`).
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...ir.ops.control.stores import RUNS, Table
+from ..data import pytree
+from .arrays import array_of
+from .kinds import Form, Kind, empty_maker
+from .objects import UNKNOWN, ClassKind
+from .stand_ins import Container
+
+Plans = Iterable[tuple[Kind, Any]]  # of each its kind, and of an array its dtype, if it was given
+_LINK, _BLOCK, _FIRST, _LENGTH, _END, _INDEX, _MASK, _TAKEN = range(8)
+
+
+def objects_of(handles: np.ndarray[Any, Any], plans: Plans) -> list[Any]:
+    """The Python objects for the containers with these handles, the last of which leads to all."""
+    *places, first = handles.tolist()
+    source: _Source = _Interpreted() if first & 1 else _Native()
+    made: dict[int, Any] = {}
+    try:
+        return [
+            _whole(source, place, kind.root, made)
+            if target is None or not place
+            else array_of(source.columns(place, None, kind.value), kind.value, *target)
+            for place, (kind, target) in zip(places, plans, strict=True)
+        ]
+    finally:
+        source.release(first)
+
+
+class _Source:
+    """Where containers are: gives their records as columns, one for each leaf."""
+
+    columns: Callable[[int, Form | None, Form | None], list[Any]]
+    columns_of: Callable[[int, Sequence[np.dtype[Any]]], list[Any]]  # of a sequence
+    release: Callable[[int], None]
+
+
+def _whole(source: _Source, handle: int, kind: Kind, made: dict[int, Any]) -> Any:
+    """The Python object for a container, with all that is in it."""
+    waiting: list[Any] = []
+    new = _object(handle, kind, made, waiting)
+    while waiting:
+        place, inner = waiting.pop()
+        _fill(source, place, inner, made, waiting)
+    return new
+
+
+def _object(handle: int, kind: Kind, made: dict[int, Any], waiting: list[Any]) -> Any:
+    """The Python object for a container, which is filled later; `made` are those that are there."""
+    if not handle:
+        return None  # of a value of several forms, one that it is not
+    if handle not in made:
+        made[handle] = _empty(kind)
+        waiting.append((handle, kind))
+    return made[handle]
+
+
+def _fill(
+    source: _Source, handle: int, kind: Kind, made: dict[int, Any], waiting: list[Any]
+) -> None:
+    new = made[handle]
+    if isinstance(kind, ClassKind):
+        _fill_object(source, handle, kind, new, made, waiting)
+        return
+    if kind.key is None and kind.value is None:
+        return
+    columns = source.columns(handle, kind.key, kind.value)
+    count = 0 if kind.key is None else len(kind.key.leaves)
+    parts = [
+        _elements(form, part, made, waiting)
+        for form, part in ((kind.key, columns[:count]), (kind.value, columns[count:]))
+        if form is not None
+    ]
+    if isinstance(new, dict):
+        content = dict(zip(*parts, strict=True))
+        dict.update(new, content) if type(new) is Counter else new.update(content)
+    elif isinstance(new, set):
+        new.update(parts[0])
+    else:
+        new.extend(parts[0])
+
+
+def _fill_object(
+    source: _Source,
+    handle: int,
+    kind: ClassKind,
+    new: Any,
+    made: dict[int, Any],
+    waiting: list[Any],
+) -> None:
+    columns = iter(source.columns_of(handle, kind.dtypes))
+    for name, field in kind.fields.items():
+        if name not in (kind.sure or ()):
+            continue
+        words = [next(columns) for _ in field.dtypes]
+        value = None if field.static is UNKNOWN else field.static
+        if field.form is not None and (not field.optional or words.pop(0)[0]):
+            (value,) = _elements(field.form, words, made, waiting)
+        object.__setattr__(new, name, value)
+
+
+def _empty(kind: Kind) -> Any:
+    if isinstance(kind, ClassKind):
+        return object.__new__(kind.cls)
+    return empty_maker(kind)()
+
+
+def _elements(
+    form: Form, columns: list[Any], made: dict[int, Any], waiting: list[Any]
+) -> list[Any]:
+    """Elements of one form, of a column for each leaf."""
+    lists = [
+        column.tolist() if weak is not None else list(column)
+        for column, (_, weak) in zip(columns, form.leaves, strict=True)
+    ]
+    if form.tree.is_leaf():
+        return lists[0]
+    plain = pytree.flatten(tuple(range(len(lists))))[1]
+    if form.tree == plain:
+        return list(zip(*lists, strict=True))
+    return [
+        _with_objects(pytree.unflatten(form.tree, row), made, waiting)
+        for row in zip(*lists, strict=True)
+    ]
+
+
+def _with_objects(element: Any, made: dict[int, Any], waiting: list[Any]) -> Any:
+    if isinstance(element, Container):
+        return _object(int(element.handle), element.kind.root, made, waiting)
+    if isinstance(element, tuple):
+        parts = [_with_objects(part, made, waiting) for part in element]
+        return type(element)(*parts) if hasattr(element, "_fields") else tuple(parts)
+    return element
+
+
+class _Native(_Source):
+    """In memory that native code has left."""
+
+    def columns(self, handle: int, key: Form | None, value: Form | None) -> list[Any]:
+        dtypes = [d for form in (key, value) if form is not None for d in form.dtypes]
+        return self.columns_of(handle, dtypes, key is not None)
+
+    def columns_of(
+        self, handle: int, dtypes: Sequence[np.dtype[Any]], is_table: bool = False
+    ) -> list[Any]:
+        header = _header(handle)
+        lead = 8 if is_table else 0
+        count = header[_TAKEN] if is_table else header[_LENGTH]
+        if not count:
+            return [np.empty(0, dtype) for dtype in dtypes]
+        layout = np.dtype(
+            {
+                "names": ["hash", *(f"x{k}" for k in range(len(dtypes)))],
+                "formats": [np.int64, *dtypes],
+                "offsets": [0, *(lead + 8 * k for k in range(len(dtypes)))],
+                "itemsize": lead + 8 * len(dtypes),
+            }
+        )
+        memory = (ctypes.c_char * (count * layout.itemsize)).from_address(header[_FIRST])
+        records = np.frombuffer(memory, layout)
+        if is_table:
+            records = records[records["hash"] >= 0]
+        return [records[f"x{k}"].copy() for k in range(len(dtypes))]
+
+    def release(self, first: int) -> None:
+        from ...runtime.call import objects
+        from .native_plans import planned
+
+        last = np.array([first], np.uint64)
+        objects.leave()(last.ctypes.data, 0, ctypes.addressof(planned([])))
+
+
+def _header(handle: int) -> Any:
+    return (ctypes.c_int64 * 8).from_address(handle)
+
+
+class _Interpreted(_Source):
+    """Among the containers of the interpreter's runs."""
+
+    def columns(self, handle: int, key: Form | None, value: Form | None) -> list[Any]:
+        dtypes = [d for form in (key, value) if form is not None for d in form.dtypes]
+        return self.columns_of(handle, dtypes)
+
+    def columns_of(self, handle: int, dtypes: Sequence[np.dtype[Any]]) -> list[Any]:
+        found = RUNS.at(handle)
+        if isinstance(found, Table):
+            records = [sum(found.records[p], ()) for p in found.positions.values()]
+        else:
+            records = list(found)
+        return [np.array([r[k] for r in records], dtype) for k, dtype in enumerate(dtypes)]
+
+    def release(self, first: int) -> None:
+        RUNS.objects.pop(first >> 32, None)
