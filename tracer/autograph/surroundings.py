@@ -6,6 +6,10 @@
 A `Surroundings` is a snapshot of every *slot* that is reached from the names which a statement reads:
 attributes of objects of the user's classes, elements of lists, dicts and sets, and the cells that
 functions close over. What differs after the statement was traced is merged or carried as variables are.
+
+Arrays that NumPy made have no such slots. Where a called function assigns numbers to elements of one,
+which happens while it is traced, whatever the condition says, the function is traced again, and
+they are traced arrays.
 """
 
 from __future__ import annotations
@@ -27,17 +31,19 @@ from types import (
     NoneType,
 )
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
 from ...ir.record import record
 from ..captures.paths import is_user_module
 from ..control.unions import Union
+from ..core.sharing import trace_again
 from ..core.tracers import Tracer
 from ..messages import errors
 from ..messages.errors import complain
 from .syntax.nodes import HELPERS
-from .variables import Undefined, put, refill
+from .variables import Undefined, is_own_array, put, refill
 
 _LIMIT = 5000  # objects looked at: what lies behind them is not tracked
 _PLAIN = (
@@ -110,6 +116,9 @@ class Surroundings:
         waiting = list(roots)[::-1]
         while waiting and len(seen) < _LIMIT:
             name, x = waiting.pop()
+            if is_own_array(x) and x.flags.writeable and id(x) not in seen:
+                seen.add(id(x))
+                self.saved.append(("array", x, _checksum(x), name))
             if id(x) not in seen and not isinstance(x, _PLAIN):
                 seen.add(id(x))
                 waiting += self._enter(name, x)
@@ -183,6 +192,10 @@ def _content(name: str, cell: CellType) -> Any:
         return Undefined(name)
 
 
+def _checksum(x: np.ndarray[Any, Any]) -> int:
+    return crc32(x.tobytes() if not x.flags.c_contiguous else x.reshape(-1).view(np.uint8))
+
+
 def _state(x: Any) -> Any:
     return _STATES[type(x)](x) if type(x) in _STATES else list(x.queue)
 
@@ -195,6 +208,15 @@ def _differences(kind: str, holder: Any, old: Any, name: str) -> Iterator[tuple[
     elif kind == "set":
         if holder != old:
             yield Slot("content", holder, None, name), old
+    elif kind == "array":
+        if _checksum(holder) != old:
+            trace_again()
+            complain(
+                errors.OuterMutationError,
+                f"{name}, an array that NumPy made, is assigned into by what a branch or loop that "
+                "depends on a traced value calls",
+                "pass the array to the jitted function, or make it of traced values.",
+            )
     elif kind == "state":
         if _state(holder) != old:
             complain(

@@ -235,10 +235,7 @@ class Doubt:
     def settle(self) -> None:
         if not self.is_read and all(other() is None for other in self.others):
             return
-        how = _FOLLOWING.get()
-        if how is not None and not how.is_on:
-            how.is_on = True
-            raise Again
+        trace_again()
         name = self.name or "x"
         complain(
             errors.OuterMutationError,
@@ -248,6 +245,15 @@ class Doubt:
             f"assign to a copy: {name} = {name}.copy() where they part.",
             line=self.line,
         )
+
+
+def trace_again() -> None:
+    """Trace the function again with traced arrays in the place of those that NumPy makes, unless that is
+    done already, or cannot be."""
+    how = _FOLLOWING.get()
+    if how is not None and not how.is_on:
+        how.is_on = True
+        raise Again
 
 
 def settle_doubts(doubts: Sequence[Doubt]) -> None:
