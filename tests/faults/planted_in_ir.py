@@ -23,8 +23,8 @@ FAULTS = (
         "gradient of branches",
         "the backward part of a branch is that of another branch",
         "ir/ops/control/structured.py",
-        "*free, *cts, *tapes], {}, branches)",
-        "*free, *cts, *tapes], {}, branches[::-1])",
+        "new_op = b.append(op.definition, operands, {}, branches)",
+        "new_op = b.append(op.definition, operands, {}, branches[::-1])",
         "tests/ir/test_structured.py::test_cond",
     ),
     Fault(

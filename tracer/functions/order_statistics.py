@@ -138,6 +138,8 @@ class _Fractions:
         values: Any = wrap(as_value(array(q)), scalar=False) if constant is None else constant
         if values.ndim > 2:
             raise ValueError("q must be a scalar or 1d")
+        if values.ndim == 2 and not values.size:
+            raise ValueError("q has no elements")  # as NumPy, which asks for the least of them
         if percent:
             values = values / 100
         self.values = values if isinstance(values, Tracer) else np.asarray(values)

@@ -158,6 +158,7 @@ CONTEXTS = {
     "codegen/limits.py": "_current",  # asked by leaves of every pass; tests alone set it
     "tracer/captures/purity.py": "_asked",  # inside of os.urandom, who is watching
     "tracer/containers/kinds.py": "_KINDS",  # what an attempt to trace tells the next; users' code asks
+    "tracer/core/sharing.py": "_FOLLOWING",  # the same; assignments ask, deep in the user's code
     "tracer/core/trace.py": "CURRENT",  # NumPy calls us, and has no parameter for the trace
     "tracer/core/trace.py ": "HELD",  # the one that native code asks
     "tracer/devices/devices.py": "CHOSEN",  # a user's `with jt.device(...)`
