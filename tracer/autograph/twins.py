@@ -158,6 +158,7 @@ def _maker(kind: Any) -> Any:
         made = new(kind) if new is object.__new__ else new(kind, *args, **kwargs)
         if isinstance(made, kind):
             convert(start)(made, *args, **kwargs)
+            growing.attributes_made(made, (start.__code__, kind.__name__))
             objects.born(made)
         return made
 
@@ -242,7 +243,9 @@ def _perhaps_plain(function: FunctionType) -> Any:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         plain = as_python(function, (*args, *kwargs.values()))
-        return (plain or _twin(function))(*args, **kwargs)
+        if not plain:
+            return _twin(function)(*args, **kwargs)
+        return growing.given([plain(*args, **kwargs)], (function.__code__, "returned"))
 
     setattr(call, _PLAIN, True)
     return call

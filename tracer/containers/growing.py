@@ -30,6 +30,7 @@ from .sequences import List, Sequence
 from .stand_ins import Container, native
 from .walking import Numbered, walk, walked
 
+_ONE = 2  # references to an object that one container has: its own, and that of who counts
 _LONG = 16  # numbers of a range from which a native list is filled by a loop
 _HASHED = (set, dict, Counter, OrderedDict)  # no place for traced numbers, but as native ones
 _ASKING = frozenset(
@@ -90,6 +91,26 @@ def _native_if_wanted(container: Any, site: Site) -> Any:
         return native(container, kind)
     kinds.births[id(container)] = site
     return container
+
+
+def given(results: list[Any], site: Any) -> Any:
+    """The only one of `results`, which a function that is not transformed has returned: if nobody else
+    has it, a container is one that it has made."""
+    kinds = current()
+    if kinds is None or type(results[0]) not in CLASSES or sys.getrefcount(results[0]) > _ONE:
+        return results.pop()
+    container = results.pop()
+    return container if id(container) in kinds.births else _native_if_wanted(container, site)
+
+
+def attributes_made(x: Any, site: Any) -> None:
+    """Containers in the attributes of an object that has just been made are as `given`, if its
+    `__init__` was not transformed."""
+    if current() is not None:
+        content = getattr(x, "__dict__", {})
+        for name in list(content):
+            results = [content.pop(name)]
+            content[name] = given(results, (*site, name))
 
 
 def added_to(cls: Any, number: int) -> Any:
