@@ -193,7 +193,7 @@ def _content(name: str, cell: CellType) -> Any:
 
 
 def _checksum(x: np.ndarray[Any, Any]) -> int:
-    return crc32(x.tobytes() if not x.flags.c_contiguous else x.reshape(-1).view(np.uint8))
+    return crc32(x.reshape(-1).view(np.uint8).data if x.flags.c_contiguous else x.tobytes())
 
 
 def _state(x: Any) -> Any:

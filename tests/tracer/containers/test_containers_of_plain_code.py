@@ -1,5 +1,8 @@
-"""Containers that functions make to which nothing traced is given, `__init__` above all: they run as Python, and
-what they have made grows in compiled loops and branches as what is written down there does."""
+"""Containers that functions make to which nothing traced is given, `__init__` above all.
+
+Those run as Python, and what they have made grows in compiled loops and branches as what is written down
+there does.
+"""
 
 import copy
 from collections import Counter, deque
@@ -148,6 +151,6 @@ def test_what_others_have_is_theirs(function):
     try:
         jt.jit(function)(codes)
     except JitneyError:
-        assert SHARED == [0.0]  # refused, and nothing done
+        assert [0.0] == SHARED  # refused, and nothing done
     else:
-        assert SHARED == want and SHARED is before
+        assert want == SHARED and SHARED is before
