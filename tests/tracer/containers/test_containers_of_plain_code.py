@@ -151,6 +151,6 @@ def test_what_others_have_is_theirs(function):
     try:
         jt.jit(function)(codes)
     except JitneyError:
-        assert [0.0] == SHARED  # refused, and nothing done
+        assert SHARED == [0.0]  # refused, and nothing done
     else:
         assert want == SHARED and SHARED is before
