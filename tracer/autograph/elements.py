@@ -98,6 +98,9 @@ def item(x: Any, index: Any) -> Any:
         kind = _kind_of_all(x)
         if kind is not None and index.dtype.kind in "iu" and not index.shape:
             return wrap(as_value(array(x, kind[1])[index]), kind[0])
+        columns = _columns(x) if index.dtype.kind in "iu" and not index.shape else None
+        if columns is not None:
+            return tuple([item(column, index) for column in columns])
     if type(x) in CLASSES:
         with may_be_missing(x):
             found = x[index]
@@ -115,6 +118,15 @@ def store(x: Any, index: Any, value: Any) -> None:
         x[index] = value
     else:
         own(x, index, value)
+
+
+def _columns(x: Any) -> list[list[Any]] | None:
+    """Of tuples of numbers, of one length and of one kind at each place of theirs, the numbers by place;
+    None for all else."""
+    if not x or any(type(part) is not tuple or len(part) != len(x[0]) for part in x):
+        return None
+    columns = list(map(list, zip(*x, strict=True)))
+    return columns if columns and all(map(_kind_of_all, columns)) else None
 
 
 def _kind_of_all(items: Sequence[Any]) -> tuple[str | None, Any] | None:

@@ -258,6 +258,10 @@ class Merge:
             made = self._union(label, parts) if joined else None
             return made or self._refuse_structure(label, parts)
         mark = len(self.outs), len(self.made)
+        sets = [part.value for part in parts if isinstance(part.value, set)]
+        contents = [leaf for part in parts for leaf in part.leaves if isinstance(leaf, frozenset)]
+        if sets and len(set(contents)) > 1:
+            changed(sets)  # native ones may be of any content
         try:
             leaves = [
                 self._leaf(label, i, pair, missing, one)

@@ -37,6 +37,7 @@ import numpy as np
 
 from ...ir.record import record
 from ..captures.paths import is_user_module
+from ..containers.kinds import inherit
 from ..control.unions import Union
 from ..core.sharing import trace_again
 from ..core.tracers import Tracer
@@ -88,7 +89,11 @@ class Slot:
                 return getattr(holder, self.key)
             if self.kind == "cell":
                 return holder.cell_contents
-            return holder[self.key] if self.kind == "item" else holder.copy()
+            if self.kind == "item":
+                return holder[self.key]
+            content = holder.copy()
+            inherit(holder, content)
+            return content
         except (AttributeError, KeyError, IndexError, ValueError):
             return Undefined(self.name)
 

@@ -100,7 +100,13 @@ def given(results: list[Any], site: Any) -> Any:
     if kinds is None or type(results[0]) not in CLASSES or sys.getrefcount(results[0]) > _ONE:
         return results.pop()
     container = results.pop()
-    return container if id(container) in kinds.births else _native_if_wanted(container, site)
+    if id(container) in kinds.births:
+        return container
+    if isinstance(container, (list, deque)) and container and type(container[0]) in CLASSES:
+        for i in range(len(container)):
+            inner, container[i] = [container[i]], None
+            container[i] = given(inner, (*site, "element"))
+    return _native_if_wanted(container, site)
 
 
 def attributes_made(x: Any, site: Any) -> None:

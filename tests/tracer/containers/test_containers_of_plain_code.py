@@ -114,6 +114,67 @@ def all_classes(codes):
     return len(e.seen), e.order, e.counts, e.queue
 
 
+class Graph:
+    def __init__(self, n):
+        self.n, self.neighbours = n, [[] for _ in range(n)]
+
+    def add(self, a, b):
+        self.neighbours[a].append(b)
+        self.neighbours[b].append(a)
+
+    def distances(self, start):
+        found = [-1] * self.n
+        found[start] = 0
+        queue = deque([start])
+        while queue:
+            u = queue.popleft()
+            for v in self.neighbours[u]:
+                if found[v] < 0:
+                    found[v] = found[u] + 1
+                    queue.append(v)
+        return found
+
+
+def breadth_first(codes):
+    graph = Graph(12)
+    for i, code in enumerate(codes):
+        graph.add(i % 12, int(code) * 3)
+    return graph.distances(0)
+
+
+class Robot:
+    directions = [(0, 1), (1, 0), (0, -1), (-1, 0)]
+
+    def __init__(self):
+        self.x = self.y = self.heading = 0
+        self.seen = {(0, 0)}
+
+    def do(self, code):
+        if code == 0:
+            self.heading = (self.heading + 1) % 4
+        elif code == 1:
+            self.heading = (self.heading - 1) % 4
+        else:
+            dx, dy = self.directions[self.heading]
+            self.x += dx
+            self.y += dy
+            self.seen.add((self.x, self.y))
+
+
+def robot(codes):
+    r = Robot()
+    for code in codes:
+        r.do(code)
+    return r.x, r.y, r.heading, len(r.seen)
+
+
+def set_by_branch(codes):
+    seen = {0}
+    if len(codes) and codes[0] > 0:
+        seen.add(1)
+    return len(seen), seen
+
+
 def of_outside(codes):
     items = shared()
     for code in codes:
@@ -128,7 +189,10 @@ def held_of_outside(codes):
             holder.items.append(1.0)
 
 
-@pytest.mark.parametrize("function", [branches, returned, two_of_them, all_classes])
+PROGRAMS = [branches, returned, two_of_them, all_classes, breadth_first, robot, set_by_branch]
+
+
+@pytest.mark.parametrize("function", PROGRAMS)
 @pytest.mark.parametrize("n", [0, 5, 300])
 def test_they_grow(function, n):
     codes = np.random.default_rng(n).integers(0, 3, n)
