@@ -143,7 +143,7 @@ def breadth_first(codes):
 
 
 class Robot:
-    directions = [(0, 1), (1, 0), (0, -1), (-1, 0)]
+    directions = ((0, 1), (1, 0), (0, -1), (-1, 0))
 
     def __init__(self):
         self.x = self.y = self.heading = 0
