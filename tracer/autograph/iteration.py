@@ -88,7 +88,7 @@ def _of_container(x: Any) -> Items:
     going = x.going() if x.is_known else None
     length, item = x.walked()
     may_raise = going is not None and not isinstance(x, List)
-    text, packed = "a container that grows", isinstance(x, Packed)
+    text, packed = "a container that grows", isinstance(x, Packed) and x.packed
     return Items(length, item, text=text, going=going, may_raise=may_raise, packed=packed)
 
 

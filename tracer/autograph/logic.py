@@ -12,7 +12,7 @@ import numpy as np
 
 from ..containers import folds
 from ..containers.growing import look_up
-from ..containers.packed import Packed
+from ..containers.packed import Packed, refuse_rows
 from ..containers.stand_ins import Container
 from ..containers.tables import View
 from ..control.unions import Facts, Union, assume, implied, imply, joined_facts
@@ -224,6 +224,8 @@ def is_(a: Any, b: Any) -> Any:
     if type(a) is Union or type(b) is Union:
         return a is b or (is_same(a, b) if type(a) is Union else is_same(b, a))
     packed = isinstance(a, Packed) or isinstance(b, Packed)
+    if isinstance(a, Packed) and isinstance(b, Packed) and "row" in (a.site[0], b.site[0]):
+        refuse_rows()
     if isinstance(a, Container) and isinstance(b, Container) and a is not b and not packed:
         return truth(a.handle == b.handle)
     if _is_bool(a) and _is_bool(b) and (is_traced(a) or is_traced(b)):
@@ -291,6 +293,8 @@ def max_(*args: Any, **options: Any) -> Any:
 
 def _extreme(builtin: Any, better: Any, args: Any, options: Any) -> Any:
     if len(args) == 1 and isinstance(args[0], Packed) and args[0].length() and not options:
+        if args[0].is_table:
+            refuse_rows()
         return args[0].element(_extreme_element(builtin, args[0].materialise()))
     if len(args) == 1 and _of_container(args[0]):
         return folds.extreme(args[0], builtin, **options)

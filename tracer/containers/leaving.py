@@ -23,7 +23,7 @@ from ..data import pytree
 from .arrays import GrownArray, array_of
 from .kinds import Form, Kind, current, empty_maker, make_native
 from .making import objects_of
-from .packed import Packed, check_numbers
+from .packed import Packed, check_numbers, refuse_rows
 from .stand_ins import Container, root, run
 from .tables import View, refuse_view
 
@@ -89,6 +89,8 @@ def _with_own_lists(result: Any) -> Any:
             return x
         if x.site[0] == "argument":
             return x.data
+        if x.site[0] == "row":
+            refuse_rows()
         return Presented(x.data, list if x.weak is None else np.ndarray.tolist)
 
     return optree.tree_map(own, result, namespace=pytree.NAMESPACE)

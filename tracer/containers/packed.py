@@ -8,6 +8,10 @@
 The length is known, elements are those of the array, which a loop reads and writes as any other. What
 an array cannot do (`append`, a slice whose bounds are traced) a native list can: the function is traced
 again, and the argument is one from the start.
+
+A table is a list of lists of one length: an array of two dimensions, of which a row is a view. Which
+rows it has is fixed: a function that puts others into it, or asks which list a row is, is traced again
+with a list for each row (`jit.function`).
 """
 
 from __future__ import annotations
@@ -36,21 +40,32 @@ _ORDER = operator.attrgetter("stop", "start", "step")
 
 
 class Packed(Sequence):
-    """A list whose elements are those of an array, of one dimension."""
+    """A list whose elements are those of an array: numbers, or lists that are views of it."""
 
     __slots__ = ("data", "site", "weak")
     _jitney_lazy = True  # where an array is wanted it is one of its elements
     _jitney_list = True
-    packed = True  # a comprehension over it is one loop
 
     def __init__(self, data: Tracer, weak: str | None, site: Any) -> None:
         self.data, self.weak, self.site = data, weak, site
         self.kind = Kind(list)
 
+    @property
+    def is_table(self) -> bool:
+        """Whether the elements are lists."""
+        return self.data.ndim > 1
+
+    @property
+    def packed(self) -> bool:
+        """Whether a comprehension over it is one loop."""
+        return not self.is_table
+
     # What an array cannot do
 
     def _become_native(self) -> Any:
         """Trace again, with a native list in the place of this one."""
+        if self.is_table or self.site[0] == "row":
+            refuse_rows()
         kinds = current()
         if kinds is None:
             complain(
@@ -100,6 +115,10 @@ class Packed(Sequence):
     def __getattr__(self, name: str) -> Any:
         return self._become_native() if name == "pop" else super().__getattr__(name)
 
+    def _numbers_only(self) -> None:
+        if self.is_table:
+            self._become_native()
+
     # What it can
 
     @property
@@ -120,6 +139,8 @@ class Packed(Sequence):
 
     def element(self, x: Any) -> Any:
         """An element of the array as one of the list."""
+        if self.is_table:
+            return Packed(x, self.weak, ("row", self.site))
         return wrap(as_value(x), self.weak, scalar=True)
 
     def going(self) -> Any:
@@ -145,12 +166,22 @@ class Packed(Sequence):
         return getattr(ufunc, method)(*_with_arrays(inputs), **_with_arrays(options))
 
     def _part(self, index: slice) -> Any:
+        if self.is_table:
+            return self._rows()[index]
         if any(isinstance(x, Tracer) for x in _ORDER(index)):
             return self._become_native()
         return self._derived(f"[{index}]", self.data[index])
 
+    def _rows(self) -> list[Any]:
+        return [*self]
+
     def copy(self) -> Any:
-        return self._derived("copy", self.data)
+        return self._rows() if self.is_table else self._derived("copy", self.data)
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        if self.is_table:
+            return [row.copy() for row in self]
+        return self.copy()
 
     def _derived(self, how: str, data: Any) -> Any:
         """A new list of the elements of an array."""
@@ -169,7 +200,7 @@ class Packed(Sequence):
     def _takes(self, item: Any) -> bool:
         """Whether an element may be this. An int is a float among floats, a number of Python's one of
         NumPy's among these."""
-        if isinstance(item, Tracer) and item.shape:
+        if self.is_table or (isinstance(item, Tracer) and item.shape):
             return False
         weak = weak_kind(item)
         if weak is None:
@@ -187,37 +218,45 @@ class Packed(Sequence):
         return int(index)
 
     def reverse(self) -> None:
+        self._numbers_only()
         self.data[:] = self.data[::-1].copy()
 
     def sort(self, *, key: Any = None, reverse: Any = False) -> None:
-        if key is not None or not isinstance(reverse, (bool, int)):
+        if self.is_table or key is not None or not isinstance(reverse, (bool, int)):
             self._become_native()
         ordered: Any = self.data[::-1] if reverse else self.data
         ordered = np.sort(ordered, kind="stable")
         self.data[:] = ordered[::-1] if reverse else ordered
 
     def contains(self, item: Any) -> Any:
+        self._numbers_only()
         if not isinstance(item, Tracer) and not isinstance(item, (int, float, np.generic)):
             return False
         return some(self, lambda x: is_equal(x, item), True)
 
     def place_of(self, item: Any, start: Any = 0) -> Any:
+        self._numbers_only()
         return self._compared(item, start)
 
     def count(self, item: Any) -> Any:
+        self._numbers_only()
+
         def add(i: Any, n: Any) -> Any:
             return n + as_number(wrap(as_value(is_equal(self.at(i), item), BOOL), "b"))
 
         return fori_loop(0, self.length(), add, 0)
 
     def __add__(self, other: Any) -> Any:
-        if isinstance(other, Packed) and other.weak == self.weak:
+        if self.is_table:
+            return self._rows() + (other._rows() if isinstance(other, Packed) else other)
+        if isinstance(other, Packed) and other.weak == self.weak and not other.is_table:
             return self._derived("+", np.concatenate([self.data, other.data]))
         if isinstance(other, Packed):
             refuse_mixture(self.weak, other.weak)
         return self._become_native()
 
     def __mul__(self, times: Any) -> Any:
+        self._numbers_only()
         if isinstance(times, (int, np.integer)):
             return self._derived("*", np.tile(self.data, max(int(times), 0)))
         return self._become_native()
@@ -237,6 +276,16 @@ def made_of(data: Tracer, weak: str | None, site: Any) -> Any:
     kinds.numbers.append((kind, Form.of(packed.at(0)) if packed.length() else None))
     for_each(packed.length(), lambda i: native.append(packed.at(i)))
     return native
+
+
+def refuse_rows() -> NoReturn:
+    """A row would have to be a list by itself."""
+    complain(
+        errors.UnsupportedFunctionError,
+        "a row of a list of lists that is an argument is put elsewhere, grows, shrinks, is returned, "
+        "or is asked which list it is",
+        "pass an array, or copy the rows into a list of the function's own.",
+    )
 
 
 def refuse_mixture(one: Any, other: Any) -> NoReturn:
@@ -260,7 +309,10 @@ def check_numbers() -> None:
 def _argument(kind: ListKind, data: Tracer) -> Any:
     """What stands in for a list that is an argument."""
     parameter = data._storage.parameter
-    made = made_of(data, _WEAK.get(kind.cls), ("argument", parameter))
+    weak, site = _WEAK.get(kind.cls), ("argument", parameter)
+    if kind.table:
+        return Packed(data, weak, site)
+    made = made_of(data, weak, site)
     kinds = current()
     if kinds is not None and parameter is not None and not isinstance(made, Packed):
         kinds.arguments.append((parameter, made))

@@ -48,6 +48,7 @@ _CONSTANTS = (str, bytes, enum.Enum, np.dtype, range, slice, type(Ellipsis), typ
 _FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType, type(np.sum))
 _ORDINARY = frozenset({np.ndarray, *_WEAK})
 _NO_FOREIGN = _ORDINARY | {ListLeaf}
+_MOST_NUMBERS = 2000  # in lists, of which each can be a value of the graph
 
 
 class StaticLeaf:
@@ -128,11 +129,11 @@ def arrange(
     static: StaticNames,
     signature: inspect.Signature | None,
     whole: Collection[int | str] = (),
-    packs: bool = False,
+    packs: int = 0,
 ) -> tuple[Sequence[Any], dict[str, Any]]:
     """The arguments in their places, with the static ones wrapped, and those that the function may
     change, by position or name: objects whose method it is, containers of its caller's. With `packs`
-    long lists of numbers are leaves."""
+    long lists of numbers are leaves, with 2 tables of them, too."""
     if kwargs and signature is not None:
         # Keywords become positions, so that f(x, y) and f(x, y=y) share their code.
         bound = signature.bind(*args, **kwargs)
@@ -147,8 +148,7 @@ def arrange(
     if static.any:
         kwargs = {k: _static(v, k) if k in static.names else v for k, v in kwargs.items()}
     if packs:
-        args = [with_leaves(a) for a in args]
-        kwargs = {k: with_leaves(v) for k, v in kwargs.items()}
+        args, kwargs = with_leaves((tuple(args), kwargs), tables=packs > 1)
     return args, kwargs
 
 
@@ -173,7 +173,7 @@ class Call:
         whole: frozenset[int | str] = frozenset(),
         device: Device | None = None,
         numbers: Callable[[Hashable], frozenset[int]] = lambda structure: frozenset(),
-        packs: bool = False,
+        packs: int = 0,
     ) -> None:
         args, kwargs = arrange(args, kwargs, static, signature, whole, packs)
         self.whole = whole
@@ -197,15 +197,25 @@ class Call:
         # Where the call has to run; None: wherever what the function reads is, or by default.
         self.device = self._choose_device(device)
         self.specs = self._specs()
-        self.has_lists = False  # long lists of numbers, each of which is one leaf
+        self.has_lists = self.has_tables = False  # of numbers, each of which is one leaf
         for i, spec in enumerate(self.specs):
             if type(self.leaves[i]) is ListLeaf:
+                self.has_tables = self.has_tables or self.leaves[i].kind.table
                 self.leaves[i] = self.leaves[i].items
                 self.has_lists = True
             elif isinstance(spec, Spec) and spec.holder is not None:
                 self.leaves[i] = array_of(self.leaves[i])
             elif isinstance(self.leaves[i], ObjectLeaf):
                 self.leaves[i] = self.leaves[i].value
+
+    def packs_less(self) -> int | None:
+        """What lists are to be arrays if it can't be traced as it is: None if nothing is to change."""
+        if not self.failure or not self.has_lists:
+            return None
+        if self.has_tables:
+            return 1
+        packed = [leaf for leaf in self.leaves if type(leaf) is list]
+        return 0 if sum(map(len, packed)) <= _MOST_NUMBERS else None
 
     def _choose_device(self, device: Device | None) -> Device | None:
         """Where to run. Arrays in the memory of some GPU become DeviceArrays, or NumPy's on the CPU."""
@@ -410,7 +420,8 @@ def show_spec(spec: Spec) -> str:
     if spec.weak:
         return kinds[spec.weak]
     if isinstance(spec.holder, ListKind):
-        return f"list of {spec.type.size} {spec.holder.cls.__name__}s"
+        inner = f"lists of {spec.type.shape[1]} " if spec.holder.table else ""
+        return f"list of {spec.type.shape[0]} {inner}{spec.holder.cls.__name__}s"
     layout = f" strides {list(spec.strides)}" if spec.strides is not None else ""
     return f"{spec.type}{layout}"
 

@@ -58,7 +58,6 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 _WARN_AFTER = 50  # compilations of one function
-_MOST_NUMBERS = 2000  # in lists, of which each can be a value of the graph
 _SIGNATURES = 1024  # kept per function; beyond that the oldest is forgotten
 
 
@@ -108,7 +107,10 @@ class JitFunction(Generic[P, R]):
         self._buckets: dict[Hashable, Bucket] = {}  # by canonical signature
         self._simple = not self._static.any
         self._numbers = CompiledNumbers()
-        self._packs = True  # long lists of numbers are arrays
+        self._tables = (
+            False  # some calls had tables: the leaves of all containers are not looked at
+        )
+        self._packs = 2  # long lists of numbers are arrays; with 2 tables, too
         self._misses = 0
         self._latest: Entry | None = None
         self.most_signatures = _SIGNATURES
@@ -151,12 +153,16 @@ class JitFunction(Generic[P, R]):
                     return self._call(args, kwargs, fast)
             if CURRENT.get() is not None:
                 return self._plain(*borrowed((args, kwargs)))  # part of what is being traced
-            if self._simple and not self._changed and not (args and is_owner(args[0], self)):
+            if self._takes_trees and not (args and is_owner(args[0], self)):
                 return self._call_tree(args, kwargs)
             return self._call(args, kwargs, None)
         except Exception as error:
             shorten(error)
             raise
+
+    @property
+    def _takes_trees(self) -> bool:
+        return self._simple and not (self._changed or self._tables)
 
     def _call_tree(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """As `__call__`, for containers and keywords."""
@@ -207,29 +213,28 @@ class JitFunction(Generic[P, R]):
 
     def _settled(self, work: Callable[[Call], T], args: Sequence[Any], kwargs: dict[str, Any]) -> T:
         """What `work` makes of the call, see `CompiledNumbers`. Where the function can't be traced with
-        lists that are arrays, each of their numbers is a value from now on."""
+        tables or lists that are arrays, their rows or numbers are values from now on."""
         calls: list[Call] = []
 
         def analyse() -> Call:
             calls[:] = [self._analysed(args, kwargs)]
             return calls[0]
 
-        try:
-            return self._numbers.settle(analyse, work)
-        except errors.TraceAgain:
-            raise
-        except Exception as error:
-            if not (calls and calls[0].has_lists and calls[0].failure):
+        packs, failure = self._packs, None
+        while True:
+            try:
+                return self._numbers.settle(analyse, work)
+            except errors.TraceAgain:
                 raise
-            if sum(len(x) for x in calls[0].leaves if type(x) is list) > _MOST_NUMBERS:
-                raise
-            failure = error
-        self._packs = False
-        try:
-            return self._numbers.settle(analyse, work)
-        except Exception as error:
-            self._packs = True
-            raise error from failure.__cause__
+            except Exception as error:
+                fewer = calls[0].packs_less() if calls else None
+                if fewer is None or self._packs == 0:
+                    self._packs = packs
+                    if failure is None:
+                        raise
+                    raise error from failure.__cause__
+                failure = failure or error
+                self._packs = fewer
 
     def _call_of(
         self, call: Call, args: Sequence[Any], kwargs: dict[str, Any], fast: Hashable | None
@@ -238,6 +243,7 @@ class JitFunction(Generic[P, R]):
         try:
             result = self._run(call, bucket, args, kwargs)
             plain = not (call.has_static or call.objects or call.has_lists)
+            self._tables = self._tables or call.has_tables
             if fast is not None and plain:
                 self._fast[fast] = bucket, self._order(args, kwargs)
             return result

@@ -63,6 +63,8 @@ def write_program(
     """
     if not isinstance(entry.runnable, Executable):
         raise NotNative
+    if any(kind.table for kind in entry.lists.values()):
+        raise NotNative
     writer = _Writer(entry, entry.runnable, len(args) + len(kwargs))
     names = [sys.intern(name) for name in kwargs]
     words = writer.program.arguments(len(args), names, order_matters(names, signature))
