@@ -13,6 +13,7 @@ import sys
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from operator import itemgetter
 from types import BuiltinFunctionType, GeneratorType
 from typing import Any
 
@@ -292,6 +293,10 @@ def _sorted(items: Any, *, key: Any = None, reverse: Any = False) -> Any:
         if current() is not None and type(items) in CLASSES and _has_traced(items):
             make_native([items])
         return sorted(items, key=key, reverse=reverse)
+    if key is None and isinstance(items, tables.View) and items.what == "items":
+        form = items.table.kind.value
+        if form is not None and form.holds_containers:
+            key = itemgetter(0)  # keys differ: what they lead to is never compared
     ordered = _listed(items)
     ordered.sort(key=key, reverse=reverse)
     return ordered

@@ -168,6 +168,13 @@ def robot(codes):
     return r.x, r.y, r.heading, len(r.seen)
 
 
+def grouped(codes):
+    table = {}
+    for i, code in enumerate(codes):
+        table.setdefault(int(code), []).append(i)
+    return {key: sum(group) for key, group in sorted(table.items())}
+
+
 def set_by_branch(codes):
     seen = {0}
     if len(codes) and codes[0] > 0:
@@ -189,7 +196,8 @@ def held_of_outside(codes):
             holder.items.append(1.0)
 
 
-PROGRAMS = [branches, returned, two_of_them, all_classes, breadth_first, robot, set_by_branch]
+PROGRAMS = [branches, returned, two_of_them, all_classes, breadth_first, robot, grouped]
+PROGRAMS += [set_by_branch]
 
 
 @pytest.mark.parametrize("function", PROGRAMS)
