@@ -31,7 +31,7 @@ _DIVISIONS: dict[str, Callable[[Any, Any], Any]] = {
 }
 _PASSED = (
     *("functions.operators", "arrays.python_errors", "arrays.python_integers"),
-    *("autograph.elements", "users.operators", "autograph.texts"),
+    *("autograph.elements", "users.operators", "autograph.texts", "autograph.logic"),
 )
 _LARGEST = 2.0**63
 

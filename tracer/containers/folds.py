@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ...ir.types import BOOL
+from ..arrays.python_integers import require_fits
 from ..control.control import cond, fori_loop, while_loop
-from ..core.tracers import as_value, wrap
+from ..core.tracers import Tracer, as_value, weak_kind, wrap
 from .stand_ins import fail, require
 from .walking import walked
 
@@ -19,7 +20,14 @@ def total(items: Any, start: Any = 0) -> Any:
     length, item = found
     if isinstance(length, int) and length == 0:
         return start
-    return fori_loop(0, length, lambda i, so_far: so_far + item(i), start)
+    return fori_loop(0, length, lambda i, so_far: _added(so_far, item(i)), start)
+
+
+def _added(x: Any, y: Any) -> Any:
+    result = x + y
+    if weak_kind(result) == "i" and isinstance(result, Tracer) and not result.shape:
+        require_fits("add", (x, y), as_value(result))
+    return result
 
 
 def sure(key: Any) -> Any:

@@ -157,3 +157,25 @@ def test_positions_and_counters_are_not_checked() -> None:
 
     x = np.random.default_rng(0).standard_normal((5, 4))
     assert "assert" not in str(f.trace(x, np.zeros(20, int)))
+
+
+LARGE = 1 << 62
+SUMS = {
+    "of arguments": (lambda a, b: sum((a, b, a)), (LARGE, LARGE)),
+    "of a short list": (lambda xs: sum(xs), ([LARGE] * 3,)),
+    "of a long list": (lambda xs: sum(xs), ([LARGE] * 40,)),
+    "of a table": (lambda rows: sum(map(sum, rows)), ([[LARGE] * 10] * 3,)),
+    "of a generator": (lambda xs: sum(x for x in xs), ([LARGE] * 40,)),
+    "of a comprehension": (lambda xs: sum([x * 2 for x in xs]), ([LARGE // 2] * 20,)),
+    "from a start": (lambda xs, a: sum(xs, a), ([1, 2], (1 << 63) - 2)),
+}
+
+
+@pytest.mark.parametrize("case", SUMS)
+def test_sums_of_pythons_integers_do_not_wrap(case):
+    function, arguments = SUMS[case]
+    with pytest.raises(OverflowError, match="64 bits"):
+        jt.jit(function)(*arguments)
+    small = [np.array(a) // (1 << 8) for a in arguments]
+    small = [a.tolist() for a in small]
+    assert jt.jit(function)(*small) == function(*small)
