@@ -10,6 +10,7 @@ import numpy as np
 
 import jitney as jt
 from jitney.ir.graph import Graph
+from jitney.tracer.explain.explanation import Explanation
 from jitney.tracer.explain.lowered import Lowered
 from jitney.tracer.jit.cache_info import CacheInfo
 
@@ -58,7 +59,7 @@ def calls(x: Array) -> None:
 def inspections(x: Array) -> None:
     assert_type(scaled.lower(x), Lowered)
     assert_type(scaled.trace(jt.ShapeDtype((3,), np.float64)), Graph)
-    assert_type(scaled.explain(x), str)
+    assert_type(scaled.explain(x), Explanation)
     assert_type(scaled.ptx(x, arch="sm_80"), str)
     assert_type(scaled.cache_info(), CacheInfo)
     model = Model()
