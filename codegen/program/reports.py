@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -207,13 +206,11 @@ def _sort_report(step: Sort) -> KernelReport:
 
 
 def _true_indices_report(step: TrueIndices) -> KernelReport:
-    rows = math.prod(step.mask.shape[:-1])
     return KernelReport(
         name="true_indices",
         ops=("true_indices",),
         extents=step.mask.shape,
         bytes_read=step.mask.nbytes,
         bytes_written=step.target.nbytes,
-        parallel=rows > 1,
         locs=_locs(step),
     )
