@@ -27,10 +27,10 @@ from ..data import pytree
 from ..messages import errors
 from ..messages.source import user_line
 from .adoption import Adoption, union, write
+from .identity.containers import belonging, outer_ids, seen_by_others, watch
+from .identity.origins import refuse_lost
 from .merges import Content, End, Inside, Merge, end_of
-from .origins import refuse_lost
 from .raising import Raised
-from .sharing import belonging, outer_ids, seen_by_others, watch
 from .surroundings import Slot, Surroundings
 from .variables import (
     Containers,

@@ -16,7 +16,6 @@ import numpy as np
 
 from ...ir.graph import Graph, Value
 from ...ir.opdef import OPS
-from ...ir.record import record
 from ...ir.types import BOOL, I64, TensorType
 from ..arrays.late_checks import check_now
 from ..arrays.python_integers import TRIPS, note_reach, note_step
@@ -26,7 +25,7 @@ from ..control.regions import Out, TracedRegion, have_effects, trace_region
 from ..control.regions import union as captures
 from ..control.unions import Union, assume, implied
 from ..core.effects import advance, order_token
-from ..core.sharing import Doubt, Steps, is_following, relate, settle_doubts
+from ..core.sharing import Doubt, is_following, settle_doubts
 from ..core.specs import Spec
 from ..core.trace import require_trace
 from ..core.tracers import Storage, Tracer, as_value, wrap
@@ -38,22 +37,13 @@ from ..messages.source import user_line
 from .adoption import Adoption, write
 from .branches import branch
 from .carried import CarriedVariable, NoneCarriedError
+from .identity.arrays import Link, Merged, confuse, links_of
+from .identity.containers import CONTAINERS, outer_ids, seen_by_others, watch
+from .identity.origins import are_followed, refuse_lost, which_inside, which_outside
+from .identity.relations import Alike, Key, Which, alike, arrays_of, relate_leaves
 from .joins import conformed
 from .logic import truth
-from .origins import are_followed, refuse_lost, which_inside, which_outside
 from .raising import Raised
-from .sharing import (
-    CONTAINERS,
-    Link,
-    Merged,
-    between,
-    confuse,
-    links_of,
-    outer_ids,
-    seen_by_others,
-    storage_of,
-    watch,
-)
 from .surroundings import Slot, Surroundings
 from .syntax.jumps import RESULT
 from .variables import (
@@ -70,27 +60,6 @@ from .variables import (
 )
 
 COUNTER = "_jt_count"
-
-
-@record
-class Which:
-    """Which array a slot, or an attribute among the variables, holds is carried, too."""
-
-    of: int | Slot
-
-
-@record
-class Alike:
-    """Whether two arrays are one is carried, too: `one` is a leaf of what is carried, by its key and
-    position, `other` such a leaf, or an array from outside of the loop. See `core.sharing.Relation`."""
-
-    one: tuple[Any, int]
-    other: Any
-    steps: Steps
-    from_other: bool
-
-
-Key = int | str | Slot | Which | Alike
 
 
 class TracedLoop:
@@ -116,7 +85,7 @@ class TracedLoop:
         # By position among the variables, by name, or by slot:
         self.carried: dict[Key, CarriedVariable] = {}
         self.undefined: dict[int, Undefined] = {}  # without a value before: they keep none
-        # Containers that are there before, and that variables without a value get (`sharing.outer_ids`):
+        # Containers that are there before, which variables without a value get (see `outer_ids`):
         self.outer = outer_ids([*self.entry, *self.objects.values()])
         self.got: dict[int, Any] = {}
         # Containers of others that a variable is bound to at an iteration's end:
@@ -173,7 +142,7 @@ class TracedLoop:
             elif isinstance(key, Which):
                 self._held(key, values)._storage.which = value
             elif isinstance(key, Alike):
-                self._relate(key, value, built)
+                relate_leaves(key, value, built)
             elif key == COUNTER:
                 count = value
                 require_trace().counters.add(value.value)
@@ -334,40 +303,9 @@ class TracedLoop:
 
     # Which arrays are one
 
-    def _arrays(self, values: Callable[[Key], Any]) -> list[tuple[tuple[Key, int], list[Link]]]:
-        """The arrays that are carried as they are now, each with its key, its position and its links."""
-        return [
-            ((key, i), links_of(leaf))
-            for key, carried in self.carried.items()
-            if carried.name != RESULT and not isinstance(key, (Which, Alike))
-            for i, leaf in enumerate(pytree.flatten(values(key))[0])
-            if i < len(carried.outs)
-            and carried.outs[i] is not None
-            and storage_of(leaf) is not None
-        ]
-
-    def _alike(self, arrays: Sequence[tuple[tuple[Key, int], list[Link]]]) -> dict[Alike, Any]:
-        """Which of these arrays are one, and which are one of those outside of the loop."""
-        here, found = require_trace(), {}
-        for k, (one, links) in enumerate(arrays):
-            for other, theirs in arrays[:k]:
-                for x in between(links, theirs):
-                    found[Alike(one, other, x.steps, x.from_other)] = x.holds
-            for x in links:
-                if not isinstance(x.other, Storage):
-                    continue
-                owner = x.other.trace
-                adopted = here.adoption is not None and any(
-                    s is x.other for s, _, _ in here.adoption.owners
-                )
-                if adopted or (owner is not here and not owner.done):
-                    found[Alike(one, x.other, x.steps, x.from_other)] = x.holds
-        return found
-
     def _after(self, values: Sequence[Any]) -> dict[Alike, Any]:
         """Which arrays are one after an iteration."""
-
-        return self._alike(self._arrays(partial(self._value, values)))
+        return alike(arrays_of(self.carried, partial(self._value, values)))
 
     def _value(self, values: Sequence[Any], key: Any) -> Any:
         """What a key of what is carried stands for now."""
@@ -379,25 +317,13 @@ class TracedLoop:
         """Carry which arrays are one: those that are it before the loop, or after an iteration."""
         if not is_following():
             return
-        before = self._alike(self._arrays(lambda key: self.carried[key].value))
+        before = alike(arrays_of(self.carried, lambda key: self.carried[key].value))
         for key in [*before, *after]:
             holds = before.get(key, False), after.get(key, False)
             if None in holds:
                 self.unknown.add(key)
             elif key not in self.carried:
                 self.carried[key] = CarriedVariable.of("", self.where, holds[0])
-
-    def _relate(self, key: Alike, holds: Any, built: dict[Key, Any]) -> None:
-        one, other = (self._storage_of(x, built) for x in (key.one, key.other))
-        if one is not None and other is not None and one is not other:
-            relate(one, other, holds, key.steps, key.from_other)
-
-    @staticmethod
-    def _storage_of(place: Any, built: dict[Key, Any]) -> Storage | None:
-        if isinstance(place, Storage):
-            return place
-        key, position = place
-        return storage_of(pytree.flatten(built[key])[0][position])
 
     @staticmethod
     def _held(key: Which, values: Sequence[Any]) -> Any:
@@ -546,11 +472,11 @@ class TracedLoop:
             elif isinstance(key, Which):
                 self._held(key, values)._storage.which = value
             elif isinstance(key, Alike):
-                self._relate(key, value, built)
+                relate_leaves(key, value, built)
             elif key != COUNTER:
                 settle(self.objects[key], value)
         for key in self.unknown:
-            self._relate(key, None, built)
+            relate_leaves(key, None, built)
         for i, undefined in self.undefined.items():
             refuse_lost(self.state.names[i], undefined)
             values[i] = self.got.get(i, undefined)

@@ -38,9 +38,10 @@ from ..data import pytree
 from ..messages import errors
 from ..messages.errors import complain
 from ..messages.source import user_line
+from .identity.arrays import Link, Merged, between, confuse, is_outside, links_of, storage_of
+from .identity.containers import CONTAINERS
+from .identity.origins import are_followed, which_inside, which_outside
 from .joins import Side, are_alike, joined_sides, parts_of
-from .origins import are_followed, which_inside, which_outside
-from .sharing import CONTAINERS, Link, Merged, between, confuse, is_outside, links_of, storage_of
 from .syntax.jumps import RESULT
 from .variables import (
     Undefined,
@@ -200,8 +201,8 @@ class Merge:
         outer: set[int],
     ) -> None:
         self.pred = pred
-        self.outer = outer  # see `sharing.outer_ids`
-        self.owners = owners  # see `sharing.belonging`
+        self.outer = outer  # see `containers.outer_ids`
+        self.owners = owners  # see `containers.belonging`
         self.branches, self.what, self.names, self.where = branches, what, names, where
         self.outs: list[Out] = []
         self.sources: list[list[Any]] = []  # per result, per branch: a leaf, or None for zeros

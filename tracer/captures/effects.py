@@ -25,7 +25,8 @@ from ..data import pytree
 from ..messages import errors
 from ..messages.errors import complain
 from .frozen import attributes_of
-from .heap import Fixed, Heap, Snapshot, number_spec, put_content, put_root
+from .heap import Heap, Snapshot, number_spec
+from .heap_nodes import Fixed, put_content, put_root
 from .kept import Kept
 from .paths import ABSENT
 from .subjects import is_object

@@ -19,10 +19,9 @@ were while tracing, arrays and numbers may have any value.
 from __future__ import annotations
 
 import threading
-from collections import Counter, OrderedDict, defaultdict, deque
+from collections import deque
 from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from types import CellType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -39,6 +38,24 @@ from ..core.tracers import WEAK_DTYPES
 from ..messages import errors
 from ..messages.errors import complain
 from .frozen import attributes_of, freeze, is_random_state
+from .heap_nodes import (
+    DICTS,
+    Content,
+    Fixed,
+    HeapSlot,
+    Inner,
+    Input,
+    InputOf,
+    Node,
+    class_data,
+    contents,
+    put_root,
+    put_slot,
+    restore,
+    saved,
+    slot_value,
+    slots_of,
+)
 from .hidden import (
     array_of,
     array_spec,
@@ -55,67 +72,8 @@ from .subjects import is_object
 _LIMIT = 5000  # nodes
 standing_in = renewed(threading.RLock())  # held while tracers stand in objects of the user's
 _LOGS = (list, deque, set)
-_DICTS = (dict, OrderedDict, defaultdict, Counter)
 _PLAIN = (bool, int, str, type(None))
 _WEAK = {bool: "b", int: "i", float: "f", complex: "c"}
-
-
-@record
-class Inner:
-    """A slot holds the node of this number."""
-
-    node: int
-
-
-@record
-class Input:
-    """A slot holds the array or number that is input `number`."""
-
-    number: int
-
-
-@record(eq=False)
-class Fixed:
-    """A slot holds a value that has to stay as it is; `frozen` is its snapshot. Of arrays, see `Policy`,
-    also which they are: `number`."""
-
-    value: Any
-    frozen: Any
-    number: int | None = None
-
-
-Content = Inner | Input | Fixed
-
-
-@record(frozen=False, eq=False)
-class Node:
-    """One object, list, tuple, dict or deque: its class, and what its slots hold, by attribute, index or
-    key. `value` is the one that was there when the function was traced. A `log` is a list, deque or set
-    to which the function only adds: what is in it does not matter, and an empty one stands in for it."""
-
-    value: Any
-    cls: type
-    name: str
-    slots: dict[Any, Content]
-    log: bool = False
-    live: bool = False  # numbers in it are inputs
-    absent: frozenset[str] = (
-        frozenset()
-    )  # attributes that it may not have, but for those in `slots`
-    exact: tuple[str, ...] | None = None  # all attributes, if it may have asked for any
-    standing: Any = None  # what stands in its place: of a tuple, one with tracers
-
-    @property
-    def is_object(self) -> bool:
-        return self.cls not in (list, deque, set, *_DICTS) and not issubclass(self.cls, tuple)
-
-
-@record(frozen=False, eq=False)
-class InputOf:
-    """An input: what it is like, and the value that was there when the function was traced."""
-
-    value: Any
-    spec: Spec
 
 
 @record
@@ -136,28 +94,6 @@ class Policy:
     fixed: bool = False
     arrays: bool = False
     objects: bool = False
-
-
-@record
-class HeapSlot:
-    """One slot: of a node, or a global or cell."""
-
-    holder: Node | Path
-    key: Any
-    name: str
-
-    def get(self) -> Any:
-        if isinstance(self.holder, Path):
-            return self.holder.find()
-        return slot_value(self.holder, self.holder.value, self.key)
-
-    def put(self, value: Any) -> None:
-        if isinstance(self.holder, Path):
-            put_root(self.holder, value)
-        elif value is ABSENT:
-            object.__delattr__(self.holder.value, self.key)
-        else:
-            put_slot(self.holder, self.holder.value, self.key, value)
 
 
 class Heap:
@@ -207,7 +143,7 @@ class Heap:
         if number_like is not None:
             return Input(self._input(value, number_like))
         live &= not is_object(value)
-        composite = cls in (list, tuple, deque, *_DICTS) or hasattr(cls, "_fields")
+        composite = cls in (list, tuple, deque, *DICTS) or hasattr(cls, "_fields")
         if composite or log or is_object(value):
             number = self._numbers.get(id(value))
             if number is None and len(self.nodes) < _LIMIT:
@@ -258,7 +194,7 @@ class Heap:
         data = self._classes.get(cls)
         if data is None:
             names = {name for base in cls.__mro__[:-1] for name in vars(base)} & self._named
-            pairs = [(name, _of_class(cls, name)) for name in names]
+            pairs = [(name, class_data(cls, name)) for name in names]
             data = self._classes[cls] = {name: held for name, held in pairs if held is not ABSENT}
         return data
 
@@ -300,7 +236,7 @@ class Heap:
     def restore(self, before: Snapshot) -> None:
         """Let everything be as it was."""
         for node, content in zip(self.nodes, before.nodes, strict=True):
-            _restore(node, content)
+            restore(node, content)
         for (path, _), value in zip(self.roots, before.roots, strict=True):
             if path.kind in ("cell", "global") and path.find() is not value:
                 put_root(path, value)
@@ -329,7 +265,7 @@ class Heap:
                     _refuse_growth(node, what)
                 continue
             old = content if isinstance(content, dict) else dict(enumerate(content))
-            now = _contents(node)
+            now = contents(node)
             if old.keys() != now.keys() and not node.is_object:
                 _refuse_growth(node, what)
             for key, value in now.items():
@@ -339,7 +275,7 @@ class Heap:
 
     def snapshot(self) -> Snapshot:
         """What there is now."""
-        return Snapshot([_saved(node) for node in self.nodes], [p.find() for p, _ in self.roots])
+        return Snapshot([saved(node) for node in self.nodes], [p.find() for p, _ in self.roots])
 
     def _standing(self, content: Content, tracers: Sequence[Any], value: Any) -> Any:
         """What stands in a slot that holds `value`."""
@@ -414,7 +350,7 @@ class Heap:
         for node, value in zip(self.nodes, nodes, strict=True):
             if node.log:
                 continue
-            held = _held(node, value)
+            held = slots_of(node, value)
             if held is None or has_more(held, node.slots, node.absent):
                 return None
             for key, content in node.slots.items():
@@ -496,13 +432,6 @@ def has_more(names: Iterable[str], known: Container[str], absent: Container[str]
     return any(name in absent and name not in known for name in names)
 
 
-def _contents(node: Node) -> dict[Any, Any]:
-    value = node.value
-    if node.is_object:
-        return attributes_of(value) or {}
-    return value if isinstance(value, dict) else dict(enumerate(value))
-
-
 def _refuse_growth(node: Node, what: str) -> None:
     complain(
         errors.OuterMutationError,
@@ -520,110 +449,3 @@ def number_spec(value: Any) -> Spec | None:
     if isinstance(value, np.generic) and is_supported(value.dtype):
         return Spec(TensorType((), value.dtype), None, True)
     return None
-
-
-def _of_class(cls: type, name: str) -> Any:
-    """Data that objects have of their class; ABSENT for methods, properties, and Python's own."""
-    if name[:2] == name[-2:] == "__":
-        return ABSENT
-    for base in cls.__mro__[:-1]:
-        if name in vars(base):
-            value = vars(base)[name]
-            plain = not isinstance(value, FunctionType) and not hasattr(type(value), "__get__")
-            return value if plain else ABSENT
-    return ABSENT
-
-
-def _held(node: Node, value: Any) -> dict[Any, Any] | None:
-    """What is in the slots of an object that is in the place of a node; None if they are others."""
-    if node.is_object:
-        held = attributes_of(value) or {}
-        if node.exact is not None and tuple(held) != node.exact:
-            return None
-        for key in node.slots.keys() - held.keys():
-            held[key] = _of_class(node.cls, key)
-        return held
-    if len(value) != len(node.slots):
-        return None
-    if not isinstance(value, dict):
-        return dict(enumerate(value))
-    same = all(
-        a is b or (type(a) is type(b) and a == b) for a, b in zip(value, node.slots, strict=True)
-    )
-    return value if same else None
-
-
-def _saved(node: Node) -> Any:
-    """The content of a node, to be put back: of a log, what was added to it."""
-    if node.log:
-        if isinstance(node.standing, Native):
-            return []  # what happens to it is undone with the trace
-        return [] if node.standing is node.value else node.standing.copy()
-    if node.is_object:
-        return attributes_of(node.value)
-    return None if isinstance(node.value, tuple) else node.value.copy()
-
-
-def _restore(node: Node, before: Any) -> None:
-    value = node.value
-    if before is None:
-        return
-    if node.log:
-        if node.standing is not value and not isinstance(node.standing, Native):
-            put_content(node.standing, before)
-        return
-    if node.is_object:
-        now = attributes_of(value) or {}
-        for name in now.keys() - before.keys():
-            object.__delattr__(value, name)
-        for name, held in before.items():
-            if name not in now or now[name] is not held:
-                object.__setattr__(value, name, held)
-        return
-    pairs = (value.items(), before.items()) if isinstance(value, dict) else (value, before)
-    if len(value) != len(before) or any(
-        x is not y and (not isinstance(value, dict) or x[0] is not y[0] or x[1] is not y[1])
-        for x, y in zip(*pairs, strict=True)
-    ):
-        put_content(value, before)
-
-
-def put_content(holder: Any, content: Any) -> None:
-    """Give a list, deque, dict or set the content of another."""
-    if isinstance(holder, list):
-        holder[:] = content
-        return
-    holder.clear()
-    if isinstance(holder, deque):
-        holder.extend(content)
-    else:
-        (dict if isinstance(holder, Counter) else type(holder)).update(holder, content)
-
-
-def slot_value(node: Node, holder: Any, key: Any) -> Any:
-    """What is in a slot of an object that is in the place of a node; ABSENT if nothing is."""
-    if not node.is_object:
-        return holder[key]
-    held = (attributes_of(holder) or {}).get(key, ABSENT)
-    return _of_class(node.cls, key) if held is ABSENT else held
-
-
-def put_slot(node: Node, holder: Any, key: Any, value: Any) -> None:
-    """Put a value into a slot of an object that is in the place of a node."""
-    if node.is_object:
-        object.__setattr__(holder, key, value)
-    else:
-        holder[key] = value
-
-
-def put_root(path: Path, value: Any) -> None:
-    """Let a global or a closure cell hold `value`; ABSENT: nothing."""
-    if isinstance(path.root, CellType):
-        if value is ABSENT:
-            del path.root.cell_contents
-        else:
-            path.root.cell_contents = value
-    elif value is ABSENT:
-        path.root.pop(path.name, None)
-    else:
-        path.root[path.name] = value

@@ -176,7 +176,7 @@ class Trace:
         self.stand_ins: dict[int, Tracer] | None = None
         # Whether an object is one of those that the guards of this trace compare by identity.
         self.is_guarded: Callable[[Any], bool] | None = None
-        # Arrays that results of branches may be, where it matters which (see `autograph.origins`).
+        # Arrays that results of branches may be, where it matters which (see `identity.origins`).
         self.origins: list[Storage] | None = None if parent is None else parent.origins
         # What functions assign to outside of them, see `slots`.
         self.watched: Watched | None = None if parent is None else parent.watched

@@ -46,7 +46,7 @@ class Storage:
     not writeable. `perhaps` are relations to storages that this one may be, depending on which way run
     time takes, and `missed` the assignments into those that this one did not see (see `sharing`).
     `which` says which one it is, if that is followed: the number of an origin, known now or when the
-    program runs; 0 is none of them (see `autograph.origins`). `exact` is the same number as a union of
+    program runs; 0 is none of them (see `identity.origins`). `exact` is the same number as a union of
     its kinds, if it is of one class on one way and of another on another: an int or a float, say, of
     which this is the float (see `control.unions`).
     """

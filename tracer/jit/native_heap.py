@@ -26,7 +26,8 @@ from ..captures.effects import (
     build,
 )
 from ..captures.frozen import attributes_of, freeze
-from ..captures.heap import Content, Fixed, Heap, Inner, Input, Node, has_more
+from ..captures.heap import Heap, has_more
+from ..captures.heap_nodes import Content, Fixed, Inner, Input, Node
 from ..captures.paths import ABSENT
 from .native_guards import NotNative, plain_keys
 

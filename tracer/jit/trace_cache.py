@@ -28,7 +28,8 @@ from ...runtime.cache.installation import digest, installation
 from ..captures.captured_variables import CapturedVariables
 from ..captures.effects import Effects
 from ..captures.fingerprint import Fingerprint
-from ..captures.heap import Fixed, Heap, Policy
+from ..captures.heap import Heap, Policy
+from ..captures.heap_nodes import Fixed
 from ..captures.purity_allow_list import Unkeyable
 from ..captures.subjects import Object
 from ..core.specs import Spec, Static

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.trace import Trace, require_trace
-from ..core.tracers import Storage, Tracer
-from .variables import Undefined
+from ...core.trace import Trace, require_trace
+from ...core.tracers import Storage, Tracer
+from ..variables import Undefined
 
 
 def are_followed() -> bool:
