@@ -25,6 +25,7 @@ __array_api_version__ = "2024.12"
 
 if TYPE_CHECKING:
     from . import errors as errors
+    from . import summary as summary
     from .ir.text_parser import parse_graph as parse_graph
     from .runtime.config import config as config
     from .runtime.cuda.array import DeviceArray as DeviceArray
@@ -142,6 +143,7 @@ _HOMES = {
 _MODULES = {
     "errors": "errors",
     "random": "tracer.random",
+    "summary": "summary",
     "tree": "tracer.data.tree",
 }
 _FROM_NUMPY = (
