@@ -27,9 +27,10 @@ from ..data import pytree
 from ..messages import errors
 from ..messages.source import user_line
 from .adoption import Adoption, union, write
+from .ends import Content, End, Inside, end_of
 from .identity.containers import belonging, outer_ids, seen_by_others, watch
 from .identity.origins import refuse_lost
-from .merges import Content, End, Inside, Merge, end_of
+from .merges import Merge
 from .raising import Raised
 from .surroundings import Slot, Surroundings
 from .variables import (

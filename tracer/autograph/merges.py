@@ -9,10 +9,9 @@ from typing import Any, NoReturn, Protocol
 from ...ir.build import Builder
 from ...ir.graph import Graph, Value
 from ...ir.opdef import OPS
-from ...ir.record import record, replace
 from ...ir.types import BOOL, I32, TensorType
 from ..containers.growing import changed
-from ..containers.kinds import inherit, make_classes_native, same_tree
+from ..containers.kinds import inherit, same_tree
 from ..control.regions import (
     Out,
     TracedRegion,
@@ -23,24 +22,21 @@ from ..control.regions import (
 )
 from ..control.regions import union as captures
 from ..control.unions import (
-    Union,
     class_of_array,
     class_of_leaf,
-    kind_number,
-    narrowed,
-    possible,
 )
 from ..core.effects import advance, order_token
 from ..core.sharing import is_following, relate
-from ..core.trace import Trace, require_trace
+from ..core.trace import require_trace
 from ..core.tracers import Storage, Tracer, as_value, emit, wrap
 from ..data import pytree
 from ..messages import errors
 from ..messages.errors import complain
 from ..messages.source import user_line
+from .ends import Content, End, Inside, Part, is_inside, links_at, number_side
 from .identity.arrays import Link, Merged, between, confuse, is_outside, links_of, storage_of
 from .identity.containers import CONTAINERS
-from .identity.origins import are_followed, which_inside, which_outside
+from .identity.origins import are_followed, which_outside
 from .joins import Side, are_alike, joined_sides, parts_of
 from .syntax.jumps import RESULT
 from .variables import (
@@ -56,51 +52,6 @@ _CHEAP = frozenset({"elementwise", "source"})
 _FEW = 12
 
 
-@record
-class Inside:
-    """A leaf that a region computed: its result number `index`, and its `links` to arrays. `which` array
-    from outside it is, if it is followed: a number, or another such leaf."""
-
-    index: int
-    links: Sequence[Link] = ()
-    which: Any = 0
-    exact: Side | None = None  # of a number of several classes
-
-
-@record(frozen=False, eq=False)
-class Content:
-    """What is in a container; two of them never are the same."""
-
-    container: Any
-
-
-@record(frozen=False)
-class End:
-    """One object at the end of a branch."""
-
-    value: Any
-    tree: pytree.TreeDef
-    leaves: list[Any]  # Inside, or the leaf itself if it comes from outside of the branch
-    option: tuple[Any, ...] = ()  # the one that a union has to be there: these are its leaves
-    shared: Sequence[Any] = ()  # the containers in it that are seen elsewhere, too
-
-    @property
-    def part(self) -> Part:
-        value = self.option[0] if self.option else self.value
-        return Part(
-            self.tree, self.leaves, value.container if isinstance(value, Content) else value
-        )
-
-
-@record
-class Part:
-    """An object, or a part of one, at the end of a branch; the value is None where it is not at hand."""
-
-    tree: pytree.TreeDef
-    leaves: Sequence[Any]
-    value: Any = None
-
-
 class Branch(Protocol):
     """A branch that has been traced."""
 
@@ -110,77 +61,6 @@ class Branch(Protocol):
     def out(self, leaf: Any) -> Out: ...
 
     def made_at(self, leaf: Any) -> str: ...
-
-
-def end_of(value: Any, trace: Trace | None, out: list[Any]) -> End:
-    """The object `value` at the end of the region that `trace` traces, whose arrays in it are added to
-    the results. Without a trace all of it comes from outside."""
-    of = value.container if isinstance(value, Content) else narrowed(value)
-    option = (of,) if type(value) is Union else ()
-    is_content = isinstance(value, Content) and isinstance(of, set)
-    leaves, tree = pytree.flatten(frozenset(of) if is_content else of)  # equal ones are one content
-    if trace is not None:
-        make_classes_native(leaves, inner=True)
-    leaves_out: list[Any] = []
-    for leaf in leaves:
-        if isinstance(leaf, Tracer) and leaf._storage.trace is trace:
-            index = len(out)
-            inside = wrap(leaf.value, leaf.weak, scalar=leaf.scalar)
-            inside._strides = leaf._strides
-            out.append(inside)
-            which = which_inside(leaf, trace) if trace is not None and are_followed() else 0
-            if isinstance(which, Tracer) and which._storage.trace is trace:
-                which = _computed(which, out)
-            exact = None
-            if leaf._storage.exact is not None:
-                exact = _exact_side(leaf, trace, out)
-            leaves_out.append(Inside(index, _links(leaf, trace, out), which, exact))
-        else:
-            leaves_out.append(leaf)
-    return End(value, tree, leaves_out, option)
-
-
-def _computed(x: Tracer, out: list[Any]) -> Inside:
-    """A number that a region has computed, as one more of its results."""
-    out.append(x)
-    return Inside(len(out) - 1)
-
-
-def _links(leaf: Tracer, trace: Trace | None, out: list[Any]) -> list[Link]:
-    """The links of an array at the end of a region, whose results get what it has computed of them."""
-    links = links_of(leaf)
-    for i, link in enumerate(links):
-        if isinstance(link.holds, Tracer) and link.holds._storage.trace is trace:
-            links[i] = replace(link, holds=_computed(link.holds, out))
-    return links
-
-
-def _number_side(leaf: Any, out: Out) -> Side:
-    """Of which classes a number is that a branch leaves."""
-    if isinstance(leaf, Inside) and leaf.exact is not None:
-        return leaf.exact
-    if isinstance(leaf, Tracer) and leaf._storage.exact is not None:
-        return _exact_side(leaf, None, [])
-    number = kind_number(out.weak, out.type.dtype)
-    return Side(number, {number: (pytree.flatten(0)[1], [leaf], None)})
-
-
-def _exact_side(leaf: Tracer, trace: Trace | None, out: list[Any]) -> Side:
-    """Of which classes a number of several is, at the end of the region that `trace` traces."""
-    union = leaf._storage.exact
-    end = end_of(union, trace, out)
-    if end.tree.type is not Union:
-        number = possible(union)[0]
-        return Side(number, {number: (end.tree, end.leaves, None)})
-    return Side.of(end.tree, end.leaves, class_of_leaf, None)
-
-
-def _is_inside(leaf: Any) -> bool:
-    return isinstance(leaf, Inside)
-
-
-def _links_of(leaf: Any) -> list[Link]:
-    return list(leaf.links) if isinstance(leaf, Inside) else links_of(leaf)
 
 
 def _place(link: Link, other: Merged | None) -> tuple[Any, ...]:
@@ -312,7 +192,7 @@ class Merge:
             Side.of(part.tree, part.leaves, partial(self._class, k), part.value)
             for k, part in enumerate(parts)
         ]
-        return joined_sides(label, sides, _is_inside, self._leaf, self.pred)
+        return joined_sides(label, sides, is_inside, self._leaf, self.pred)
 
     def _class(self, branch: int, leaf: Any) -> Any:
         if isinstance(leaf, Inside) or is_traceable(leaf):
@@ -389,7 +269,7 @@ class Merge:
         made = None
         if not common.scalar:
             gives = zip(pair, missing, strict=True)
-            links = [[] if gone else _links_of(leaf) for leaf, gone in gives]
+            links = [[] if gone else links_at(leaf) for leaf, gone in gives]
             self.made.append(made := Merged(label, links))
         which: Any = None
         if not common.scalar and are_followed() and not any(missing):
@@ -416,7 +296,7 @@ class Merge:
         """How to make the union of the classes of a number; None if it is of one."""
         outs_left = iter(outs)
         sides = [
-            None if gone else _number_side(leaf, next(outs_left))
+            None if gone else number_side(leaf, next(outs_left))
             for leaf, gone in zip(pair, missing, strict=True)
         ]
         found = [side for side in sides if side is not None]
@@ -424,7 +304,7 @@ class Merge:
             return None
         nothing = Side(next(iter(found[0].options)), {})
         both = [nothing if side is None else side for side in sides]
-        return joined_sides(label, both, _is_inside, self._leaf, self.pred)
+        return joined_sides(label, both, is_inside, self._leaf, self.pred)
 
     def relations(self) -> Callable[[Sequence[Value]], None]:
         """How to note of the arrays that come out which of them, and of those outside, are one, when the

@@ -1,11 +1,15 @@
-"""The specialisations of one signature; they differ in what the function read from outside."""
+"""The specialisations of one signature; they differ in what the function read from outside. And a key
+for calls of ordinary leaves, by which their specialisations are found without the signature."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
+from ...runtime.cuda.array import DeviceArray
 from ..captures.captured_variables import CapturedVariables
 from ..messages import errors
 from ..messages.source import user_level
@@ -15,6 +19,7 @@ from .entry import Entry
 
 _ENTRIES = 16  # kept per signature
 _LISTED = 4  # differences that a reason tells
+_SCALARS = frozenset({bool, int, float, complex})
 _WARN_AFTER = 8  # tracings of one signature for changed outside values
 
 
@@ -49,6 +54,24 @@ class Bucket:
                 errors.RecompileWarning,
                 stacklevel=user_level(),
             )
+
+
+def fast_key(first: Sequence[Hashable], leaves: Sequence[Any]) -> Hashable | None:
+    """`first` and the exact types of leaves; None if one is of a class that wants a longer look."""
+    key: list[Any] = [*first]
+    for leaf in leaves:
+        kind = type(leaf)
+        if kind is np.ndarray:
+            key += (leaf.dtype, leaf.shape, leaf.strides)
+        elif kind in _SCALARS:
+            key.append(kind)
+        elif kind is DeviceArray:
+            key += (leaf.client, leaf.dtype, leaf.shape)
+        elif kind is np.memmap:
+            key += (kind, leaf.dtype, leaf.shape, leaf.strides)
+        else:
+            return None
+    return tuple(key)
 
 
 def warn_of_many(name: str, count: int, reason: str) -> None:

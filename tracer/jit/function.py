@@ -18,7 +18,6 @@ from ...ir.forks import renewed
 from ...ir.graph import Graph
 from ...ir.surface import ensure
 from ...runtime.config import config
-from ...runtime.cuda.array import DeviceArray
 from ..captures.captured_variables import CapturedVariables
 from ..captures.heap import Policy, standing_in
 from ..captures.kept import ChangedArgument
@@ -31,7 +30,7 @@ from ..devices.devices import CHOSEN
 from ..messages import errors
 from ..messages.tracebacks import shorten, shortened
 from .binding import BoundJitFunction, is_owner
-from .buckets import Bucket, reason, warn_of_many
+from .buckets import Bucket, fast_key, reason, warn_of_many
 from .cache_info import CacheInfo, cache_info, log_compile
 from .dispatch import Call, StaticNames, arrange, signature_of, static_names
 from .entry import STALE, Entry, Overlap, ReadOnly, Refused, SameArrays
@@ -50,7 +49,6 @@ if TYPE_CHECKING:
     from ..explain.explanation import Explanation
     from ..explain.lowered import Lowered
 
-_SCALARS = frozenset({bool, int, float, complex})
 P = ParamSpec("P")
 R = TypeVar("R")
 Q = ParamSpec("Q")
@@ -123,33 +121,13 @@ class JitFunction(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
             if not kwargs and self._simple and CURRENT.get() is None:
-                key: list[Any] = [CHOSEN.get()]
-                arg: Any
-                for arg in args:
-                    kind = type(arg)
-                    if kind is np.ndarray:
-                        key += (arg.dtype, arg.shape, arg.strides)
-                    elif kind in _SCALARS:
-                        key.append(kind)
-                    elif kind is DeviceArray:
-                        key += (arg.client, arg.dtype, arg.shape)
-                    elif kind is np.memmap:
-                        key += (kind, arg.dtype, arg.shape, arg.strides)
-                    else:
-                        break
-                else:
-                    fast = tuple(key)
+                fast = fast_key([CHOSEN.get()], args)
+                if fast is not None:
                     cached = self._fast.get(fast)
                     if cached is not None:
-                        try:
-                            for entry in cached[0].entries:
-                                if self._native and entry.attempts < ATTEMPTS:
-                                    break  # the long way writes a program
-                                result = entry.fast(args)
-                                if result is not STALE:
-                                    return result
-                        except Refused:
-                            pass  # nothing has run yet
+                        result = self._known(cached[0], args)
+                        if result is not STALE:
+                            return result
                     return self._call(args, kwargs, fast)
             if CURRENT.get() is not None:
                 return self._plain(*borrowed((args, kwargs)))  # part of what is being traced
@@ -167,33 +145,30 @@ class JitFunction(Generic[P, R]):
     def _call_tree(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """As `__call__`, for containers and keywords."""
         leaves, structure = pytree.as_written((args, kwargs))
-        key: list[Any] = [CHOSEN.get(), structure]
-        for leaf in leaves:
-            kind = type(leaf)
-            if kind is np.ndarray:
-                key += (leaf.dtype, leaf.shape, leaf.strides)
-            elif kind in _SCALARS:
-                key.append(kind)
-            elif kind is DeviceArray:
-                key += (leaf.client, leaf.dtype, leaf.shape)
-            else:
-                return self._call(args, kwargs, None)
-        fast = tuple(key)
-        cached = self._fast.get(fast)
+        fast = fast_key([CHOSEN.get(), structure], leaves)
+        cached = None if fast is None else self._fast.get(fast)
         if cached is not None:
             bucket, order = cached
             if order is not None:
                 leaves = [leaves[i] for i in order]
-            try:
-                for entry in bucket.entries:
-                    if self._native and entry.attempts < ATTEMPTS:
-                        break
-                    result = entry.fast(leaves)
-                    if result is not STALE:
-                        return result
-            except Refused:
-                pass
+            result = self._known(bucket, leaves)
+            if result is not STALE:
+                return result
         return self._call(args, kwargs, fast)
+
+    def _known(self, bucket: Bucket, leaves: Sequence[Any]) -> Any:
+        """The result of the first entry that takes these leaves; STALE if none does, or the call has to
+        go the long way."""
+        try:
+            for entry in bucket.entries:
+                if self._native and entry.attempts < ATTEMPTS:
+                    break  # the long way writes a program
+                result = entry.fast(leaves)
+                if result is not STALE:
+                    return result
+        except Refused:
+            pass  # nothing has run yet
+        return STALE
 
     def _call(self, args: Sequence[Any], kwargs: dict[str, Any], fast: Hashable | None) -> Any:
         if fast is None and self._simple:
