@@ -49,7 +49,7 @@ FAULTS = (
         "tracer/captures/fingerprint.py",
         "        self.value(value.__defaults__)\n",
         "",
-        "tests/tracer/jit/test_trace_cache.py::test_values_by_default_count",
+        "tests/tracer/jit/test_fingerprints.py::test_values_by_default_count",
     ),
     Fault(
         "counters of random numbers",

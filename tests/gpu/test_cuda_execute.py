@@ -4,7 +4,6 @@ import ctypes
 import gc
 import os
 import pickle
-import struct
 import subprocess
 import threading
 
@@ -35,16 +34,20 @@ from jitney.ir.graph import SourceLine
 from jitney.ir.types import TensorType
 from jitney.runtime.cuda.conditions import SETTERS, NodeParameters
 from jitney.runtime.cuda.driver import Context, describe
-from jitney.runtime.cuda.emulator.driver import EmulatedLibrary
 from jitney.runtime.cuda.execute import DeviceExecutable
-from jitney.runtime.cuda.launcher import Table, launcher, pack_arguments
-from jitney.runtime.cuda.library import SIGNATURES, DeviceError
+from jitney.runtime.cuda.library import DeviceError
 from jitney.runtime.cuda.memory import OutOfMemoryError, context_pool
 from jitney.runtime.cuda.transfers import download, upload
 
 P = "ptr addrspace(1)"
+
+
 F64 = np.dtype(np.float64)
+
+
 I64 = np.dtype(np.int64)
+
+
 N = 8
 
 
@@ -108,10 +111,14 @@ IR = "declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()\n" + "\n".join(
         ),
     ]
 )
+
+
 KERNELS = {
     "axpy": KernelShape((N, 1, 1)),
     **{name: KernelShape((1, 1, 1)) for name in ("below", "next", "fail", "ticket")},
 }
+
+
 ONE = (1, 1, 1)
 
 
@@ -166,6 +173,8 @@ class Device:
 
 
 ERROR = ErrorSite("index", "index {} is bad", SourceLine("model.py", 7, "f"), values=("i64",))
+
+
 CHAIN = program(
     [
         axpy(2.0, inp(0), inp(1), arena(0)),
@@ -556,103 +565,3 @@ def test_an_executable_lets_its_memory_go():
     gc.collect()
     device.context.synchronize(device.stream)
     assert device.pool.live() == []
-
-
-# The launcher's tables
-
-
-def test_arguments_are_aligned_and_patched():
-    packed, patches = pack_arguments([b"\1\2\3\4", (3, 16), b"\5", b"\6\7", (0, 0)])
-    assert packed == b"\1\2\3\4" + bytes(4) + bytes(8) + b"\5\0\6\7" + bytes(4) + bytes(8)
-    assert patches == [(8, 3, 16), (24, 0, 0)]
-    with pytest.raises(ValueError, match="a kernel can have 4096"):
-        Table().launch(1, ONE, ONE, 0, [(0, 0)] * 513)
-
-
-def test_commands_reach_the_driver_as_written():
-    calls = []
-
-    class Recorder(EmulatedLibrary):
-        anywhere = frozenset(SIGNATURES)
-
-        def _cuLaunchKernel(self, f, gx, gy, gz, bx, by, bz, shared, stream, params, extra):
-            from jitney.runtime.cuda.emulator.driver import _packed
-
-            calls.append(
-                ("launch", f, gx, gy, gz, bx, by, bz, shared, stream, _packed(params, extra))
-            )
-
-        def _cuMemcpyDtoDAsync_v2(self, target, source, nbytes, stream):
-            calls.append(("copy", target, source, nbytes, stream))
-
-        def _fill(self, target, type, value, count, stream):
-            from jitney.runtime.cuda.emulator.driver import RefusedCall
-
-            if value == 9:
-                raise RefusedCall(77)
-            calls.append(("fill", target, type(0).__class__.__name__, value, count, stream))
-
-        def _cuMemcpyDtoHAsync_v2(self, target, source, nbytes, stream):
-            calls.append(("fetch", target, source, nbytes, stream))
-
-        def _cuGraphLaunch(self, graph, stream):
-            calls.append(("graph", graph, stream))
-
-        def _cuEventRecord(self, event, stream):
-            calls.append(("record", event, stream))
-
-        def _cuCtxPushCurrent_v2(self, context):
-            from jitney.runtime.cuda.emulator.driver import RefusedCall
-
-            calls.append(("push", context))
-            if context == 13:
-                raise RefusedCall(201)
-
-        def _cuCtxPopCurrent_v2(self, context):
-            assert context
-            calls.append(("pop",))
-
-    table = Table()
-    table.launch(2**40, (2**31 - 1, 65535, 7), (1024, 3, 64), 2**17, [(1, 8), b"\1\0\0\0", (0, -4)])
-    table.launch(5, ONE, ONE, 0, [])
-    table.copy((0, 16), (1, 0), 2**33)
-    table.copy((0, 16), (1, 0), 0)
-    for width, value in ((1, 0xFE), (2, 0xFEDC), (4, 0xFEDCBA98)):
-        table.fill((1, width), 2**34, width, value)
-    table.fill((1, 0), 0, 1, 0)
-    rest = Table()
-    rest.fetch((0, 8), (1, 4), 64)
-    rest.graph(0)
-    rest.record(1)
-    table.extend(rest)
-    assert table.commands == 9
-    words = table.finish()
-    bases = np.array([2**45, 2**46], np.int64)
-    run = launcher(Recorder(1 << 16))
-    assert run(words.ctypes.data, bases.ctypes.data, 99) == 0
-    packed = struct.pack("<qi4xq", 2**46 + 8, 1, 2**45 - 4)
-    assert calls == [
-        ("launch", 2**40, 2**31 - 1, 65535, 7, 1024, 3, 64, 2**17, 99, packed),
-        ("launch", 5, 1, 1, 1, 1, 1, 1, 0, 99, b""),
-        ("copy", 2**45 + 16, 2**46, 2**33, 99),
-        ("fill", 2**46 + 1, "c_ubyte", 0xFE, 2**34, 99),
-        ("fill", 2**46 + 2, "c_ushort", 0xFEDC, 2**34, 99),
-        ("fill", 2**46 + 4, "c_uint", 0xFEDCBA98, 2**34, 99),
-        ("fetch", 2**45 + 8, 2**46 + 4, 64, 99),
-        ("graph", 2**45, 99),
-        ("record", 2**46, 99),
-    ]
-    calls.clear()
-    assert launcher(Recorder(1 << 16), 12)(words.ctypes.data, bases.ctypes.data, 1) == 0
-    assert calls[0] == ("push", 12) and calls[-1] == ("pop",) and len(calls) == 11
-    calls.clear()
-    assert launcher(Recorder(1 << 16), 13)(words.ctypes.data, bases.ctypes.data, 1) == 201
-    assert calls == [("push", 13)]
-    failing = Table()
-    failing.fill((1, 0), 1, 4, 9)
-    failing.copy((0, 0), (1, 0), 8)
-    words = failing.finish()
-    calls.clear()
-    assert run(words.ctypes.data, bases.ctypes.data, 0) == 77 and not calls
-    assert launcher(Recorder(1 << 16), 12)(words.ctypes.data, bases.ctypes.data, 0) == 77
-    assert calls == [("push", 12), ("pop",)]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from backends import BACKENDS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,18 +16,6 @@ import jitney as jt
 
 X = np.linspace(-1.0, 2.0, 5)
 F64 = jt.ShapeDtype((), np.float64)
-BACKENDS = ["interpreter", "native"]
-
-
-@pytest.fixture(params=[None, *BACKENDS])
-def wrap(request: pytest.FixtureRequest) -> Callable[..., Any]:
-    backend = request.param
-    return (lambda f: f) if backend is None else lambda f: jt.jit(f, backend=backend)
-
-
-@pytest.fixture(params=BACKENDS)
-def jit(request: pytest.FixtureRequest) -> Callable[..., Any]:
-    return lambda f: jt.jit(f, backend=request.param)
 
 
 @pytest.fixture(autouse=True)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from backends import BACKENDS, X, both
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,32 +20,7 @@ from jitney.tracer.core.specs import Spec
 from jitney.tracer.core.tracing import trace_function
 from jitney.tracer.data import pytree
 
-BACKENDS = ["interpreter", "native"]
-X = np.linspace(-1.0, 2.0, 5)
 M = np.random.default_rng(0).normal(size=(6, 3))
-
-
-@pytest.fixture(params=[None, *BACKENDS])
-def wrap(request: pytest.FixtureRequest) -> Callable[..., Any]:
-    if request.param is None:
-        return lambda f: f
-    return lambda f: jt.jit(f, backend=request.param)
-
-
-@pytest.fixture(params=BACKENDS)
-def jit(request: pytest.FixtureRequest) -> Callable[..., Any]:
-    return lambda f: jt.jit(f, backend=request.param)
-
-
-def both(f: Callable[..., Any], *arguments: Any) -> None:
-    """Plain Python and every backend agree, structure and dtypes included."""
-    expected, tree = pytree.flatten(f(*arguments))
-    for backend in BACKENDS:
-        result, found = pytree.flatten(jt.jit(f, backend=backend)(*arguments))
-        assert found == tree
-        for got, want in zip(result, expected, strict=True):
-            assert np.asarray(got).dtype == np.asarray(want).dtype
-            np.testing.assert_allclose(got, want, rtol=1e-12)
 
 
 def unrolled(f: Any, init: Any, xs: Any, reverse: bool = False) -> Any:

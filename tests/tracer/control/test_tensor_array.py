@@ -13,20 +13,7 @@ from hypothesis import strategies as st
 import jitney as jt
 from jitney import errors
 
-BACKENDS = ["interpreter", "native"]
 X = np.linspace(-1.0, 2.0, 5)
-
-
-@pytest.fixture(params=[None, *BACKENDS])
-def wrap(request: pytest.FixtureRequest) -> Callable[..., Any]:
-    if request.param is None:
-        return lambda f: f
-    return lambda f: jt.jit(f, backend=request.param)
-
-
-@pytest.fixture(params=BACKENDS)
-def jit(request: pytest.FixtureRequest) -> Callable[..., Any]:
-    return lambda f: jt.jit(f, backend=request.param)
 
 
 # What it does.

@@ -17,50 +17,20 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.random import rand as early_rand
+from streams import agree, check, metropolis, pi, state
 
 import jitney as jt
 
 BOTH = pytest.mark.parametrize("autograph", [False, True], ids=["plain", "autograph"])
+
+
 rng = np.random.default_rng(11)
+
+
 table = {"rngs": [np.random.default_rng(12), np.random.RandomState(13)]}
+
+
 bound = np.random.default_rng(14).normal
-
-
-def state(generator: Any) -> Any:
-    if isinstance(generator, random.Random):
-        return generator.getstate()
-    bits = getattr(generator, "bit_generator", None)
-    found = generator.get_state(legacy=False) if bits is None else bits.state
-    return jt.tree.map(lambda x: x.tolist() if isinstance(x, np.ndarray) else x, found)
-
-
-def globals_() -> list[Any]:
-    return [np.random.mtrand._rand, random._inst]  # type: ignore[attr-defined]
-
-
-def agree(want: Any, got: Any) -> None:
-    assert jt.tree.structure(want) == jt.tree.structure(got)
-    for a, b in zip(jt.tree.leaves(want), jt.tree.leaves(got), strict=True):
-        assert type(a) is type(b), (a, b)
-        np.testing.assert_array_equal(a, b)
-
-
-def check(f: Callable[..., Any], *args: Any, times: int = 3, **options: Any) -> None:
-    """As plain Python, call after call; the generators among the arguments, and the modules' ones."""
-    compiled = jt.jit(f, **options)
-    mine, theirs = copy.deepcopy(args), copy.deepcopy(args)
-    for k in range(times):
-        results, states = [], []
-        for function, given in ((f, mine), (compiled, theirs)):
-            np.random.seed(k)
-            random.seed(k)
-            results.append(function(*given))
-            used = [*jt.tree.leaves(given), *globals_()]
-            states.append([state(g) for g in used if not np.isscalar(g) and hasattr(g, "__class__")
-                           and isinstance(g, (np.random.Generator, np.random.RandomState,
-                                              random.Random))])  # fmt: skip
-        agree(*results)
-        assert states[0] == states[1]
 
 
 # Where generators are
@@ -240,27 +210,6 @@ def test_generators_made_inside() -> None:
 # Control flow
 
 
-def pi(n: int) -> Any:
-    inside = 0
-    for _ in range(n):
-        x, y = np.random.rand(), random.random()
-        if x * x + y * y < 1.0:
-            inside += 1
-    return 4.0 * inside / n
-
-
-def metropolis(r: Any, n: int) -> Any:
-    x = total = 0.0
-    accepted = 0
-    for _ in range(n):
-        y = x + r.uniform(-1.0, 1.0)
-        if y * y < x * x or r.random() < 0.7:
-            x = y
-            accepted += 1
-        total += x
-    return total, accepted
-
-
 def until(r: Any, p: float) -> Any:
     n = np.int64(0)
     while r.random() < p:
@@ -372,138 +321,6 @@ def test_what_nobody_reads_is_drawn() -> None:
         return x
 
     check(f, np.random.default_rng(1), 1.0)
-
-
-# Everything that there is to draw
-
-
-def everything(r: Any, x: float) -> Any:
-    a = np.arange(12.0).reshape(4, 3) * x
-    b = a.copy()
-    r.shuffle(a)
-    r.shuffle(b, axis=1)
-    shuffled = (
-        *(a, b, r.permutation(6), r.permutation(a), r.permutation(a, axis=1)),
-        *(r.permuted(a), r.permuted(a, axis=1), r.permuted(b, axis=0)),
-    )
-    chosen = (
-        *(r.choice(5), r.choice(5, 3), r.choice(5, 3, replace=False), r.choice(a[:, 0])),
-        *(r.choice([1, 2, 3], p=[0.2, 0.3, 0.5], size=4), r.choice(a, 2, axis=1)),
-        *(r.choice(5, 2, replace=False, p=[0.1, 0.2, 0.3, 0.2, 0.2]), r.choice([1.5, 2.5])),
-        r.choice(9, 3, replace=False, shuffle=False),
-    )
-    whole = (
-        *(r.integers(5), r.integers(5, 9, 3), r.integers(0, 5, (2, 2), np.int8)),
-        *(r.integers(3, endpoint=True), r.integers(0, 2, 4, bool), r.integers(5, dtype=np.uint64)),
-        *(r.integers(np.array([3, 4, 5])), r.integers([1, 2], [[4], [5]])),
-    )
-    floats = (
-        *(r.random(), r.random(3), r.random((2, 2), np.float32), r.random(dtype=np.float32)),
-        *(r.uniform(x, np.array([2.0, 3.0])), r.normal(), r.normal(x, [1.0, 2.0], (3, 2))),
-        *(r.standard_normal(3, np.float32), r.standard_exponential(3), r.exponential(x, 2)),
-        *(r.standard_exponential(3, method="inv"), r.gamma(2.0, x, 3), r.standard_gamma(x)),
-        *(r.beta(x, 2.0), r.chisquare(x, 2), r.f(2.0, x), r.laplace(x, 2.0, 2), r.logistic(x)),
-        *(r.gumbel(x, 2.0), r.lognormal(x), r.weibull(x), r.pareto(x), r.power(x), r.wald(x, 1.0)),
-        *(r.rayleigh(x), r.vonmises(0.0, x), r.triangular(0.0, x, 2 * x), r.standard_t(x, 2)),
-        *(r.standard_cauchy(), r.noncentral_chisquare(x, 2.0), r.noncentral_f(2.0, x, 1.0)),
-    )
-    counts = (
-        *(r.poisson(x), r.poisson([1.0, 20.0]), r.binomial(10, 0.3, 3), r.geometric(0.3)),
-        *(r.negative_binomial(3, 0.4, 2), r.zipf(x), r.logseries(0.4), r.hypergeometric(5, 6, 7)),
-    )
-    vectors = (
-        *(r.multivariate_normal([0.0, x], np.eye(2)), r.dirichlet([1.0, x], 3)),
-        *(r.multinomial(10, [0.2, 0.3, 0.5]), r.multivariate_hypergeometric([3, 4], 5)),
-    )
-    return shuffled, chosen, whole, floats, counts, vectors
-
-
-def everything_legacy(r: Any, x: float) -> Any:
-    a = np.arange(12.0).reshape(4, 3) * x
-    r.shuffle(a)
-    some = (
-        *(a, r.permutation(6), r.permutation(a), r.choice(5), r.choice(5, 3, False)),
-        *(
-            r.choice(a[:, 0], 2),
-            r.choice([1.0, 2.0], p=[0.3, 0.7]),
-            r.choice(5, 2, False, [0.2] * 5),
-        ),
-        *(
-            r.randint(5),
-            r.randint(1, 7, 9),
-            r.randint(0, 2, 5, np.int8),
-            r.randint(5, dtype=np.int32),
-        ),
-        *(
-            r.rand(),
-            r.rand(2, 3),
-            r.randn(),
-            r.randn(3),
-            r.random_sample(3),
-            r.random(2),
-            r.tomaxint(),
-        ),
-    )
-    floats = (
-        *(r.uniform(x, 3.0, 2), r.normal(x, 2.0, 3), r.standard_normal(), r.exponential(x, 3)),
-        *(r.standard_exponential(), r.gamma(x, 2.0), r.standard_gamma(x, 2), r.beta(x, 2.0)),
-        *(
-            r.chisquare(x),
-            r.f(2.0, x),
-            r.laplace(x, 2.0),
-            r.logistic(x),
-            r.gumbel(x),
-            r.lognormal(x),
-        ),
-        *(r.weibull(x), r.pareto(x), r.power(x), r.wald(x, 1.0), r.rayleigh(x), r.vonmises(0.0, x)),
-        *(r.triangular(0.0, x, 2 * x), r.standard_t(x), r.standard_cauchy()),
-    )
-    counts = (
-        *(r.poisson(x, 3), r.binomial(10, 0.3), r.binomial(0, 0.3), r.geometric(0.3)),
-        *(r.negative_binomial(3, 0.4), r.zipf(x), r.logseries(0.4), r.hypergeometric(5, 6, 7)),
-    )
-    vectors = (
-        *(r.multivariate_normal([0.0, x], np.eye(2), 2), r.dirichlet([1.0, x])),
-        r.multinomial(10, [0.2, 0.3, 0.5], 2),
-    )
-    return some, floats, counts, vectors
-
-
-def everything_in_python(r: Any, x: float) -> Any:
-    cards = [1, 2, 3, 4, 5]
-    r.shuffle(cards)
-    sample = r.sample(range(50), 4), r.sample([1.5, 2.5, 3.5], 2)
-    return (
-        *(cards, sample, r.random(), r.uniform(1, x), r.randint(1, 6), r.randrange(9)),
-        *(r.randrange(0, 100, 7), r.randrange(10, 0, -3), r.choice([1, 5, 7]), r.choice(range(9))),
-        *(r.getrandbits(20), r.gauss(0, 1), r.gauss(x, 2), r.normalvariate(x, 2), r.expovariate(x)),
-        *(r.choices([1, 2, 3], k=3), r.betavariate(x, 1), r.gammavariate(x, 1), r.paretovariate(x)),
-        *(r.triangular(0, 2, x), r.vonmisesvariate(0, x), r.weibullvariate(x, 1)),
-        r.lognormvariate(0, 1),
-    )
-
-
-@pytest.mark.parametrize("backend", ["native", "interpreter"])
-def test_everything(backend: str) -> None:
-    check(everything, np.random.default_rng(3), 1.5, backend=backend)
-    check(everything_legacy, np.random.RandomState(3), 1.5, backend=backend)
-    check(everything_in_python, random.Random(3), 1.5, backend=backend)
-
-
-@pytest.mark.parametrize("bits", ["MT19937", "Philox", "SFC64", "PCG64DXSM"])
-def test_other_bit_generators(bits: str) -> None:
-    make = getattr(np.random, bits)
-    check(everything, np.random.Generator(make(3)), 1.5)
-    check(everything_legacy, np.random.RandomState(make(3)), 1.5)
-    check(metropolis, np.random.Generator(make(3)), 100, autograph=True)
-
-
-def test_out() -> None:
-    def f(r: Any, x: Any) -> Any:
-        r.random(out=x)
-        return x + r.standard_normal(out=x.copy())
-
-    check(f, np.random.default_rng(1), np.zeros(4))
 
 
 # Derivatives, examples, threads
@@ -659,9 +476,9 @@ def test_a_loop_is_scalar_code() -> None:
         import sys
         import numpy as np, jitney as jt
         sys.path.insert(0, sys.argv[1])
-        from test_host_random import pi
+        from streams import pi
         kernels = jt.jit(pi, autograph=True).lower(100).kernels
         assert any("draw" in kernel.ops and "cond" in kernel.ops for kernel in kernels), kernels
     """
-    folder = str(Path(__file__).parent)
+    folder = str(Path(__file__).parents[2] / "helpers")
     subprocess.run([sys.executable, "-c", program, folder], check=True)  # that has compiled nothing
