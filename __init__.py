@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from .tracer.control.scans import map_fn as map_fn
     from .tracer.control.scans import scan as scan
     from .tracer.control.tensor_array import TensorArray as TensorArray
+    from .tracer.core.naming import name as name
+    from .tracer.core.naming import name_scope as name_scope
     from .tracer.data import tree as tree
     from .tracer.data.pytree import register_pytree as register_pytree
     from .tracer.data.shapes import ShapeDtype as ShapeDtype
@@ -122,6 +124,8 @@ _HOMES = {
     "linear_transpose": "tracer.transforms.linear",
     "linearize": "tracer.transforms.linear",
     "map_fn": "tracer.control.scans",
+    "name": "tracer.core.naming",
+    "name_scope": "tracer.core.naming",
     "parse_graph": "ir.text_parser",
     "prange": "tracer.control.prange",
     "pure_callback": "tracer.control.callbacks",

@@ -15,10 +15,11 @@ Graphs are built by appending (see `build.Builder`) and never edited in place; a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from .record import record
+from .record import record, replace
 from .types import TensorType, Type
 
 if TYPE_CHECKING:
@@ -27,14 +28,42 @@ if TYPE_CHECKING:
 
 @record
 class SourceLine:
-    """Where in the user's program an op came from."""
+    """Where in the user's program an op came from.
+
+    scope   the names that the user gave to what is around it, `encoder/attention`
+    role    what it is there if not what was written: `grad of sin`
+    """
 
     file: str
     line: int
     function: str = ""
+    scope: str = ""
+    role: str = ""
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"
+
+    @property
+    def inside(self) -> str:
+        """What is around the line, for the end of `model.py:12`: `, in softmax, scope encoder`."""
+        return (f", in {self.function}" if self.function else "") + self.named
+
+    @property
+    def named(self) -> str:
+        """The scope and the role, for the end of the same."""
+        scope = f", scope {self.scope}" if self.scope else ""
+        return scope + (f", {self.role}" if self.role else "")
+
+
+def derived(op: Op, what: str) -> SourceLine | None:
+    """Where ops of a derivative of `op` come from: `what` is `grad` or `jvp`."""
+    loc = op.loc
+    return loc and _derived(loc, f"{what} of {loc.role or op.name}")
+
+
+@lru_cache(maxsize=1024)
+def _derived(loc: SourceLine, role: str) -> SourceLine:
+    return replace(loc, role=role)
 
 
 class Value:
@@ -211,6 +240,14 @@ class Graph:
         from html import escape
 
         return f"<pre>{escape(str(self))}</pre>"
+
+
+def hand_names_on(old: Iterable[Value], new: Iterable[Value], made: Collection[Op]) -> None:
+    """Call values of `new` by the names of those that they stand for, if an op of `made` gives them
+    and they have none."""
+    for before, value in zip(old, new, strict=True):
+        if before.name and not value.name and value.op in made:
+            value.name = before.name
 
 
 def unspread(value: Value) -> Value:

@@ -13,8 +13,10 @@
   (`f32`), types (`f32[2,3]`, `tape`), tuples `[1,[2,3]]`, and arrays: `{1.0, 2.0}` lists the
   elements in C order, complex ones as `(1.0, 2.0)`, and `{base64 "..."}` holds the bytes of a large
   array; the result's type gives shape and dtype.
-- A trailing comment `# file:line` or `# file:line in function` is the op's source line. Any other
-  comment is only a comment.
+- A trailing comment `# file:line` or `# file:line in function` is the op's source line, after which
+  there may be the path of its scope and its role in a derivative: `# model.py:12 in f [encoder],
+  grad of sin`. Any other comment is only a comment.
+- Names of values may be paths, `%encoder/h`.
 
 The text means the same graph: value names (made unique), attributes to the bit, and source lines.
 """
@@ -36,9 +38,10 @@ if TYPE_CHECKING:
     from .graph import Graph, Op, SourceLine, Value
 
 NAME = r"[^\W\d][\w.]*"  # of a graph, that needs no quotes
+SCOPE = r"[\w./-]+"  # of a scope, the same
 INLINE_ELEMENTS = 64  # larger arrays print as base64
 _MAX_COLUMN = 56  # types and comments are aligned up to here
-_NOT_IN_NAMES = re.compile(r"\W")
+_NOT_IN_NAMES = re.compile(r"[^\w/]")
 
 
 def print_graph(graph: Graph) -> str:
@@ -119,7 +122,17 @@ def _op_head(op: Op, names: dict[Value, str]) -> str:
 
 
 def _source(loc: SourceLine) -> str:
-    return f"{loc.file}:{loc.line} in {loc.function}" if loc.function else f"{loc.file}:{loc.line}"
+    text = f"{loc.file}:{loc.line}"
+    if loc.function:
+        text += f" in {loc.function}"
+    if loc.scope:
+        text += f" [{_scope_text(loc.scope)}]"
+    return f"{text}, {loc.role}" if loc.role else text
+
+
+def _scope_text(scope: str) -> str:
+    """The path, in quotes where it could be taken for something else."""
+    return scope if re.fullmatch(SCOPE, scope) else json.dumps(scope).replace(":", "\\u003a")
 
 
 def print_attribute(value: Any) -> str:

@@ -18,7 +18,7 @@ from .build import Builder
 from .graph import Graph, SourceLine, Value
 from .opdef import OPS, GraphError
 from .record import record
-from .text import NAME
+from .text import NAME, SCOPE
 from .types import DTYPE_NAMES, TensorType, Type, dtype_kind, is_small, parse_type, real_dtype
 
 _TOKEN = re.compile(
@@ -28,14 +28,17 @@ _TOKEN = re.compile(
   | (?P<comment>\#[^\n]*)
   | (?P<string>"(?:[^"\\\n]|\\.)*")
   | (?P<type>(?:{"|".join(DTYPE_NAMES)})\[[\d,\ ]*\])
-  | (?P<value>%\w+)
+  | (?P<value>%[\w/]+)
   | (?P<number>nan:0x[0-9a-f]+|[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|inf\b|nan\b))
   | (?P<name>{NAME})
   | (?P<mark>->|[(){{}}\[\],:=])
     """,
     re.VERBOSE,
 )
-_SOURCE = re.compile(r"#\s*(?P<file>\S.*):(?P<line>\d+)(?: in (?P<function>.+?))?\s*$")
+_SOURCE = re.compile(
+    r"#\s*(?P<file>\S.*):(?P<line>\d+)(?: in (?P<function>.+?))?"
+    rf'(?: \[(?P<scope>{SCOPE}|"(?:[^"\\]|\\.)*")\])?(?:, (?P<role>(?:grad|jvp) of .+?))?\s*$'
+)
 Element = str | tuple[str, str]  # the text of a number, of the two parts of a complex one
 _WORDS = {"true": True, "false": False, "none": None}
 
@@ -145,7 +148,10 @@ class _Parser:
         match = _SOURCE.match(comment.text) if comment else None
         if match is None:
             return None
-        return SourceLine(match["file"], int(match["line"]), match["function"] or "")
+        scope = match["scope"] or ""
+        scope = json.loads(scope) if scope.startswith('"') else scope
+        line, function, role = int(match["line"]), match["function"] or "", match["role"] or ""
+        return SourceLine(match["file"], line, function, scope, role)
 
     # The grammar.
 

@@ -277,9 +277,7 @@ def error_of(site: ErrorSite, status: Sequence[int]) -> Exception:
             return _located(KeyError(values[0] if len(values) == 1 else tuple(values)), site)
         message = message.format(*values)
     if site.loc is not None:
-        where = f"at {site.loc.file}:{site.loc.line}"
-        if site.loc.function:
-            where += f", in {site.loc.function}"
+        where = f"at {site.loc}{site.loc.inside}"
         message = f"{message}\n  {where}" if message else where
     return (_EXCEPTIONS.get(site.kind) or exceptions_of_users()[site.kind])(message)
 
@@ -287,7 +285,7 @@ def error_of(site: ErrorSite, status: Sequence[int]) -> Exception:
 def _located(error: Exception, site: ErrorSite) -> Exception:
     """The exception with a note that names the user's line."""
     if site.loc is not None:
-        error.add_note(f"at {site.loc.file}:{site.loc.line}, in {site.loc.function}")
+        error.add_note(f"at {site.loc}{site.loc.inside}")
     return error
 
 

@@ -213,7 +213,6 @@ class ProgramBuilder:
 
     def report(self, kernel: Kernel, plan: Schedule, name: str, ops: tuple[str, ...]) -> None:
         read, written = bytes_moved(kernel)
-        locs = dict.fromkeys(s.loc for s in kernel.stages if s.loc is not None)
         self.note(
             KernelReport(
                 name=name,
@@ -224,7 +223,7 @@ class ProgramBuilder:
                 flops=plan.flops,
                 parallel=True,
                 note=plan.note + self.how_chosen,
-                locs=tuple(locs),
+                locs=kernel.locs,
             )
         )
 

@@ -46,7 +46,7 @@ def hosted(low: Lowering, op: Op) -> None:
     types = tuple(v.tensor for v in op.results)
     operands = [contiguous(low, low.materialise(v)) for v in op.operands]
     results = [low.array_for(v) for v in op.results]
-    line = f"at {op.loc.file}:{op.loc.line}, in {op.loc.function}" if op.loc else ""
+    line = f"at {op.loc}{op.loc.inside}" if op.loc else ""
     operand_types = tuple(v.type for v in op.operands if isinstance(v.type, TensorType))
     low.context.callbacks.append(
         CallbackSite(HostedOp(op.name, dict(op.attrs), line), operand_types, types)

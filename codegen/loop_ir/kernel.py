@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...ir.graph import SourceLine
+from ...ir.graph import Op, SourceLine
 from ...ir.record import field, record
 from ..scalar import Expr, nodes_of
 from .index import Index, Var, contiguous_strides, linear, of_var
@@ -163,6 +163,7 @@ class Stage:
     index: tuple[Index, ...] = ()
     reads: list[Access] = field(default_factory=list)
     ops: list[str] = field(default_factory=list)
+    sources: list[Op] = field(default_factory=list)  # those of the graph that `value` computes
     loc: SourceLine | None = None
     cost: int = 0
     chunks: Chunks | None = None
@@ -224,6 +225,12 @@ class Kernel:
     @property
     def stages(self) -> list[Stage]:
         return [s for nest in self.nests for s in nest.stages]
+
+    @property
+    def locs(self) -> tuple[SourceLine, ...]:
+        """The lines of all that it computes, each once."""
+        own = (loc for s in self.stages for loc in (*(op.loc for op in s.sources), s.loc))
+        return tuple(dict.fromkeys(loc for loc in own if loc is not None))
 
     @property
     def idempotent(self) -> bool:

@@ -226,6 +226,7 @@ class Lowering:
             return
         stage.reads += p.reads
         stage.ops += [op.name for op in p.ops]
+        stage.sources += p.ops
         stage.cost += p.cost
         self.items.append(stage)
 

@@ -132,7 +132,6 @@ def _locs(step: Any) -> tuple[SourceLine, ...]:
 def _kernel_report(kernel: Kernel, plan: Schedule, name: str) -> KernelReport:
     read, written = bytes_moved(kernel)
     ops = [op for s in kernel.stages for op in reversed(s.ops)]
-    locs = dict.fromkeys(s.loc for s in kernel.stages if s.loc is not None)
     last = "outer" if plan.mode == "outer" else "inner"
     nests = len(kernel.nests)
     shape = f"{nests} nest{'s' * (nests != 1)}"
@@ -145,7 +144,7 @@ def _kernel_report(kernel: Kernel, plan: Schedule, name: str) -> KernelReport:
         flops=plan.flops,
         parallel=plan.parallel,
         note=f"{shape}, {plan.width} lane{'s' * (plan.width != 1)} over the {last} loop",
-        locs=tuple(locs),
+        locs=kernel.locs,
         itemsize=max((s.array.dtype.itemsize for s in kernel.stages), default=8),
     )
 

@@ -22,7 +22,9 @@ from ..loop_ir.kernel import Access, Array, Bound, Demand, Kernel, Stage
 from ..scalar import Expr, LoopBody, Unique
 
 # All other fields of a stage are part of its key as they are.
-_SPECIAL = frozenset(("array", "dims", "value", "index", "reads", "ops", "loc", "cost", "where"))
+_SPECIAL = frozenset(
+    ("array", "dims", "value", "index", "reads", "ops", "sources", "loc", "cost", "where")
+)
 _PLAIN = attrgetter(*[name for name in fields(Stage) if name not in _SPECIAL])
 
 

@@ -28,7 +28,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..build import Builder
-from ..graph import Graph, Op, Value
+from ..graph import Graph, Op, Value, derived, hand_names_on
 from ..opdef import DerivativeError, GraphError
 from ..types import TapeType, TensorType, Type, is_inexact
 from .attention_pattern import AttentionPattern, find
@@ -68,13 +68,15 @@ def jvp_graph(graph: Graph, wrt: Sequence[int], outputs: Sequence[int] | None = 
         if not active or all(t is None for t in op_tangents):
             new.ops.append(here)
             continue
-        b.loc = op.loc
+        b.loc = derived(op, "jvp") if op.definition.forward is None else op.loc
         if op.definition.forward is None:
             new.ops.append(here)
+        before = len(new.ops)
         pushed = _apply(here, "jvp", "forward-mode derivative", b, here, op_tangents)
         if op.definition.forward is not None:
             results, pushed = pushed
             env.update(zip(op.results, results, strict=True))
+            hand_names_on(op.results, results, new.ops[before:])
         for result, tangent in zip(op.results, pushed, strict=True):
             if tangent is not None and is_differentiable(result.type):
                 _check_type(op, "jvp", tangent, result)
@@ -112,10 +114,12 @@ def vjp_graph(graph: Graph, wrt: Sequence[int], outputs: Sequence[int] | None = 
         if op.definition.forward is not None and any(needed):
             b.loc = op.loc
             wanted = [v in varied for v in op.operands]
+            before = len(new.ops)
             results, residuals = _apply(
                 here, "forward", "reverse-mode derivative", b, here, wanted, needed
             )
             env.update(zip(op.results, results, strict=True))
+            hand_names_on(op.results, results, new.ops[before:])
             saved = (residuals,)
         else:
             new.ops.append(here)
@@ -125,7 +129,7 @@ def vjp_graph(graph: Graph, wrt: Sequence[int], outputs: Sequence[int] | None = 
             continue
         if not any(v in useful for v in op.results):
             continue
-        b.loc = op.loc
+        b.loc = derived(op, "grad")
         cotangents: list[Value | None] = []
         for v in op.results:
             own = contributions.pop(v, ())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ..build import Builder
-from ..graph import Graph, Op, Value
+from ..graph import Graph, Op, Value, hand_names_on
 
 Expand = Callable[[Builder, Op, Sequence[Value]], Sequence[Value] | None]
 
@@ -23,12 +23,14 @@ def substituted(graph: Graph, expand: Expand) -> Graph:
     for op in graph.ops:
         b.loc = op.loc
         operands = [env.get(v, v) for v in op.operands] if env else op.operands
+        before = len(b.graph.ops)
         replacement = expand(b, op, operands)
         if replacement is None:
             b.graph.ops.append(op.rebased(env))
         else:
             changed = True
             env.update(zip(op.results, replacement, strict=True))
+            hand_names_on(op.results, replacement, b.graph.ops[before:])
     b.graph.outputs = [env.get(v, v) for v in graph.outputs]
     return b.graph if changed else graph
 

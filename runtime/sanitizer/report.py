@@ -41,8 +41,7 @@ def violation(module: NativeModule, target: Target, status: Sequence[int]) -> Sa
         lines.append(f"  kernel {report.name} ({', '.join(report.ops)})")
         locs = {k.locs for k in module.kernels if k.name == report.name}
         for loc in dict.fromkeys(loc for group in locs for loc in group):
-            inside = f", in {loc.function}" if loc.function else ""
-            lines.append(f"  at {loc.file}:{loc.line}{inside}")
+            lines.append(f"  at {loc}{loc.inside}")
     return SanitizerError("\n".join(lines))
 
 

@@ -27,6 +27,7 @@ Case = tuple[Graph, list[np.ndarray]]
 SHAPES = [(), (1,), (3,), (4,), (2, 3), (3, 1), (1, 4), (2, 1, 3), (0,), (2, 0), (4, 4)]
 # Complex: test_complex_graphs; small floats: test_small_float_programs.
 DTYPES = [d for d in BASIC.values() if d.kind != "c" and not is_small(d)]
+SCOPES = ["", "encoder/h", "a b]", "x:3 in y", 'of "\n', "a/b, grad of sin"]
 FLOAT_VALUES = [0.0, -0.0, 1.0, -1.0, 2.0, 0.5, 3.0, 4.0, 0.1, -2.5, 1e30, math.inf, math.nan]
 INT_VALUES = [0, 1, -1, 2, 3, 4, 7, 8, 100]
 EXACT_UNARY = "neg abs sign floor ceil trunc rint sqrt isnan isfinite signbit invert".split()
@@ -378,11 +379,13 @@ def random_graphs(
     steps = [*STEPS, _library] if library else STEPS
     token = None
     for line in range(draw(st.integers(5, max_ops))):
-        d.b.loc = SourceLine("model.py", line, "" if line % 3 else "step") if line % 5 else None
+        scope, role = SCOPES[line % len(SCOPES)], "" if line % 2 else "grad of grad of sin"
+        function = "" if line % 3 else "step"
+        d.b.loc = SourceLine("model.py", line, function, scope, role) if line % 5 else None
         value = d.pick(steps)(d)
         if value.tensor.size <= 256:  # so that broadcasts and concats do not grow without bound
             if not value.name and line % 4 == 0:
-                value.name = d.pick(["a", "b", "total"])
+                value.name = d.pick(["a", "b", "total", "encoder/h"])
             d.values.append(value)
         if effects and draw(st.integers(0, 15)) == 0:
             token = d.b.op("create_token") if token is None else token

@@ -139,6 +139,11 @@ class Tracer(TracerBase):
         return view.value
 
     @property
+    def name(self) -> str:
+        """What `jt.name` calls the value, or the parameter that it is; else empty."""
+        return self.value.name
+
+    @property
     def shape(self) -> tuple[int, ...]:
         return self.type.shape
 

@@ -26,6 +26,7 @@ from ..data.accept import refuse
 from ..messages import errors
 from ..messages.errors import complain
 from ..messages.expressions import tell_of_traced
+from ..messages.scopes import own_names
 from .specs import Same, Spec, Static
 from .threaded_state import BorrowedStates, refuse_rebound
 from .trace import Array, Capture, EagerBuilder, Trace, TraceOptions, current_trace, tracing
@@ -153,9 +154,10 @@ def _mark(error: Exception, conditional: bool) -> None:
 
 
 @contextmanager
-def _own_float_errors() -> Iterator[None]:
-    """The state of `np.errstate` in which a function that is compiled begins, and has to end."""
-    with np.errstate(all="warn"):
+def _alone(trace: Trace) -> Iterator[None]:
+    """What a function that is compiled begins with: no names around it, and the state of
+    `np.errstate` in which it has to end."""
+    with own_names(trace.graph), np.errstate(all="warn"):
         before = np.geterr()
         yield
         if np.geterr() != before:
@@ -219,7 +221,7 @@ def trace_function(
     trace.conditional, trace.borrowed = conditional, borrowed
     trace.origins = [] if sharing else trace.origins
     alone = trace.parent is None and not eager
-    with tracing(trace), borrowed or nullcontext(), _own_float_errors() if alone else nullcontext():
+    with tracing(trace), borrowed or nullcontext(), _alone(trace) if alone else nullcontext():
         leaves = _parameters(trace, specs, concrete)
         watched = trace.watched if conditional else None
         before = None if watched is None else watched.snapshot()

@@ -13,6 +13,7 @@ from ...runtime.probing import Costs
 from ..messages.source import shown_file
 
 _UNSHOWN = ("check",)  # steps that are of interest only where they cost something
+_MOST_NAMES = 4  # that are shown of one line
 _NOTABLE = 0.01  # share of a call from which on they are shown
 
 
@@ -119,6 +120,19 @@ def place(loc: SourceLine | None) -> str:
     return "" if loc is None else f"{shown_file(loc.file)}:{loc.line}"
 
 
+def _lines(locs: Sequence[SourceLine]) -> Iterator[str]:
+    """The lines, each with the scopes that it was in and with the derivatives that it is there for."""
+    by_line: dict[tuple[str, int], list[SourceLine]] = {}
+    for loc in sorted(locs, key=lambda loc: (loc.file, loc.line)):
+        by_line.setdefault((loc.file, loc.line), []).append(loc)
+    for same in by_line.values():
+        named = [*(loc.scope for loc in same), *(loc.role for loc in same)]
+        names = [name for name in dict.fromkeys(named) if name]
+        more = ", ..." if len(names) > _MOST_NAMES else ""
+        text = f" ({', '.join(names[:_MOST_NAMES])}{more})" if names else ""
+        yield place(same[0]) + text
+
+
 def _is_shown(step: Step) -> bool:
     return step.text not in _UNSHOWN or (step.share or 0) >= _NOTABLE
 
@@ -152,8 +166,6 @@ def _kernel(
     limits: MachineLimits | None,
     footprint: int,
 ) -> KernelCost:
-    locs = sorted(report.locs, key=lambda loc: (loc.file, loc.line))
-    lines = dict.fromkeys(map(place, locs))
     of_bandwidth = of_flops = None
     if seconds and runs and limits is not None:
         moved = report.bytes_read + report.bytes_written
@@ -162,7 +174,7 @@ def _kernel(
     return KernelCost(
         report.name,
         report.ops,
-        tuple(lines),
+        tuple(_lines(report.locs)),
         report.extents,
         report.bytes_read,
         report.bytes_written,

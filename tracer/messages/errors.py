@@ -207,7 +207,7 @@ def complain(
         text.append(f"  {name}: {describe(operand)}")
     where = ""
     if line is not None:
-        text.append(f"  at {line} in {line.function}")
+        text.append(f"  at {line} in {line.function}{line.named}")
         source = source_text(line)
         if source:
             text.append(f"    {source}")

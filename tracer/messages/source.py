@@ -11,6 +11,7 @@ from types import FrameType
 from typing import Any
 
 from ...ir.graph import SourceLine
+from .scopes import SCOPE
 
 # Frames of these packages never are the user's line. Tests, notebooks and `__main__` are users.
 _HIDDEN = frozenset("jitney numpy scipy optree llvmlite pandas sklearn matplotlib".split())
@@ -71,7 +72,8 @@ def user_line(depth: int = 1) -> SourceLine | None:
         is_users = users.get(frame.f_globals.get("__name__"))
         if is_users or (is_users is None and is_user_frame(frame)):
             code = frame.f_code  # equal to that of the same text in another file: no key
-            return _source_line(code.co_filename, frame.f_lineno, code.co_qualname)
+            scope = SCOPE.get()[0]
+            return _source_line(code.co_filename, frame.f_lineno, code.co_qualname, scope)
         frame = frame.f_back
     return None
 
@@ -95,8 +97,8 @@ def user_level() -> int:
 
 
 @functools.lru_cache(maxsize=1024)
-def _source_line(file: str, line: int, function: str) -> SourceLine:
-    return SourceLine(file, line, function)
+def _source_line(file: str, line: int, function: str, scope: str = "") -> SourceLine:
+    return SourceLine(file, line, function, scope)
 
 
 def source_text(line: SourceLine | None) -> str:

@@ -17,7 +17,8 @@ def canonical_key(graph: Graph, *, lines: bool = False) -> bytes:
     """A 32-byte digest of what `graph` computes, for caches.
 
     Independent of names, of the order of attributes, and of source lines; with `lines=True` source
-    lines count (error messages of compiled code name them). Constants count by content, to the bit.
+    lines and scopes count (error messages of compiled code name them). Constants count by content,
+    to the bit.
     """
     digest = blake2b(digest_size=32)
     parts: list[str] = []
@@ -43,7 +44,7 @@ def canonical_key(graph: Graph, *, lines: bool = False) -> bytes:
             numbers[value] = len(numbers)
             parts.append(type_text(value.type))
         if lines and op.loc is not None:
-            parts.append(f"@{op.loc.file}:{op.loc.line}")
+            parts.append(f"@{op.loc.file}:{op.loc.line}{op.loc.named}")
     parts.append(f"return {','.join([str(numbers[v]) for v in graph.outputs])}")
     digest.update("\n".join(parts).encode())
     return digest.digest()
