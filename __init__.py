@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from .runtime.devices import Device as Device
     from .runtime.threads.pool import threads as threads
     from .tracer import random as random
+    from .tracer.ahead.cost import cost as cost
+    from .tracer.ahead.shapes import eval_shape as eval_shape
     from .tracer.control.associative import associative_scan as associative_scan
     from .tracer.control.callbacks import debug_print as debug_print
     from .tracer.control.callbacks import io_callback as io_callback
@@ -100,6 +102,7 @@ _HOMES = {
     "compute_gradient_error": "tracer.transforms.check_grads",
     "cond": "tracer.control.control",
     "config": "runtime.config",
+    "cost": "tracer.ahead.cost",
     "custom_jvp": "tracer.transforms.custom",
     "custom_vjp": "tracer.transforms.custom",
     "debug_print": "tracer.control.callbacks",
@@ -113,6 +116,7 @@ _HOMES = {
     "grad": "tracer.transforms.derivatives",
     "guvectorize": "tracer.kernels.guvectorize",
     "hessian": "tracer.transforms.jacobians",
+    "eval_shape": "tracer.ahead.shapes",
     "finfo": "tracer.data.promotion",
     "hvp": "tracer.transforms.linear",
     "io_callback": "tracer.control.callbacks",

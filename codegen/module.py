@@ -91,7 +91,8 @@ class StepReport:
 
     `text` says what it is, if it is no kernel. `blocks` are the steps inside of it, with what each
     block is: the body of a loop, a branch. `slot` is the probe that counts and times it (`probes`),
-    -1 without one; a block has one as well.
+    -1 without one; a block has one as well. A step that `chooses` runs one of its blocks.
+    `moves`: bytes that it reads and writes by itself, if it is no kernel.
     """
 
     text: str
@@ -99,15 +100,23 @@ class StepReport:
     loc: SourceLine | None = None
     slot: int = -1
     blocks: tuple[BlockReport, ...] = ()
+    chooses: bool = False
+    moves: int = 0
 
 
 @record
 class BlockReport:
-    """A list of steps that run one after the other, inside of a step."""
+    """A list of steps that run one after the other, inside of a step.
+
+    `times`: how often for each run of that step; None where only the program knows. `flops`: of one
+    run, by scalar code that stands in the block, the steps in it left out.
+    """
 
     text: str
     steps: tuple[StepReport, ...]
     slot: int = -1
+    times: int | None = None
+    flops: int = 0
 
 
 class Donation(NamedTuple):

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from .native.host import current_target, host_target
 from .native.records import dump_executable, load_executable, rename_files
 from .native.support import load_code_generator
 from .options import CompileOptions
+
+if TYPE_CHECKING:
+    from ..codegen.module import NativeModule
 
 Strides = Sequence[tuple[int, ...]]
 
@@ -88,16 +91,8 @@ def _compile(
     strides: tuple[tuple[int, ...], ...] | None,
     options: CompileOptions,
 ) -> Executable:
-    from ..codegen.program.compile import compile_graph
-    from ..ir.passes import optimise, storable
-
     start = time.perf_counter()
-    signature = graph.input_types, graph.output_types
-    verify = config.verify
-    graph = optimise(storable(graph), verify=verify)
-    optimised = time.perf_counter()
-    free = replace(target, free_sums=options.fastmath)
-    module = compile_graph(graph, free, strides, signature, options.donations, verify)
+    module, optimised = generate(graph, target, strides, options)
     generated = time.perf_counter()
     code = assemble(module, target)
     assembled = time.perf_counter()
@@ -111,6 +106,22 @@ def _compile(
     if record is not None:
         disk_cache().put(key, record)
     return executable
+
+
+def generate(
+    graph: Graph, target: Target, strides: Strides | None, options: CompileOptions
+) -> tuple[NativeModule, float]:
+    """The program of a graph before it is machine code, and the time at which optimising had ended."""
+    from ..codegen.program.compile import compile_graph
+    from ..ir.passes import optimise, storable
+
+    signature = graph.input_types, graph.output_types
+    verify = config.verify
+    graph = optimise(storable(graph), verify=verify)
+    optimised = time.perf_counter()
+    free = replace(target, free_sums=options.fastmath)
+    module = compile_graph(graph, free, strides, signature, options.donations, verify)
+    return module, optimised
 
 
 def load_cached(key: str, files: Mapping[str, str]) -> Executable | None:

@@ -12,18 +12,21 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..ir.graph import Graph
 from ..ir.record import record, replace
 from .call.program import native_dtype, overlaps
-from .compile import Strides, compile
+from .compile import Strides, compile, generate
 from .executable import Executable, prepare
 from .memory import arrays as memory
 from .native.host import current_target
 from .options import CompileOptions
+
+if TYPE_CHECKING:
+    from ..codegen.module import NativeModule
 
 Array = np.ndarray[Any, Any]
 
@@ -56,6 +59,12 @@ def probed(graph: Graph, options: CompileOptions, input_strides: Strides) -> Exe
     return compile(
         graph, options, input_strides, replace(current_target(), probe=True, sanitize=False)
     )
+
+
+def outlined(graph: Graph, options: CompileOptions, input_strides: Strides) -> NativeModule:
+    """The program of a graph, with its outline, and no machine code of it."""
+    target = replace(current_target(), probe=True, sanitize=False)
+    return generate(graph, target, input_strides, options)[0]
 
 
 def measure(executable: Executable, arrays: Sequence[Array]) -> Costs:

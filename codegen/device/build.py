@@ -30,8 +30,8 @@ from ..loop_ir import steps as lowered
 from ..loop_ir.kernel import Array, Kernel
 from ..module import KernelReport
 from ..program.entry import readable
-from ..schedule.schedule import bytes_moved
 from ..schedule.signature import Signature, signature
+from ..schedule.traffic import bytes_moved
 from .emitters import emitter_for, ops_of
 from .last_block import with_tails
 

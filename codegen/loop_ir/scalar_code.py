@@ -15,9 +15,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
+from ...ir.graph import SourceLine
 from ...ir.record import field, record
 from ..math.functions import Elementwise
-from ..scalar import Expr, nodes_of
+from ..scalar import FREE, Expr, nodes_of
 from .index import Index, Var, data_of
 from .kernel import Array
 
@@ -58,6 +59,7 @@ class Repeat:
     asked where trips are left.
     The variables `carries` start as `start` and become `new` at the end of each trip; after the loop
     they hold the last values. `independent`: the user's word that trips may be made in any order.
+    `loc`: the line of a loop that the user wrote.
     """
 
     carries: list[Expr]
@@ -69,6 +71,7 @@ class Repeat:
     condition: Expr | None = None
     trips: Expr | None = None
     independent: bool = False
+    loc: SourceLine | None = None
 
     @property
     def length(self) -> int:
@@ -269,3 +272,10 @@ def operations(block: Body, work: int) -> int | None:
                     return None
                 total += branch
     return total
+
+
+def flops(block: Body) -> int:
+    """Scalar operations of a block's own statements, not of blocks inside."""
+    computed = nodes(block)
+    called = sum(node.attr.size - 1 for node in computed if node.op == "call")
+    return sum(node.op not in FREE for node in computed) + called

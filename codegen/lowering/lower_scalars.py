@@ -161,7 +161,8 @@ def _loop(c: ScalarBuilder, op: Op, top: bool = False) -> list[Held]:
         now, start = [*now, made], [*start, const(0, I64)]
         new = [*new, index_value(of_var(counter) + 1)]
     word = op.attrs.get("independent", False)
-    c.block.statements.append(Repeat(now, start, inner, new, counter, test, condition, trips, word))
+    loop = Repeat(now, start, inner, new, counter, test, condition, trips, word, op.loc)
+    c.block.statements.append(loop)
     if counter is not None:
         for k, way in own.items():
             carried[k] = _one(way.last(counter, made))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...ir.graph import SourceLine
 from ..loop_ir.kernel import Kernel
-from ..loop_ir.scalar_code import operations
 from ..loop_ir.steps import (
     Branch,
     Callback,
@@ -24,7 +24,9 @@ from ..loop_ir.steps import (
     TrueIndices,
 )
 from ..module import BlockReport, KernelReport, StepReport
-from ..schedule.schedule import Schedule, bytes_moved
+from ..schedule.schedule import Schedule
+from ..schedule.traffic import bytes_moved
+from .scalar_reports import branch_names, scalar_block, total_flops
 
 
 class Reports:
@@ -52,12 +54,19 @@ class Reports:
             self._kernel(step),
             _line(step),
             slots.get(id(step), -1),
-            tuple(
-                [
-                    BlockReport(text, self.outline(program, slots), slots.get(id(program), -1))
-                    for text, program in _blocks(step)
-                ]
-            ),
+            self._blocks(step, slots),
+            isinstance(step, Branch),
+            _moves(step),
+        )
+
+    def _blocks(self, step: Any, slots: Mapping[int, int]) -> tuple[BlockReport, ...]:
+        if isinstance(step, ScalarCode):
+            return (scalar_block(step.body),)
+        return tuple(
+            [
+                BlockReport(text, self.outline(program, slots), slots.get(id(program), -1), times)
+                for text, program, times in _blocks(step)
+            ]
         )
 
     def _kernel(self, step: Any) -> KernelReport | None:
@@ -78,20 +87,30 @@ class Reports:
         return None
 
 
-def _blocks(step: Any) -> list[tuple[str, Program]]:
-    """The programs inside of a step, and what each of them is."""
+def _blocks(step: Any) -> list[tuple[str, Program, int | None]]:
+    """The programs inside of a step, what each of them is, and how often it runs, if that is known."""
     match step:
-        case RowBlocks():
-            return [("", Program([part.step for part in step.parts]))]
+        case RowBlocks():  # what is said of a part is of all of its rows
+            return [("", Program([part.step for part in step.parts]), 1)]
         case Branch():
-            if len(step.branches) == 2:
-                return list(zip(("else", "if"), step.branches, strict=True))[::-1]
-            return [(f"case {k}", branch) for k, branch in enumerate(step.branches)]
+            names = branch_names(len(step.branches))
+            pairs = list(zip(names, step.branches, strict=True))
+            return [(n, b, None) for n, b in (pairs[::-1] if len(pairs) == 2 else pairs)]
         case Loop():
-            return [("test", step.test), ("", step.body)]
+            return [("test", step.test, None), ("", step.body, None)]
         case Scan():
-            return [("", step.body)]
+            return [("", step.body, step.length)]
     return []
+
+
+def _moves(step: Any) -> int:
+    """Bytes that copies read and write: by themselves, and where loops begin."""
+    if isinstance(step, Copy):
+        return 2 * step.source.nbytes
+    if not isinstance(step, (Loop, Scan)):
+        return 0
+    carries = [(c.result.nbytes, (c.init is not c.result) + c.both) for c in step.carries]
+    return sum(2 * nbytes * times for nbytes, times in carries)
 
 
 def _text(step: Any) -> str:
@@ -141,12 +160,21 @@ def _kernel_report(kernel: Kernel, plan: Schedule, name: str) -> KernelReport:
         extents=kernel.extents,
         bytes_read=read,
         bytes_written=written,
-        flops=plan.flops,
+        flops=plan.flops + _folded(kernel),
         parallel=plan.parallel,
         note=f"{shape}, {plan.width} lane{'s' * (plan.width != 1)} over the {last} loop",
         locs=kernel.locs,
         itemsize=max((s.array.dtype.itemsize for s in kernel.stages), default=8),
     )
+
+
+def _folded(kernel: Kernel) -> int:
+    """How often a value is taken in by a reduction, a scan or an update."""
+    points = math.prod(kernel.extents)
+    folds = [
+        (n, s) for n in kernel.nests for s in n.stages if s.action != "store" and s.op != "set"
+    ]
+    return sum(points * math.prod(nest.extents) for nest, _ in folds)
 
 
 def _scalar_report(step: ScalarCode) -> KernelReport:
@@ -155,7 +183,7 @@ def _scalar_report(step: ScalarCode) -> KernelReport:
         ops=tuple(step.ops),
         bytes_read=sum(a.nbytes for a in step.reads),
         bytes_written=sum(a.nbytes for a in step.writes),
-        flops=operations(step.body, step.work) or 0,
+        flops=total_flops(scalar_block(step.body)),
         parallel=step.shared,
         note="scalar code, iterations on several threads" if step.shared else "scalar code",
         locs=_locs(step),

@@ -394,12 +394,3 @@ def _share(kernel: Kernel, plan: Schedule) -> None:
     unit = plan.width if lanes else plan.rows if plan.mode == "inner" else 1
     grain = -(-length // chunks)
     plan.grain = -(-grain // unit) * unit
-
-
-def bytes_moved(kernel: Kernel) -> tuple[int, int]:
-    """Bytes of distinct arrays that a kernel must read and write, row-local ones excluded."""
-    reads = {a.array for s in kernel.stages for a in s.reads}
-    writes = {s.array for s in kernel.stages}
-    read = sum(a.nbytes for a in reads - writes)
-    written = sum(a.nbytes for a in writes if a not in kernel.local)
-    return read, written

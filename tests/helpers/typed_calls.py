@@ -10,6 +10,7 @@ import numpy as np
 
 import jitney as jt
 from jitney.ir.graph import Graph
+from jitney.tracer.ahead.cost import Cost
 from jitney.tracer.explain.explanation import Explanation
 from jitney.tracer.explain.lowered import Lowered
 from jitney.tracer.jit.cache_info import CacheInfo
@@ -62,6 +63,7 @@ def inspections(x: Array) -> None:
     assert_type(scaled.explain(x), Explanation)
     assert_type(scaled.ptx(x, arch="sm_80"), str)
     assert_type(scaled.cache_info(), CacheInfo)
+    assert_type(jt.cost(scaled, x), Cost)
     model = Model()
     assert_type(model.forward.lower(x, 1.0), Lowered)
     assert_type(scaled.__wrapped__(x), Array)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from ..messages.source import shown_file
 from .steps import Block, KernelCost, Step, kernels_of
 
+_MOST_OPS = 24  # of a kernel that are listed one by one
 _NEAR = 0.5  # of a limit of the machine: then it is said to be the kernel's
 
 
@@ -62,13 +64,13 @@ def _lines(steps: Sequence[Step], depth: int) -> Iterator[str]:
         if step.kernel is not None:
             yield margin + _kernel_text(step.kernel)
             yield from (f"{margin}  {line}" for line in _details(step.kernel))
-            continue
-        where = f" at {step.line}" if step.line else ""
-        cost = f": {_cost_text(step)}" if step.seconds is not None else ""
-        yield f"{margin}{step.text}{_trips(step)}{where}{cost}"
+        else:
+            where = f" at {step.line}" if step.line else ""
+            cost = f": {_cost_text(step)}" if step.seconds is not None else ""
+            yield f"{margin}{step.text}{_trips(step)}{where}{cost}"
         for block in step.blocks:
             deeper = depth + 1
-            if block.text:
+            if block.text and (block.steps or block.runs is not None):
                 yield f"{margin}  {_block_text(step, block)}"
                 deeper += 1
             yield from _lines(block.steps, deeper)
@@ -87,11 +89,20 @@ def _details(kernel: KernelCost) -> Iterator[str]:
     if kernel.seconds is not None:
         yield ", ".join(_kernel_cost(kernel))
     if kernel.ops:
-        yield " ".join(kernel.ops)
+        yield _ops_text(kernel.ops)
     if kernel.note:
         yield kernel.note
     if kernel.lines:
         yield ", ".join(kernel.lines)
+
+
+def _ops_text(ops: Sequence[str]) -> str:
+    """The ops in order; of many, each one once, with how often it is there."""
+    if len(ops) <= _MOST_OPS:
+        return " ".join(ops)
+    return ", ".join(
+        f"{op} ({count} times)" if count > 1 else op for op, count in Counter(ops).items()
+    )
 
 
 def _kernel_cost(kernel: KernelCost) -> Iterator[str]:
@@ -121,7 +132,8 @@ def _trips(step: Step) -> str:
 
 
 def _block_text(step: Step, block: Block) -> str:
-    taken = f": {block.runs:,} of {step.runs:,} times" if block.runs is not None else ":"
+    known = block.runs is not None and step.runs is not None
+    taken = f": {block.runs:,} of {step.runs:,} times" if known else ":"
     return block.text + (":" if step.text == "while" else taken)
 
 
@@ -144,7 +156,7 @@ def _html_rows(steps: Sequence[Step], depth: int) -> Iterator[str]:
         row = "".join(f"<td style='text-align:left'>{cell}</td>" for cell in cells)
         yield f"<tr title='{title}'>{row}</tr>"
         for block in step.blocks:
-            if block.text:
+            if block.text and (block.steps or block.runs is not None):
                 text = f"<i style='padding-left:{1.5 * depth + 1.5}em'>{escape(block.text)}</i>"
                 yield f"<tr><td style='text-align:left' colspan=8>{text}</td></tr>"
             yield from _html_rows(block.steps, depth + 1 + bool(block.text))

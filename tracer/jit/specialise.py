@@ -369,6 +369,18 @@ def _compile_graph(
     return compile(graph, options, _strides(traced, call, captured))
 
 
+def outlined(function: JitFunction, call: Call) -> NativeModule:
+    """A call as a program for this CPU, of which there is no machine code: to see what it would cost."""
+    from ...runtime.probing import outlined as outlined_graph
+
+    with function._lock:
+        traced, captured = trace_call(function, call)
+    _fetch_captures(traced)
+    graph, _ = _plan(function, traced.graph)
+    options = function._options.compile(_donations(function, traced, call))
+    return outlined_graph(graph, options, _strides(traced, call, captured))
+
+
 def lower(function: JitFunction, call: Call) -> Lowered:
     """The compiled form of a call, to be looked at; the function does not keep it."""
     from ..explain.lowered import Lowered  # when it is asked for: no call needs it
