@@ -4,6 +4,7 @@ From the lowest room to the highest; imports run down only, and a test holds thi
 
     messages        what went wrong, at which line of the user's
     data            what functions take and give: pytrees, dtypes, memory order
+    records         structured arrays, as groups of their fields
     core            Tracer, Trace, views: what stands for arrays meanwhile
     devices         where programs run
     arrays          the table of array functions, and those that others are written with

@@ -13,10 +13,15 @@ from ..data.foreign import borrow, is_foreign
 from ..data.layout import order_of
 from ..data.promotion import DType, canonical
 from ..devices.devices import own_device, put
+from ..records import functions  # noqa: F401  (those of structured arrays)
+from ..records.arrays import Records, of_items
+from ..records.kinds import has_fields
 from . import ufuncs
 from .common import array, check_device, check_values, lies_in
 from .python_integers import check_stored
-from .table import function
+from .table import LAZY, function
+
+LAZY.add(Records)
 
 
 @function("array", creates=True)
@@ -35,8 +40,10 @@ def array_(
     return x.reshape((1,) * (ndmin - x.ndim) + x.shape) if ndmin > x.ndim else x
 
 
-def _in_order(a: Any, dtype: Any, order: str, copy: bool | None) -> Tracer:
+def _in_order(a: Any, dtype: Any, order: str, copy: bool | None) -> Any:
     """`a` as an array: itself, if it is one of that dtype and lies in that order, or a copy."""
+    if dtype is not None and has_fields(np.dtype(dtype)):
+        return of_items(a, np.dtype(dtype))
     if dtype is not None:
         _check_fits(a, canonical(dtype))
     x = array(a, dtype)

@@ -20,6 +20,8 @@ from ..data.promotion import DType, Kind, can_cast, canonical, kind_of, result_d
 from ..messages import errors
 from ..messages.errors import complain
 from ..messages.source import user_line
+from ..records.arrays import records
+from ..records.kinds import is_structured
 from .table import refuse_complex, refuse_option
 
 
@@ -45,6 +47,8 @@ def build() -> Builder:
 
 def array(x: Any, dtype: Any = None) -> Tracer:
     """`np.asarray(x)` as a tracer: lists (of tracers too) are stacked, scalars become 0-d."""
+    if is_structured(x):
+        return records(x).mapped(array)
     if getattr(type(x), "_jitney_lazy", False):
         x = x.materialise()
     dtype = None if dtype is None else canonical(dtype)

@@ -19,6 +19,8 @@ from ..data.layout import order_of, plain_order, resolved_order
 from ..data.promotion import DType, canonical, check_python_int, result_dtype
 from ..messages import errors
 from ..messages.errors import complain
+from ..records.arrays import made
+from ..records.kinds import has_fields
 from . import ufuncs
 from .common import (
     array,
@@ -41,6 +43,8 @@ from .table import function
 
 
 def _dtype(dtype: Any, default: DType = F64) -> DType:
+    if dtype is not None and has_fields(dtype := np.dtype(dtype)):
+        return dtype
     return default if dtype is None else canonical(dtype)
 
 
@@ -77,6 +81,10 @@ def bound_of(n: Any) -> int | None:
 
 
 def filled(shape: Any, value: Any, dtype: DType, order: str = "C") -> Any:
+    if has_fields(dtype):
+        whole = [*shape] if isinstance(shape, (tuple, list)) else [shape]
+        return made(dtype, lambda base, own: filled([*whole, *own], value, base, order))
+
     def make(shape: tuple[int, ...]) -> Tracer:
         return wrap_like(build().full(shape, value, dtype), (), scalar=False, order=order)
 

@@ -28,7 +28,9 @@ _VALUES = "what it gives depends on the values, also its dtype"
 _OBJECTS = "it works on Python objects, which compiled code does not know"
 _DATES = "dates and times are no numbers of compiled code"
 _TEXT = "strings are no numbers of compiled code"
-_RECORDS = "structured dtypes have no place in compiled code: use a dict or tuple of arrays"
+_RECORDS = (
+    "structured arrays come from `np.zeros(n, dtype)`, from `np.array` of tuples, or from outside"
+)
 _SUBCLASS = "a subclass of ndarray; jitney knows ndarrays"
 _OWN = "it concerns NumPy itself"
 _WIDE = "LLVM's targets have no vectors of it"

@@ -9,8 +9,10 @@ import numpy as np
 from ..containers.stand_ins import Container
 from ..control.unions import Union, exact, is_one_of, possible
 from ..core.tracers import Tracer
+from ..records.arrays import Records
 from .texts import Text
 
+_STAND_INS = (Tracer, Text, Container, Records)
 _PYTHON: dict[str, type] = {"b": bool, "i": int, "f": float, "c": complex}
 
 
@@ -19,6 +21,8 @@ def class_of(x: Any) -> type:
     if isinstance(x, Text):
         return str
     if isinstance(x, Container):
+        return x.kind.cls
+    if isinstance(x, Records):
         return x.kind.cls
     if not isinstance(x, Tracer):
         return type(x)
@@ -32,7 +36,7 @@ def isinstance_(x: Any, classes: Any) -> Any:
     x = exact(x)
     if type(x) is Union:
         return is_one_of(x, [n for n in possible(x) if isinstance_(x.options[n], classes)])
-    if isinstance(x, (Tracer, Text, Container)):
+    if isinstance(x, _STAND_INS):
         return isinstance(x, classes) or issubclass(class_of(x), classes)
     return isinstance(x, classes)
 
@@ -51,6 +55,6 @@ def hasattr_(x: Any, name: str) -> Any:
     """`hasattr`"""
     if type(x) is Union:
         return is_one_of(x, [n for n in possible(x) if hasattr_(x.options[n], name)])
-    if isinstance(x, (Tracer, Text, Container)):  # not what the class itself has, as its __name__
+    if isinstance(x, _STAND_INS):  # not what the class itself has, as its __name__
         return any(name in vars(cls) for cls in class_of(x).__mro__)
     return hasattr(x, name)

@@ -92,7 +92,7 @@ def item(x: Any, index: Any) -> Any:
         return (r_ if x is np.r_ else c_)[index]
     if x is np.mgrid or x is np.ogrid:
         return x[tuple(map(_range, index)) if isinstance(index, tuple) else _range(index)]
-    if type(x) is np.ndarray and _holds_tracer(index):
+    if type(x) in (np.ndarray, np.recarray) and _holds_tracer(index):
         return array(x)[index]
     if type(x) in (list, tuple) and is_undecided(index):
         kind = _kind_of_all(x)

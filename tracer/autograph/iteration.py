@@ -25,6 +25,7 @@ from ..indexing.bounded import Bounded
 from ..indexing.masked import Masked
 from ..messages import errors
 from ..messages.errors import complain, describe
+from ..records.arrays import Records
 from .logic import and_, choose
 from .loops import loop
 from .rolling import Watch, refuse_growth
@@ -76,7 +77,7 @@ def items_of(x: Any) -> Items | None:
     """The items of `x` by number; None if `x` is to be iterated in Python."""
     if isinstance(x, Items):
         return x
-    if (is_traced(x) or isinstance(x, (Bounded, Masked))) and x.ndim:
+    if (is_traced(x) or isinstance(x, (Bounded, Masked, Records))) and x.ndim:
         return _rows(x.materialised() if isinstance(x, Masked) else x)
     if isinstance(x, (Container, View)):
         return _of_container(x)

@@ -23,6 +23,8 @@ from ..core.tracers import Tracer, as_value, weak_kind, wrap
 from ..data import pytree
 from ..messages import errors
 from ..messages.errors import complain
+from ..records.arrays import records
+from ..records.kinds import is_structured_array
 from .syntax.jumps import RESULT
 
 _NUMBERS = (bool, int, float, complex, np.generic)
@@ -162,12 +164,14 @@ def same(a: Any, b: Any) -> bool:
 
 
 def is_own_array(x: Any) -> bool:
-    return type(x) is np.ndarray and is_supported(x.dtype)
+    return (type(x) is np.ndarray and is_supported(x.dtype)) or is_structured_array(x)
 
 
-def taken_over(array: np.ndarray[Any, Any]) -> Tracer:
+def taken_over(array: np.ndarray[Any, Any]) -> Any:
     """A traced array in place of one that NumPy made while the function was traced. Assigning into it
     is refused if others can see the original."""
+    if is_structured_array(array):
+        return records(array).mapped(taken_over)
     tracer = wrap(as_value(array.copy()), scalar=False)
     made_of(tracer, array)
     tracer._storage.writeable = array.flags.writeable

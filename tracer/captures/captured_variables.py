@@ -249,6 +249,8 @@ class CapturedVariables:
         kept: Kept,
     ) -> Any:
         with heap.entered(tracers, states) as before:
+            args = [heap.in_place_of(arg) for arg in args]
+            kwargs = {name: heap.in_place_of(arg) for name, arg in kwargs.items()}
             result = self.adapt(self.function)(*args, **kwargs)
             refuse_lazy(result, self.function)
             given = [*tracers, *pytree.flatten((list(args), kwargs))[0]]

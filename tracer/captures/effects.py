@@ -283,6 +283,7 @@ class _Finder:
             value.refuse()
         containers = (list, tuple, deque, set, *_DICTS)
         if cls not in containers and not hasattr(cls, "_fields") and not is_object(value):
+            self.kept.refuse(value)
             leaves, tree = pytree.flatten(value)
             if tree.is_leaf():
                 return self._leaf(value)

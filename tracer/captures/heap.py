@@ -37,6 +37,9 @@ from ..core.trace import require_trace
 from ..core.tracers import WEAK_DTYPES
 from ..messages import errors
 from ..messages.errors import complain
+from ..records.arrays import Records
+from ..records.kinds import fields_of, is_structured_array
+from ..records.kinds import kind_of as kind_of_records
 from .frozen import attributes_of, freeze, is_random_state
 from .heap_nodes import (
     DICTS,
@@ -47,6 +50,7 @@ from .heap_nodes import (
     Input,
     InputOf,
     Node,
+    by_key,
     class_data,
     contents,
     put_root,
@@ -143,12 +147,17 @@ class Heap:
         if number_like is not None:
             return Input(self._input(value, number_like))
         live &= not is_object(value)
-        composite = cls in (list, tuple, deque, *DICTS) or hasattr(cls, "_fields")
+        is_array = is_structured_array(value)
+        if is_array and self.policy.arrays:
+            return self._seen(value)
+        composite = is_array or cls in (list, tuple, deque, *DICTS) or hasattr(cls, "_fields")
         if composite or log or is_object(value):
             number = self._numbers.get(id(value))
             if number is None and len(self.nodes) < _LIMIT:
                 number = self._numbers[id(value)] = len(self.nodes)
-                self.nodes.append(Node(value, cls, name, {}, log, live, standing=value))
+                node = Node(value, cls, name, {}, log, live, standing=value)
+                node.records = kind_of_records(value) if is_array else None
+                self.nodes.append(node)
             if number is not None:
                 if not log and self.nodes[number].log:
                     self.nodes[number].log = False  # it is read under another name
@@ -156,10 +165,12 @@ class Heap:
                 return Inner(number)
         if is_random_state(value):
             return Fixed(value, None)  # by identity: who draws from it sees to the rest
-        if is_traceable_array(value):
-            number = self._arrays.setdefault(id(value), len(self._arrays))
-            return Fixed(value, elements_of(value), number)
-        return Fixed(value, freeze(value))
+        return self._seen(value) if is_traceable_array(value) else Fixed(value, freeze(value))
+
+    def _seen(self, array: Any) -> Fixed:
+        """An array that the function sees itself, see `Policy`."""
+        number = self._arrays.setdefault(id(array), len(self._arrays))
+        return Fixed(array, elements_of(array), number)
 
     def _input(self, value: Any, spec: Spec) -> int:
         self.inputs.append(InputOf(value, spec))
@@ -171,7 +182,7 @@ class Heap:
         if node.log:
             return
         if not node.is_object:
-            pairs = value.items() if isinstance(value, dict) else enumerate(value)
+            pairs = by_key(node, value).items()
             for key, item in list(pairs):
                 live = node.live or (number, key) in more
                 node.slots[key] = self._content(item, f"{node.name}[{key!r}]", live, False)
@@ -233,6 +244,12 @@ class Heap:
             for node in self.nodes:
                 node.standing = node.value
 
+    def in_place_of(self, argument: Any) -> Any:
+        """What stands in the place of an argument that is a structured array."""
+        if not is_structured_array(argument):
+            return argument
+        return next((n.standing for n in self.nodes if n.value is argument), argument)
+
     def restore(self, before: Snapshot) -> None:
         """Let everything be as it was."""
         for node, content in zip(self.nodes, before.nodes, strict=True):
@@ -291,6 +308,10 @@ class Heap:
     def _tuple(self, node: Node, tracers: Sequence[Any]) -> Any:
         """A tuple with tracers in it, or what else the node is."""
         value = node.value
+        if node.records is not None:
+            parts = zip(node.slots.values(), fields_of(value), strict=True)
+            standing = [self._standing(content, tracers, part) for content, part in parts]
+            return Records(node.records, standing)
         if node.log:
             attribute = node.name.rpartition(".")[2]
             if attribute in self.mentions.stored:
@@ -308,7 +329,7 @@ class Heap:
     def _stand_in(self, node: Node, tracers: Sequence[Any]) -> None:
         if node.standing is None:
             node.standing = self._tuple(node, tracers)
-        if isinstance(node.value, tuple):
+        if node.is_whole:
             return
         for key, content in node.slots.items():
             if not isinstance(content, Fixed):

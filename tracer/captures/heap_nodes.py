@@ -10,9 +10,12 @@ from collections import Counter, OrderedDict, defaultdict, deque
 from types import CellType, FunctionType
 from typing import Any
 
+import numpy as np
+
 from ...ir.record import record
 from ..containers.stand_ins import Container as Native
 from ..core.specs import Spec
+from ..records.kinds import RecordKind, fields_of
 from .frozen import attributes_of
 from .paths import ABSENT, Path
 
@@ -63,10 +66,17 @@ class Node:
     )  # attributes that it may not have, but for those in `slots`
     exact: tuple[str, ...] | None = None  # all attributes, if it may have asked for any
     standing: Any = None  # what stands in its place: of a tuple, one with tracers
+    records: RecordKind | None = None  # of a structured array, whose slots are its fields
 
     @property
     def is_object(self) -> bool:
-        return self.cls not in (list, deque, set, *DICTS) and not issubclass(self.cls, tuple)
+        composite = self.cls in (list, deque, set, *DICTS) or self.records is not None
+        return not composite and not issubclass(self.cls, tuple)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its slots are never assigned to: something else stands in its place."""
+        return self.records is not None or isinstance(self.value, tuple)
 
 
 @record(frozen=False, eq=False)
@@ -128,6 +138,9 @@ def slots_of(node: Node, value: Any) -> dict[Any, Any] | None:
         for key in node.slots.keys() - held.keys():
             held[key] = class_data(node.cls, key)
         return held
+    if node.records is not None:
+        fits = isinstance(value, np.ndarray) and value.dtype == node.records.dtype
+        return by_key(node, value) if fits else None
     if len(value) != len(node.slots):
         return None
     if not isinstance(value, dict):
@@ -138,6 +151,13 @@ def slots_of(node: Node, value: Any) -> dict[Any, Any] | None:
     return value if same else None
 
 
+def by_key(node: Node, value: Any) -> dict[Any, Any]:
+    """What is in a container, by key or number, and in a structured array by field."""
+    if node.records is not None:
+        return dict(zip(node.records.names, fields_of(value), strict=True))
+    return dict(value.items() if isinstance(value, dict) else enumerate(value))
+
+
 def saved(node: Node) -> Any:
     """The content of a node, to be put back: of a log, what was added to it."""
     if node.log:
@@ -146,7 +166,7 @@ def saved(node: Node) -> Any:
         return [] if node.standing is node.value else node.standing.copy()
     if node.is_object:
         return attributes_of(node.value)
-    return None if isinstance(node.value, tuple) else node.value.copy()
+    return None if node.is_whole else node.value.copy()
 
 
 def restore(node: Node, before: Any) -> None:

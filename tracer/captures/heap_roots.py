@@ -7,6 +7,7 @@ from functools import partial
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
+from ..records.kinds import is_structured_array
 from .free_variables import FreeVariables
 from .heap import Heap, Policy
 from .hidden import is_traceable_array
@@ -41,9 +42,9 @@ def find_heap(variables: FreeVariables, objects: Sequence[Path], policy: Policy)
 
 
 def _has_inside(value: Any) -> bool:
-    return (
-        isinstance(value, (list, dict, set, tuple)) or hasattr(value, "popleft") or is_object(value)
-    )
+    if isinstance(value, (list, dict, set, tuple)) or is_structured_array(value):
+        return True
+    return hasattr(value, "popleft") or is_object(value)
 
 
 def is_covered(path: Path, value: Any, key: Sequence[Any]) -> bool:

@@ -16,6 +16,7 @@ from typing import Any
 
 from ..data import pytree
 from ..messages import errors
+from ..records.arrays import Records
 from .subjects import is_object
 
 Place = int | str
@@ -69,4 +70,7 @@ class Kept:
 
 
 def _changeable(tree: Any) -> Iterator[Any]:
-    return (x for x in pytree.nodes(tree) if isinstance(x, (list, dict, deque)) or is_object(x))
+    for x in pytree.nodes(tree):
+        is_array = isinstance(x, Records) and not x.scalar
+        if is_array or isinstance(x, (list, dict, deque)) or is_object(x):
+            yield x

@@ -28,6 +28,8 @@ _seen: set[type] = set()  # dataclasses that were registered on first sight
 _PLAIN = frozenset({np.ndarray, bool, int, float, complex, str, object})
 _leaf_types: WeakSet[type] = WeakSet()  # types known to be no dataclasses
 _conversions: dict[type, Callable[[Any], Any]] = {}
+# Arrays that are containers: which they are, the container that stands for one, how one is taken apart.
+_arrays: list[tuple[Callable[[Any], bool], Callable[[Any], Any], Callable[[Any], Any]]] = []
 _DICTS = frozenset({dict, OrderedDict, defaultdict})
 # Of classes that were registered with a function of their own: what takes an instance apart.
 _flatten_functions: dict[type, Callable[[Any], Any]] = {}
@@ -50,9 +52,8 @@ def flatten(tree: Any) -> tuple[list[Any], TreeDef]:
     except RecursionError as error:
         _refuse_endless(error)
     if any(_is_new(leaf) for leaf in leaves):
-        if any(type(leaf) in _conversions for leaf in leaves):
-            leaves = [_conversions.get(type(leaf), _itself)(leaf) for leaf in leaves]
-            return flatten(unflatten(definition, leaves))
+        if any(_is_converted(leaf) for leaf in leaves):
+            return flatten(unflatten(definition, map(_converted, leaves)))
         for leaf in leaves:
             if _is_new(leaf):
                 _register_dataclass(type(leaf), ())
@@ -95,6 +96,9 @@ def _refuse_endless(cause: RecursionError) -> NoReturn:
 
 def _walk(tree: Any, leaves: list[Any], structure: list[Any]) -> None:
     cls = type(tree)
+    if _is_container(tree):
+        tree = _arrays[0][1](tree)
+        cls = type(tree)
     if cls in _PLAIN:
         leaves.append(tree)
         structure.append(_LEAF)
@@ -159,7 +163,10 @@ def unflatten(definition: TreeDef, leaves: Iterable[Any]) -> Any:
 
 def leaf_names(tree: Any, root: str = "") -> list[str]:
     """A Python expression for each leaf, in the order of `flatten`: `params['w'][0]`."""
-    flatten(tree)  # registers dataclasses
+    leaves, definition = optree.tree_flatten(tree, namespace=NAMESPACE)
+    flatten(leaves)  # registers dataclasses
+    if any(map(_is_container, leaves)):
+        tree = unflatten(definition, map(_converted, leaves))
     accessors = optree.tree_accessors(tree, namespace=NAMESPACE)
     return [accessor.codify(root) for accessor in accessors]
 
@@ -228,6 +235,11 @@ def flatten_function(cls: type) -> Callable[[Any], Any] | None:
     return _flatten_functions.get(cls)
 
 
+def flattening(value: Any) -> Callable[[Any], Any] | None:
+    """What takes this value apart: a function of its class's, or that of arrays that are containers."""
+    return _arrays[0][2] if _is_container(value) else _flatten_functions.get(type(value))
+
+
 def is_registered(cls: type) -> bool:
     """Whether the user registered `cls` (a dataclass met on the way does not count)."""
     return cls in _registered
@@ -243,13 +255,49 @@ def convert_leaves(cls: type, convert: Callable[[Any], Any]) -> None:
     _conversions[cls] = convert
 
 
-def _itself(leaf: Any) -> Any:
-    return leaf
+def convert_arrays(
+    cls: type,
+    flatten_function: Callable[[Any], Any],
+    unflatten_function: Callable[[Any, Any], Any],
+    are: Callable[[Any], bool],
+    convert: Callable[[Any], Any],
+    take_apart: Callable[[Any], Any],
+) -> None:
+    """Let instances of `cls`, a container, stand for those arrays that `are` containers: `convert` makes
+    one of such an array, and `take_apart` gives its children and what has to stay as it is."""
+    optree.register_pytree_node(
+        cls,
+        flatten_function,
+        unflatten_function,
+        path_entry_type=optree.MappingEntry,
+        namespace=NAMESPACE,
+    )
+    _flatten_functions[cls] = flatten_function
+    _arrays[:] = [(are, convert, take_apart)]
+
+
+def _is_container(leaf: Any) -> bool:
+    """Whether a leaf is an array that is a container, or a record of one."""
+    dtype = leaf.dtype if isinstance(leaf, (np.ndarray, np.void)) else None
+    return dtype is not None and dtype.names is not None and any(are(leaf) for are, *_ in _arrays)
+
+
+def _is_converted(leaf: Any) -> bool:
+    return type(leaf) in _conversions or _is_container(leaf)
+
+
+def _converted(leaf: Any) -> Any:
+    if _is_container(leaf):
+        return _arrays[0][1](leaf)
+    convert = _conversions.get(type(leaf))
+    return leaf if convert is None else convert(leaf)
 
 
 def _is_new(leaf: Any) -> bool:
     """Whether a leaf is a dataclass, met for the first time, or to be converted."""
     cls = type(leaf)
+    if issubclass(cls, (np.ndarray, np.void)):
+        return _is_container(leaf)
     if cls in _PLAIN or cls in _leaf_types:
         return False
     if cls in _conversions:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import enum
 import functools
 import inspect
-import operator
 from collections import deque
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from itertools import accumulate
@@ -18,6 +17,7 @@ from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import byte_bounds
 
 from ...ir.record import record, replace
 from ...ir.types import TensorType, is_supported
@@ -40,6 +40,7 @@ from ..data.shapes import ShapeDtype
 from ..devices.devices import CHOSEN, device_of, is_foreign, own_device, put, resolved
 from ..messages import errors
 from ..messages.errors import complain
+from ..records.kinds import is_structured_array, owner_of
 
 _WEAK = {bool: "b", int: "i", float: "f", complex: "c"}
 _NUMBERS = (bool, int, float, complex, np.generic)
@@ -333,7 +334,7 @@ class Call:
         for parameter, (name, old, structure), (_, new, changed) in zip(
             parameters, before, after, strict=True
         ):
-            if structure != changed or any(map(operator.is_not, old, new)):
+            if structure != changed or not all(map(_is, old, new)):
                 if parameter not in self.whole:
                     raise ChangedArgument(parameter)
                 complain(
@@ -438,9 +439,18 @@ def _whole(value: Any) -> Any:
     return ObjectLeaf(value) if is_parted(value) else value
 
 
+def _is(old: Any, new: Any) -> bool:
+    """Whether two leaves are one; the fields of a structured array are views that are made anew."""
+    if old is new or not isinstance(old, np.ndarray) or not isinstance(new, np.ndarray):
+        return old is new
+    owner = owner_of(old)
+    return owner is not None and owner is owner_of(new) and byte_bounds(old) == byte_bounds(new)
+
+
 def is_parted(value: Any) -> bool:
     """Whether an argument could be changed inside, or is a class."""
-    return isinstance(value, (list, dict, tuple, deque, set, type)) or is_object(value)
+    containers = (list, dict, tuple, deque, set, type)
+    return isinstance(value, containers) or is_structured_array(value) or is_object(value)
 
 
 def _static(value: Any, name: str) -> StaticLeaf:

@@ -52,6 +52,7 @@ class Interpreted:
         return outputs
 
 
+_MOST_WORK: Any = 1000  # steps in which NumPy says whether two arrays share an element
 STALE: Any = object()  # what `Entry.fast` gives when a guard does not hold
 
 
@@ -248,10 +249,25 @@ class Entry:
                 by_id.setdefault(id(array), []).append(index)
         written = {id(arrays[index]) for index in self.written}
         twice = [indices for key, indices in by_id.items() if key in written and len(indices) > 1]
-        ranges = (
-            (*byte_bounds(arrays[indices[0]]), key in written) for key, indices in by_id.items()
-        )
-        if not self.donated.isdisjoint(chain(*twice)) or not written_apart(ranges):
+        given = [(arrays[indices[0]], key in written) for key, indices in by_id.items()]
+        ranges = [(*byte_bounds(array), is_written) for array, is_written in given]
+        if not self.donated.isdisjoint(chain(*twice)) or not (
+            written_apart(ranges) or _interleaved(given)
+        ):
             raise Overlap
         if twice:
             raise SameArrays
+
+
+def _interleaved(arrays: Sequence[tuple[Array, bool]]) -> bool:
+    """Whether no array has a byte of one that is written, though the memory of one may begin before
+    that of another ends: fields of a structured array, columns of a matrix."""
+    for k, (array, written) in enumerate(arrays):
+        for other, other_written in arrays[:k]:
+            if written or other_written:
+                try:
+                    if np.shares_memory(array, other, max_work=_MOST_WORK):
+                        return False
+                except np.exceptions.TooHardError:
+                    return False
+    return True

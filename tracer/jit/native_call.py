@@ -32,6 +32,9 @@ from ..data import pytree
 from ..data.exact import Exact
 from ..data.generators import GeneratorKind, kind_of
 from ..data.lists import ListKind
+from ..records.arrays import Records
+from ..records.kinds import RecordKind, is_structured
+from ..records.kinds import kind_of as kind_of_records
 from .dispatch import StaticLeaf, is_parted, order_matters
 from .entry import Entry
 from .native_guards import GuardWriter, NotNative, by_module, plain_keys
@@ -89,6 +92,8 @@ class _Writer(GuardWriter):
         self.explicit = {leaf: k for k, leaf in enumerate(entry.explicit)}
         self.objects: dict[int, int] = {}  # the word of each parameter's object
         self.packed: dict[int, Owned] = {}  # of lists of numbers: the arrays
+        # Of words that hold fields: the structured array, and where in a record of it they begin.
+        self.fields: dict[int, tuple[int, int]] = {}
         self.subjects: dict[Subject, int] = {}  # the words of arguments that are objects
         self.block = 0
         self.n_arguments = n_arguments
@@ -254,6 +259,8 @@ class _Writer(GuardWriter):
     ) -> None:
         """Guard the structure of `value`; `twin` has something else in the place of each leaf."""
         cls = type(value)
+        if type(twin) is Records:
+            twin = Node(twin.parts)
         if type(twin) is Node:
             self._registered(word, value, twin, leaf)
         elif type(twin) is not cls:
@@ -293,7 +300,7 @@ class _Writer(GuardWriter):
     ) -> None:
         """An object that a function of the user's takes apart: called once in each call."""
         program, cls = self.program, type(value)
-        flatten = pytree.flatten_function(cls)
+        flatten = pytree.flattening(value)
         if flatten is None or twin.parts is None:
             raise NotNative
         program.of_type(word, cls)
@@ -311,8 +318,16 @@ class _Writer(GuardWriter):
             check = partial(check_equal, wanted, hash(wanted))
             program.ask(program.own(), check, static)
         parts = program.items(children, tuple, len(node[0]))
+        if is_structured(value):
+            self.note_fields(word, parts, kind_of_records(value))
         for part, item, other in zip(parts, node[0], twin.parts, strict=True):
             self._tree(part, item, other, leaf)
+
+    def note_fields(self, word: int, parts: Sequence[int], kind: RecordKind) -> None:
+        """The words of `parts` hold the fields of the structured array in `word`."""
+        whole, first = self.fields.get(word, (word, 0))
+        for name, part in zip(kind.names, parts, strict=True):
+            self.fields[part] = whole, first + kind.field(name)[2]
 
     def _leaf(self, word: int, value: Any, number: int) -> None:
         if isinstance(value, np.ndarray):
@@ -366,10 +381,27 @@ class _Writer(GuardWriter):
         """What is written shares no memory with anything else."""
         written = set(self.entry.written)
         numbers = range(len(self.executable.module.inputs)) if written else ()
-        spans = [(self.block + k, *self._reach(k), k in written) for k in numbers]
+        groups: dict[Any, list[int]] = {}
+        for k in numbers:
+            whole = self.fields.get(self.objects.get(k, -1), (("alone", k), 0))[0]
+            groups.setdefault(whole, []).append(k)
+        spans = [self._reach_of(group, written) for group in groups.values()]
         reaches = [reach for reach in spans if reach[1] < reach[2]]
         if len(reaches) > 1:
             self.program.apart(reaches)
+
+    def _reach_of(self, group: list[int], written: set[int]) -> tuple[int, int, int, bool]:
+        """What one input reaches, or the fields of a structured array together, which lie between each
+        other; from the first one's pointer."""
+        starts = [self.fields.get(self.objects.get(k, -1), (0, 0))[1] for k in group]
+        lows, highs = [], []
+        for k, start in zip(group, starts, strict=True):
+            low, high = self._reach(k)
+            if low < high:
+                lows.append(low + start - starts[0])
+                highs.append(high + start - starts[0])
+        ends = min(lows, default=0), max(highs, default=0)
+        return self.block + group[0], *ends, not written.isdisjoint(group)
 
     def _reach(self, number: int) -> tuple[int, int]:
         """The bytes that an input reaches, from its pointer."""

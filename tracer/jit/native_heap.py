@@ -9,6 +9,8 @@ from functools import partial
 from types import MemberDescriptorType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ...ir.record import replace
 from ...runtime.call.program import Owned
 from ..captures.effects import (
@@ -29,6 +31,7 @@ from ..captures.frozen import attributes_of, freeze
 from ..captures.heap import Heap, has_more
 from ..captures.heap_nodes import Content, Fixed, Inner, Input, Node
 from ..captures.paths import ABSENT
+from ..records.kinds import fields_of
 from .native_guards import NotNative, plain_keys
 
 if TYPE_CHECKING:
@@ -86,9 +89,16 @@ class NativeHeap:
             words = program.items(word, node.cls, len(node.slots))
         else:
             answer = program.own()
-            program.ask(answer, partial(_items, list(node.slots)), word)
+            items = partial(_items, list(node.slots))
+            if node.records is not None:
+                items = partial(_fields, node.records.dtype)
+            program.ask(answer, items, word)
             words = program.items(answer, tuple, len(node.slots))
-        held = list(value.values()) if isinstance(value, dict) else list(value)
+        if node.records is not None:
+            self.writer.note_fields(word, words, node.records)
+            held = list(fields_of(value))
+        else:
+            held = list(value.values()) if isinstance(value, dict) else list(value)
         for part, content, item in zip(words, node.slots.values(), held, strict=True):
             self._content(part, content, item)
 
@@ -260,6 +270,13 @@ def _check_array(heap: Heap, content: Fixed, value: Any) -> None:
 def _check_same(frozen: Any, value: Any) -> None:
     if freeze(value) != frozen:
         raise LookupError
+
+
+def _fields(dtype: np.dtype[Any], value: Any) -> tuple[Any, ...]:
+    """The fields of a structured array; LookupError if they are others."""
+    if value.dtype != dtype:
+        raise LookupError
+    return fields_of(value)
 
 
 def _items(keys: Sequence[Any], value: Any) -> tuple[Any, ...]:

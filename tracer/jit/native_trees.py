@@ -34,7 +34,7 @@ def with_numbers(value: Any, numbers: Iterator[int], packs: bool = False) -> Any
         return None
     if packs and kind_of_list(value) is not None:
         return Number(next(numbers))
-    if flatten := pytree.flatten_function(cls):
+    if flatten := pytree.flattening(value):
         parts = as_tuples(partial(taken_apart, flatten), value)[0]
         return Node(tuple([with_numbers(part, numbers, packs) for part in parts]))
     if cls is dict:
