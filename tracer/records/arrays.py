@@ -400,7 +400,7 @@ def of_items(items: Any, dtype: np.dtype[Any]) -> Records:
     if isinstance(items, Records):
         return items.copy()
     kind = RecordKind(dtype, np.ndarray)
-    parts = []
+    parts: list[Any] = []
     for number, name in enumerate(kind.names):
         base = kind.field(name)[0]
         column = _column(items, number, len(kind.names))
