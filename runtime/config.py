@@ -109,17 +109,27 @@ def choice(variable: str, default: str, *others: str) -> Setting[str]:
 
 def mebibytes(variable: str, default: int) -> Setting[int]:
     """Bytes; the environment says MiB."""
+    return _number(variable, default, "number of MiB", "number of bytes", 20)
+
+
+def count(variable: str, default: int) -> Setting[int]:
+    """A whole number of 0 or more."""
+    return _number(variable, default, "number", "number", 0)
+
+
+def _number(variable: str, default: int, there: str, here: str, bits: int) -> Setting[int]:
+    """What is counted in units of 2**bits in the environment, and in ones in Python."""
 
     def read(name: str, asked: str) -> int:
         if asked and not asked.isdigit():
-            raise ValueError(f"{name} is a number of MiB, not {asked!r}")
-        return int(asked or default) << 20
+            raise ValueError(f"{name} is a {there}, not {asked!r}")
+        return int(asked or default) << bits
 
     def check(name: str, value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int):
-            raise TypeError(f"{name} is a number of bytes, not {value!r}")
+            raise TypeError(f"{name} is a {here}, not {value!r}")
         if value < 0:
-            raise ValueError(f"{name} is a number of bytes, not {value}")
+            raise ValueError(f"{name} is a {here}, not {value}")
         return value
 
     return Setting(variable, read, check)
@@ -161,6 +171,8 @@ class Config:
     full_tracebacks    of errors show jitney's own frames, too                JITNEY_FULL_TRACEBACKS
     log_compiles       each compilation is logged (by `logging`, as
                        "jitney") with its reason; off by default              JITNEY_LOG_COMPILES
+    compile_warning    so many compilations of one function are told by a
+                       warning, with the latest reason; 50; 0: never          JITNEY_COMPILE_WARNING
     """
 
     __slots__ = ("_set",)
@@ -180,6 +192,7 @@ class Config:
     verify = flag("JITNEY_VERIFY", False)
     full_tracebacks = flag("JITNEY_FULL_TRACEBACKS", False)
     log_compiles = flag("JITNEY_LOG_COMPILES", False)
+    compile_warning = count("JITNEY_COMPILE_WARNING", 50)
     threads = _Threads()
 
     def __init__(self) -> None:

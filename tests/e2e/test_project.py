@@ -294,7 +294,7 @@ def test_ci_runs_the_commands_of_the_readme():
 def test_documented_settings_are_the_ones_that_are_read():
     """The README's table of environment variables, both ways."""
     documented = set(re.findall(r"^\| `(JITNEY_\w+)", (ROOT / "README.md").read_text(), re.M))
-    asks = r"(?:environ\S*[(\[]|(?:flag|choice|mebibytes|Setting)\()"
+    asks = r"(?:environ\S*[(\[]|(?:flag|choice|mebibytes|count|Setting)\()"
     read = set()
     for path in package_modules():
         read |= set(re.findall(asks + r"\"(JITNEY_\w+)\"", path.read_text()))

@@ -74,11 +74,24 @@ def fast_key(first: Sequence[Hashable], leaves: Sequence[Any]) -> Hashable | Non
     return tuple(key)
 
 
+# What would end it, by how reasons begin.
+_REMEDIES = {
+    "shape of": "Pad arrays to a few sizes, or pass pieces of one size: each is compiled for itself.",
+    "dtype of": "Convert arguments to one dtype before the call (x.astype(np.float64)).",
+    "layout of": "Pass arrays of one layout (np.ascontiguousarray(x)).",
+    "kind of": "Pass the same kind each time, always an array or always a number.",
+    "static": "Pass it as an array or a number, and leave it out of static_argnames.",
+    "guard": "Pass what changes as an argument.",
+    "another": "Pass containers with the same keys and lengths each time, or stack what they hold.",
+}
+
+
 def warn_of_many(name: str, count: int, reason: str) -> None:
     """A function that is compiled again and again costs more than it gains."""
+    remedy = next((text for start, text in _REMEDIES.items() if reason.startswith(start)), "")
     warnings.warn(
         f"{name} has been compiled {count} times, most recently because of this: {reason}. "
-        f"{name}.cache_info() lists all. Pass what changes as an array or a number.",
+        f"{remedy}{' ' * bool(remedy)}{name}.cache_info() lists all.",
         errors.RecompileWarning,
         stacklevel=user_level(),
     )

@@ -55,7 +55,6 @@ Q = ParamSpec("Q")
 S = TypeVar("S")
 T = TypeVar("T")
 
-_WARN_AFTER = 50  # compilations of one function
 _SIGNATURES = 1024  # kept per function; beyond that the oldest is forgotten
 
 
@@ -377,7 +376,7 @@ class JitFunction(Generic[P, R]):
         self._misses += 1
         if config.log_compiles:
             log_compile(self.__name__, entry)
-        if self._misses == _WARN_AFTER:
+        if self._misses == config.compile_warning:
             warn_of_many(self.__name__, self._misses, entry.reason)
         if len(self._buckets) > self.most_signatures:
             self._buckets.pop(next(iter(list(self._buckets))), None)

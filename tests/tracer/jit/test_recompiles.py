@@ -1,6 +1,8 @@
 """Why a function was compiled again: the argument that differs from the nearest signature."""
 
 import logging
+import re
+import warnings
 
 import numpy as np
 import pytest
@@ -91,6 +93,72 @@ def test_compilations_are_logged(caplog):
     assert "f64[2] to f64[5]" in caplog.text and "first call" in caplog.text
     f(np.ones(6))
     assert len(caplog.records) == 2
+
+
+def _cases():
+    """Calls before, one more, and which argument of that differs from the nearest of those before."""
+    f4, row = np.float32, np.ones((1, 4))
+    yield "x", [(A, 1), (B, 1)], (np.ones((2, 3)), 1)
+    yield "x", [(A, 1)], (A.astype(f4), 1)
+    yield "x", [(B, 1)], (B.T, 1)
+    yield "n", [(A, 1)], (A, 1.5)
+    yield "n", [(A, 1)], (A, True)
+    yield "n", [(A, 1), (B, 1.5)], (A, 1j)
+    yield "n", [(A, "up")], (A, "down")
+    yield "n", [(A, "up"), (B, "down")], (B, "left")
+    yield "n", [(A, 2)], (A, np.int64(2))
+    yield "n", [(A, np.float32(2))], (A, np.float64(2))
+    yield "x['w']", [({"w": A, "b": B}, 1)], ({"w": B, "b": B}, 1)
+    yield "x['b'][1]", [({"w": A, "b": [B, B]}, 1)], ({"w": A, "b": [B, row]}, 1)
+    yield "x[2]", [([A, B, A], 1), ([B, B, B], 1)], ([A, B, row], 1)
+    yield "x[0][0]", [([[A], A], 1)], ([[A.astype(f4)], A], 1)
+    yield "x[3]", [([A, A, A], 1)], ([A, A, A, A], 1)
+    yield "x[2]", [([A, A, A], 1)], ([A, A], 1)
+    yield "x['new']", [({"w": A}, 1)], ({"w": A, "new": A}, 1)
+    yield "x['w']", [({"w": A, "v": A}, 1), ({"w": A}, 1)], ({"w": B}, 1)
+    yield "x['v']", [({"w": A, "v": A, "u": B}, 1)], ({"w": A, "u": B}, 1)
+    yield "x[1]", [((A, B), 1), ((B, B), 1.5)], ((B, A), 1.5)
+    yield "n[1]", [(A, (A, A))], (A, (A, B))
+    yield "n[0]", [(A, (1, A))], (A, (1.5, A))
+    yield "x", [(row, A), (A, row)], (row, row)  # of two that are as near the latest
+    yield "n['k']", [(A, {"k": "up", "z": 1})], (A, {"k": "down", "z": 1})
+    yield "x", [(A, 1), (B, 2.5)], (np.ones((2, 2, 2)), 2.5)
+
+
+@pytest.mark.parametrize(("path", "before", "call"), list(_cases()))
+def test_of_25_recompilations_the_named_argument_is_the_one_that_changed(path, before, call):
+    f = jt.jit(lambda x, n: 0)
+    for arguments in before:
+        f(*arguments)
+    misses = f.cache_info().misses
+    f(*call)
+    reason = f.explain_recompile()
+    assert f.cache_info().misses == misses + 1
+    assert re.findall(r"`([^`]+)`", reason) == [path], reason
+
+
+REMEDIES = {
+    "shape": ([(np.ones(k),) for k in range(1, 5)], "f64[3] to f64[4]", "Pad arrays to"),
+    "static": ([("a" * k,) for k in range(1, 5)], "from 'aaa' to 'aaaa'", "static_argnames"),
+    "structure": ([([A] * k,) for k in range(1, 5)], "`x[3]` is new", "stack"),
+}
+
+
+@pytest.mark.parametrize("kind", REMEDIES)
+def test_many_compilations_are_told_once_with_a_remedy(kind):
+    made, reason, remedy = REMEDIES[kind]
+    f = jt.jit(lambda x: 0)
+    with jt.config(compile_warning=4):
+        for arguments in made[:3]:
+            f(*arguments)
+        with pytest.warns(jt.errors.RecompileWarning, match="compiled 4 times") as told:
+            f(*made[3])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            f(1.5, *made[0][1:])
+    assert len(told) == 1
+    text = str(told[0].message)
+    assert reason in text and remedy in text and f.explain_recompile() != "first call"
 
 
 def test_graphs_show_themselves():
