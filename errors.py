@@ -14,9 +14,11 @@ from .tracer.messages.errors import EndlessRecursionError as EndlessRecursionErr
 from .tracer.messages.errors import FallbackWarning as FallbackWarning
 from .tracer.messages.errors import ImpureFunctionError as ImpureFunctionError
 from .tracer.messages.errors import InPlaceError as InPlaceError
+from .tracer.messages.errors import IntegerOverflowError as IntegerOverflowError
 from .tracer.messages.errors import JitneyError as JitneyError
 from .tracer.messages.errors import LeakedTracerError as LeakedTracerError
 from .tracer.messages.errors import LinearAlgebraError as LinearAlgebraError
+from .tracer.messages.errors import NonFiniteError as NonFiniteError
 from .tracer.messages.errors import OuterMutationError as OuterMutationError
 from .tracer.messages.errors import ReadOnlyError as ReadOnlyError
 from .tracer.messages.errors import RecompileWarning as RecompileWarning

@@ -32,6 +32,7 @@ class SourceLine:
 
     scope   the names that the user gave to what is around it, `encoder/attention`
     role    what it is there if not what was written: `grad of sin`
+    lanes   how many `vmap` are around it: so many axes of what it gives are of examples
     """
 
     file: str
@@ -39,6 +40,7 @@ class SourceLine:
     function: str = ""
     scope: str = ""
     role: str = ""
+    lanes: int = 0
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"
@@ -59,6 +61,12 @@ def derived(op: Op, what: str) -> SourceLine | None:
     """Where ops of a derivative of `op` come from: `what` is `grad` or `jvp`."""
     loc = op.loc
     return loc and _derived(loc, f"{what} of {loc.role or op.name}")
+
+
+@lru_cache(maxsize=1024)
+def in_lanes(loc: SourceLine | None) -> SourceLine | None:
+    """Where ops come from that do for many examples what one at `loc` did for one."""
+    return loc and replace(loc, lanes=loc.lanes + 1)
 
 
 @lru_cache(maxsize=1024)

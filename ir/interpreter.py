@@ -5,12 +5,16 @@
 Tensors are ndarrays of exactly the declared type, tokens are None, tapes are tuples (`ops.control`).
 Results may be views of inputs or of each other, and may be read-only. A failed check raises
 IndexError (gather, scatter) or AssertionError (assert).
+
+`watching(watcher)` shows a watcher each op that is evaluated, those of regions too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -18,10 +22,37 @@ from .graph import Graph, Op, Value
 from .types import F32, TensorType, Type, is_small, type_of
 
 
+class Watcher(Protocol):
+    """What sees a graph being interpreted."""
+
+    def enter(self, graph: Graph) -> None:
+        """A graph, or a region of the op that is being evaluated, runs now."""
+
+    def evaluate(
+        self, op: Op, operands: Sequence[Any], compute: Callable[[], tuple[Any, ...]]
+    ) -> tuple[Any, ...]:
+        """The results of an op, which `compute` gives."""
+        ...
+
+
+_watcher: ContextVar[Watcher | None] = ContextVar("jitney_watcher", default=None)
+
+
+@contextmanager
+def watching(watcher: Watcher) -> Iterator[None]:
+    """Inside, `watcher` sees what this thread interprets."""
+    reset = _watcher.set(watcher)
+    try:
+        yield
+    finally:
+        _watcher.reset(reset)
+
+
 def evaluate(graph: Graph, arrays: Sequence[Any]) -> list[Any]:
     """The outputs of `graph` for these parameters."""
     if len(arrays) != len(graph.params):
         raise TypeError(f"{graph.name} takes {len(graph.params)} arrays, got {len(arrays)}")
+    entered(graph)
     env: dict[Value, Any] = {}
     for param, value in zip(graph.params, arrays, strict=True):
         array = np.asarray(value) if isinstance(param.type, TensorType) else value
@@ -37,8 +68,23 @@ def evaluate(graph: Graph, arrays: Sequence[Any]) -> list[Any]:
     return [env[v] for v in graph.outputs]
 
 
+def entered(graph: Graph) -> None:
+    """Tell the watcher, if there is one, that `graph` runs now."""
+    watcher = _watcher.get()
+    if watcher is not None:
+        watcher.enter(graph)
+
+
 def evaluate_op(op: Op, operands: Sequence[Any]) -> tuple[Any, ...]:
-    """The results of one op, of exactly the types that were inferred for it.
+    """The results of one op, of exactly the types that were inferred for it."""
+    watcher = _watcher.get()
+    if watcher is None:
+        return computed(op, operands)
+    return watcher.evaluate(op, operands, lambda: computed(op, operands))
+
+
+def computed(op: Op, operands: Sequence[Any]) -> tuple[Any, ...]:
+    """The results of one op, by its reference.
 
     Floats of 16 and 8 bits are computed with in float32, and each result is rounded once; so are those
     of the ops that a composition is made of.

@@ -82,6 +82,9 @@ class Facts(TypedDict, total=False):
     commutative: see `Commutes`
     idempotent:  f(x, x) is x
     combiner:    the op of two operands by which this one folds or scans
+    wraps:       of integers, the result is what remains of a number that may not fit
+    unbounded:   an infinite element of a real operand makes an element that is not finite
+    asks:        what it tells of NaN and infinity, or makes of them, is what it is called for
     remembers:   an effect that keeps values, which later effects give: no derivative sees that
     """
 
@@ -94,6 +97,9 @@ class Facts(TypedDict, total=False):
     commutative: Commutes
     idempotent: bool
     combiner: str
+    wraps: bool
+    unbounded: bool
+    asks: bool
     remembers: bool
     attrs: tuple[str, ...]
     doc: str
@@ -123,6 +129,9 @@ class OpDef:
     commutative: Commutes = Commutes.NO
     idempotent: bool = False
     combiner: str = ""
+    wraps: bool = False
+    unbounded: bool = False
+    asks: bool = False
     remembers: bool = False
     dtypes: str = "biufc"  # NumPy kind codes accepted for the operands: the tests sample from these
     attrs: tuple[str, ...] = ()  # names of the attributes, in printing order

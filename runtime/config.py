@@ -135,6 +135,37 @@ def _number(variable: str, default: int, there: str, here: str, bits: int) -> Se
     return Setting(variable, read, check)
 
 
+CHECKS = ("bounds", "inf", "nan", "overflow", "trace")
+"""What compiled functions can be watched for; see `jit`."""
+
+
+def checks(name: str, value: Any) -> tuple[str, ...]:
+    """Names of checks, one or several, as a sorted tuple; True: all; False or None: none."""
+    if value is None or isinstance(value, bool):
+        return CHECKS if value else ()
+    wanted = [value] if isinstance(value, str) else list(value)
+    for one in wanted:
+        if one not in CHECKS:
+            raise ValueError(f"{name} has {one!r}; choose among {', '.join(map(repr, CHECKS))}")
+    return tuple(sorted(set(wanted)))
+
+
+def _words(name: str, value: Any) -> tuple[str, ...]:
+    words = (value,) if isinstance(value, str) else tuple(value)
+    if not all(isinstance(word, str) for word in words):
+        raise TypeError(f"{name} is a name or several, not {value!r}")
+    return tuple(word.strip() for word in words if word.strip())
+
+
+def _check() -> Setting[tuple[str, ...]]:
+    def read(name: str, asked: str) -> tuple[str, ...]:
+        if asked in ("", *_OFF, *_ON):
+            return CHECKS if asked in _ON else ()
+        return checks(name, [word.strip() for word in asked.split(",")])
+
+    return Setting("JITNEY_CHECK", read, checks)
+
+
 def _path(name: str, value: Any) -> str | None:
     return os.path.abspath(os.path.expanduser(os.fspath(value)))
 
@@ -169,6 +200,11 @@ class Config:
     verify             graphs and steps are checked after each pass of the
                        compiler, for tests; off by default                    JITNEY_VERIFY
     full_tracebacks    of errors show jitney's own frames, too                JITNEY_FULL_TRACEBACKS
+    check              what compiled functions are watched for, beside what
+                       `jit(check=...)` says: some of "nan", "inf", "bounds",
+                       "overflow", "trace"                                   JITNEY_CHECK
+    allow              names of scopes (`jt.name_scope`) in which what `check`
+                       looks for may be                                      JITNEY_ALLOW
     log_compiles       each compilation is logged (by `logging`, as
                        "jitney") with its reason; off by default              JITNEY_LOG_COMPILES
     compile_warning    so many compilations of one function are told by a
@@ -191,6 +227,8 @@ class Config:
     cuda_warpgroups = flag("JITNEY_CUDA_WARPGROUPS", True)
     verify = flag("JITNEY_VERIFY", False)
     full_tracebacks = flag("JITNEY_FULL_TRACEBACKS", False)
+    check = _check()
+    allow = Setting("JITNEY_ALLOW", lambda _, asked: _words("allow", asked.split(",")), _words)
     log_compiles = flag("JITNEY_LOG_COMPILES", False)
     compile_warning = count("JITNEY_COMPILE_WARNING", 50)
     threads = _Threads()

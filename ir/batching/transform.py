@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ..build import Builder
-from ..graph import Graph, Op, SourceLine, Value
+from ..graph import Graph, Op, SourceLine, Value, in_lanes
 from ..intervals import interval
 from ..opdef import GraphError
 from ..types import BOOL, I32, I64, TAPE, TOKEN, TensorType, Type
@@ -93,7 +93,7 @@ class BatchBuilder(Builder):
         flagged = zip(arguments, map(bool, batched), strict=True)
         env = dict(zip(graph.params, flagged, strict=True))
         for op in graph.ops:
-            with self.at(op.loc):
+            with self.at(in_lanes(op.loc)):
                 self._one(op, env)
         outputs = [env[v] for v in graph.outputs]
         return [v for v, _ in outputs], [flag for _, flag in outputs]
@@ -106,7 +106,8 @@ class BatchBuilder(Builder):
                 raise batching_error(op, "has no batching rule")
             results, flags = op.definition.batch(self, op, operands, batched)
         else:
-            results = self.append(op.definition, operands, op.attrs, op.regions).results
+            with self.at(op.loc):
+                results = self.append(op.definition, operands, op.attrs, op.regions).results
             flags = [False] * len(results)
         for old, new, flag in zip(op.results, results, flags, strict=True):
             self._check(op, old, new, flag)

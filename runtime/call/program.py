@@ -115,6 +115,7 @@ class Opcode:
     DIFFER = 64  # src, src: two objects
     PACK_GENERICS = 65  # src, data, n, type: of NumPy's scalars of 8 bytes
     UNPACK_GENERICS = 66  # src, data, n, descr
+    TOLD = 67  # value: a bool there is false
 
 
 _PYTHON_NUMBERS = {float: Opcode.FLOAT, int: Opcode.INT, bool: Opcode.BOOL, complex: Opcode.COMPLEX}
@@ -431,6 +432,10 @@ class CallProgram:
         self.emit(Opcode.SLOT, status, words)
         self.emit(Opcode.RUN, entry, block, words, int(release_gil), self.ref(failed))
         self.runs_python |= release_gil or calls_python
+
+    def unless_told(self, value: Word) -> None:
+        """Go on if the bool there is false; if not, it is as if the call had not been taken."""
+        self.emit(Opcode.TOLD, value)
 
     def copy(self, array: Word, result: Owned) -> None:
         """Assign the elements of `result` to `array`."""

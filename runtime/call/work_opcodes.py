@@ -103,6 +103,12 @@ def _run(f: Interpreter) -> None:
     f.go(6)
 
 
+@opcode(Opcode.TOLD)
+def _told(f: Interpreter) -> None:
+    f.check(f.get(1, "i8").eq(0))
+    f.go(2)
+
+
 @opcode(Opcode.COPY)
 def _copy(f: Interpreter) -> None:
     done = f.call("i32", "PyArray_CopyInto", f.get(1), f.get(2))

@@ -65,6 +65,8 @@ def is_owner(obj: Any, function: JitFunction) -> bool:
     cls = type(obj)
     if cls in _NEVER or pytree.is_registered(cls) or hasattr(cls, "_fields"):
         return False
+    if function.stands_for is not None:
+        function = function.stands_for() or function
     if "." not in function.__qualname__.rpartition("<locals>.")[2] and is_borrowable(obj):
         return False  # an array: the large classes of array libraries are not looked through
     for base in (*(obj.__mro__ if isinstance(obj, type) else ()), *cls.__mro__):

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar, overload
 
+from ...runtime.config import checks
 from ...runtime.devices import Device, parse_device
 from ..messages.tracebacks import shortened
 from .function import JitFunction
-from .options import Backend, Fallbacks, InPlace, Options, Save, in_sequence
+from .options import Backend, Checks, Fallbacks, InPlace, Options, Save, in_sequence
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -22,7 +23,7 @@ def jit(
     static_argnames: str | Sequence[str] | None = ...,
     donate_argnums: int | Sequence[int] | None = ...,
     autograph: bool = ...,
-    check: bool = ...,
+    check: Checks = ...,
     fastmath: bool = ...,
     deterministic: bool = ...,
     boundscheck: bool = ...,
@@ -41,7 +42,7 @@ def jit(
     static_argnames: str | Sequence[str] | None = ...,
     donate_argnums: int | Sequence[int] | None = ...,
     autograph: bool = ...,
-    check: bool = ...,
+    check: Checks = ...,
     fastmath: bool = ...,
     deterministic: bool = ...,
     boundscheck: bool = ...,
@@ -62,7 +63,7 @@ def jit(
     static_argnames: str | Sequence[str] | None = None,
     donate_argnums: int | Sequence[int] | None = None,
     autograph: bool = True,
-    check: bool = False,
+    check: Checks = False,
     fastmath: bool = False,
     deterministic: bool = True,
     boundscheck: bool = True,
@@ -116,7 +117,14 @@ def jit(
         functions without one (`exec`, a prompt that keeps none) are traced as with False: Python runs
         them as they stand, and a condition that is traced is an error.
     check
-        Trace twice and raise ImpureFunctionError, with the line, if the two differ.
+        What compiled code is watched for, on the CPU: some of "nan", "inf", "overflow", "bounds",
+        "trace", or True for all. The first op that makes NaN (infinity) of numbers raises NonFiniteError
+        with its line, the iteration and the operands, in backward code too; NumPy's integers that do
+        not fit raise IntegerOverflowError. What np.where does not take does no harm. It costs some
+        percent where all is well; where something is found, or NaN was given, the call runs once more,
+        slowly. "bounds": indices are checked whatever `boundscheck` says. "trace": the function is
+        traced twice, and ImpureFunctionError raised, with the line, if the two differ.
+        `jt.config.check` asks it of all functions; `jt.config.allow` names scopes that may do it.
     fastmath
         Allow results that differ from NumPy's by more than rounding. Loops over elements may add
         (`s += x[i] * y[i]`) in any order, which makes vectors of sums. On GPUs with tensor cores,
@@ -186,7 +194,7 @@ def jit(
         static_argnames=in_sequence(static_argnames),
         donate_argnums=in_sequence(donate_argnums),
         autograph=autograph,
-        check=check,
+        check=checks("check", check),
         fastmath=fastmath,
         deterministic=deterministic,
         boundscheck=boundscheck,

@@ -29,6 +29,7 @@ from ..data.foreign import borrowed
 from ..devices.devices import CHOSEN
 from ..messages import errors
 from ..messages.tracebacks import shorten, shortened
+from .asked import ASKED
 from .binding import BoundJitFunction, is_owner
 from .buckets import Bucket, fast_key, reason, warn_of_many
 from .cache_info import CacheInfo, cache_info, log_compile
@@ -113,11 +114,16 @@ class JitFunction(Generic[P, R]):
         self.most_signatures = _SIGNATURES
         self._native = hasattr(self, "_chain")
         self._programs: list[NativeProgram] = []  # what the native call tries
+        self._twins: dict[tuple[str, ...], JitFunction[P, R]] = {}  # see `asked`
+        self.stands_for: weakref.ref[JitFunction[P, R]] | None = None
+        ASKED.add(self)
         self._fallback = None if options.fallback is None else Fallback(function, self.__name__)
 
     # Calling
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        if ASKED.checks and self._asked and CURRENT.get() is None:
+            return self._watched_twin()(*args, **kwargs)
         try:
             if not kwargs and self._simple and CURRENT.get() is None:
                 fast = fast_key([CHOSEN.get()], args)
@@ -136,6 +142,20 @@ class JitFunction(Generic[P, R]):
         except Exception as error:
             shorten(error)
             raise
+
+    @property
+    def _asked(self) -> bool:
+        """Whether `jt.config.check` asks for more than the options do."""
+        return ASKED.lacks(self._options)
+
+    def _watched_twin(self) -> JitFunction[P, R]:
+        """The function with the options that `jt.config.check` asks for."""
+        options = ASKED.more(self._options)
+        twin = self._twins.get(options.check)
+        if twin is None:
+            twin = self._twins.setdefault(options.check, type(self)(self._function, options))
+            twin.stands_for = weakref.ref(self)
+        return twin
 
     @property
     def _takes_trees(self) -> bool:

@@ -26,6 +26,7 @@ from ...runtime.executable import Executable
 from ..captures.captured_variables import Hidden, compile_check
 from ..captures.paths import Path
 from ..captures.subjects import Object, Subject
+from ..checks.traps import Trapped
 from ..core.specs import Same, Spec, Static
 from ..core.tracing import Result
 from ..data import pytree
@@ -64,14 +65,19 @@ def write_program(
     `analyse` gives the leaves of a call in the entry's order, static arguments as `StaticLeaf`;
     `signature` is that of the function.
     """
-    if not isinstance(entry.runnable, Executable):
+    executable = entry.runnable
+    if isinstance(executable, Trapped):
+        if not executable.repeats or executable.generators:
+            raise NotNative
+        executable = executable.executable
+    if not isinstance(executable, Executable):
         raise NotNative
     if any(kind.table for kind in entry.lists.values()):
         raise NotNative
-    writer = _Writer(entry, entry.runnable, len(args) + len(kwargs))
+    writer = _Writer(entry, executable, len(args) + len(kwargs))
     names = [sys.intern(name) for name in kwargs]
     words = writer.program.arguments(len(args), names, order_matters(names, signature))
-    writer.block = writer.program.block(entry.runnable.block_words)
+    writer.block = writer.program.block(executable.block_words)
     # What is outside is found from the arguments; taking them apart may change it.
     if entry.subjects or writer.runs_flatten:
         writer.arguments(words, args, kwargs, analyse, signature)
@@ -81,7 +87,7 @@ def write_program(
         writer.arguments(words, args, kwargs, analyse, signature)
     writer.apart()
     writer.call()
-    return NativeProgram(writer.program, entry.runnable)
+    return NativeProgram(writer.program, executable)
 
 
 class _Writer(GuardWriter):
@@ -424,11 +430,15 @@ class _Writer(GuardWriter):
         program, traced = self.program, self.entry.traced
         shape = self._result_shape()
         scalars = {r.output for r in traced.results if r.output is not None and r.scalar}
-        whole, results_at = self.executable.write_call(
-            program, self.block, scalars if shape else ()
-        )
-        arrays = iter(whole)
+        scalars = scalars if shape else set()
         n_outputs = len(self.executable.module.outputs)
+        if isinstance(self.entry.runnable, Trapped):
+            n_outputs -= 1
+            scalars.add(n_outputs)
+        whole, results_at = self.executable.write_call(program, self.block, scalars)
+        if isinstance(self.entry.runnable, Trapped):  # else Python looks into it
+            program.unless_told(results_at.pop(n_outputs))
+        arrays = iter(whole)
         outputs = [None if k in results_at else next(arrays) for k in range(n_outputs)]
         written = outputs[n_outputs - len(self.entry.mutated) :]
         for number, output in zip(self.entry.mutated, written, strict=True):

@@ -8,6 +8,7 @@ record.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
 from ...ir.record import fields, record
@@ -24,6 +25,8 @@ Backend = Literal["native", "interpreter"]
 Save = Literal["min_cut"] | int | None
 InPlace = Literal["require"] | None
 Fallbacks = Literal["python"] | None
+Check = Literal["bounds", "inf", "nan", "overflow", "trace"]
+Checks = bool | Check | Iterable[Check] | None
 
 
 @record
@@ -37,7 +40,7 @@ class Options:
     static_argnames: tuple[str, ...] = ()
     donate_argnums: tuple[int, ...] = ()
     autograph: bool = True
-    check: bool = False
+    check: tuple[str, ...] = ()
     fastmath: bool = False
     deterministic: bool = True
     boundscheck: bool = True
@@ -68,7 +71,13 @@ class Options:
     def trace(self, on_cpu: bool) -> TraceOptions:
         """What the trace is to know."""
         marked = self.save is not None
-        return TraceOptions(self.boundscheck, marked, self.autograph, not self.fastmath, on_cpu)
+        bounds = self.boundscheck or "bounds" in self.check
+        return TraceOptions(bounds, marked, self.autograph, not self.fastmath, on_cpu)
+
+    @property
+    def watched(self) -> frozenset[str]:
+        """What the values are watched for."""
+        return frozenset(self.check) & {"nan", "inf", "overflow"}
 
     def compile(self, donations: tuple[Donation, ...] = ()) -> CompileOptions:
         """What the compilers are to know, with the inputs that they may overwrite."""

@@ -50,4 +50,4 @@ def install_programs(function: JitFunction) -> None:
     entries = [e for bucket in buckets for e in bucket.entries]
     wanted = {id(program) for entry in entries for program in entry.programs}
     function._programs = [p for p in function._programs if id(p) in wanted]
-    install(function, function._programs, Gate(HELD, ACTIVE))
+    install(function, [] if function._asked else function._programs, Gate(HELD, ACTIVE))

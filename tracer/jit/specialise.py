@@ -16,6 +16,7 @@ from ...ir.graph import Graph
 from ...ir.record import replace
 from ...runtime.cuda.array import DeviceArray
 from ...runtime.devices import CPU, Device
+from ...runtime.options import CompileOptions
 from ..captures.captured_variables import CapturedVariables, refuse_random
 from ..captures.effects import Effects
 from ..captures.heap import Policy
@@ -31,6 +32,7 @@ from ..core.trace import nesting
 from ..core.tracing import Traced, trace_function
 from ..data import pytree
 from ..data.accept import to_array
+from ..data.generators import GeneratorKind
 from ..data.shapes import ShapeDtype
 from ..devices.devices import CHOSEN, client, device_of
 from ..host_random.interception import exchanged
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from ...codegen.module import Donation, NativeModule
     from ...ir.passes.mincut import SavePlan
     from ...runtime.cuda.client import LoadedProgram
+    from ...runtime.executable import Executable
     from ..explain.lowered import Lowered
     from .function import JitFunction
 
@@ -302,7 +305,7 @@ def make_entry(function: JitFunction, call: Call, reason: str) -> Entry:
         donated = frozenset(_donated(function, call))
         return Entry(call, traced, captured, runnable, reason, seconds, donated)
     traced, captured = trace_call(function, call, captured)
-    if function._options.check:
+    if "trace" in function._options.check:
         compare(traced, trace_call(function, call)[0])
     _fetch_captures(traced)
     seconds = {"trace": time.perf_counter() - start}
@@ -344,7 +347,7 @@ def _device_entry(
             "which is there on the CPU only",
             "run it on the CPU (jt.jit(device='cpu')), or keep arrays of a known size.",
         )
-    if function._options.check:
+    if "trace" in function._options.check:
         compare(traced, trace_call(function, call)[0])
     seconds = {"trace": time.perf_counter() - start}
     start = time.perf_counter()
@@ -361,11 +364,37 @@ def _compile_graph(
     function: JitFunction, traced: Traced, call: Call, captured: CapturedVariables
 ) -> Runnable:
     graph, _ = _plan(function, traced.graph)
-    if function._options.backend == "interpreter":
+    options = function._options
+    kinds = options.watched
+    if kinds:
+        from ...ir.passes.watch import watch
+        from ..checks.traps import CallbackLog, Trapped
+
+        log = CallbackLog()
+        watched = watch(log.recording(graph), kinds)
+        if watched is not None:
+            specs = [s for s in (*call.specs, *captured.specs) if isinstance(s, Spec)]
+            handles = [k for k, s in enumerate(specs) if isinstance(s.holder, GeneratorKind)]
+            runnable = _runnable(
+                watched, options.backend, options.compile(), traced, call, captured
+            )
+            return Trapped(graph, kinds, runnable, log, handles)
+    donations = _donations(function, traced, call)
+    return _runnable(graph, options.backend, options.compile(donations), traced, call, captured)
+
+
+def _runnable(
+    graph: Graph,
+    backend: str,
+    options: CompileOptions,
+    traced: Traced,
+    call: Call,
+    captured: CapturedVariables,
+) -> Executable | Interpreted:
+    if backend == "interpreter":
         return Interpreted(graph)
     from ...runtime.compile import compile
 
-    options = function._options.compile(_donations(function, traced, call))
     return compile(graph, options, _strides(traced, call, captured))
 
 

@@ -8,7 +8,7 @@ it is and what to write instead.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -171,6 +171,14 @@ class InPlaceError(JitneyError, Refusal, ValueError):
     """`jit(inplace="require")`: an array is copied that should be updated where it is."""
 
 
+class NonFiniteError(JitneyError, FloatingPointError):
+    """`jit(check="nan")`, `jit(check="inf")`: an op made NaN, or infinity, of numbers that are none."""
+
+
+class IntegerOverflowError(JitneyError, OverflowError):
+    """`jit(check="overflow")`: an op computed integers that do not fit into their dtype."""
+
+
 class ImpureFunctionError(JitneyError, ValueError):
     """A function whose trace depends on more than its arguments: random numbers, changing state."""
 
@@ -194,17 +202,20 @@ def complain(
     remedy: str,
     *,
     operands: Mapping[str, Any] | None = None,
+    details: Sequence[str] = (),
     line: SourceLine | None = None,
     cause: BaseException | None = None,
 ) -> NoReturn:
     """Raise `kind`. `what` happened; `remedy` says what to write instead, as a full sentence.
 
-    `operands` are shown by name with shape and dtype. `line` defaults to the user's current line.
+    `operands` are shown by name with shape and dtype, `details` as they are. `line` defaults to the
+    user's current line.
     """
     line = line or user_line(2)
     text = [what]
     for name, operand in (operands or {}).items():
         text.append(f"  {name}: {describe(operand)}")
+    text += [f"  {detail}" for detail in details]
     where = ""
     if line is not None:
         text.append(f"  at {line} in {line.function}{line.named}")

@@ -19,7 +19,7 @@ from ...batching.lanewise import is_lanewise
 from ...batching.structured import batch_lanes_while
 from ...build import Builder
 from ...graph import Graph, Op, Value
-from ...interpreter import evaluate_op
+from ...interpreter import entered, evaluate_op
 from ...opdef import OPS, GraphError, OpDef, register
 from ...record import record
 from ...types import TensorType, Type
@@ -78,6 +78,7 @@ def _lanes(
 
 def evaluate_lanes(graph: Graph, arrays: list[Array]) -> list[Array]:
     """A scalar graph of elementwise ops, applied to each element of 1-d arrays."""
+    entered(graph)
     env: dict[Any, Any] = dict(zip(graph.params, arrays, strict=True))
     shape = arrays[0].shape
     for op in graph.ops:

@@ -45,9 +45,18 @@ elementwise(
     kinds=NUMBER,
     operands=_TWO,
     commutative=Commutes.BITS,
+    wraps=True,
+    unbounded=True,
 )
 elementwise(
-    "sub", Cost.CHEAP, np.subtract, [IDENTITY, lambda t, z, x, y: -t], kinds=NUMBER, operands=_TWO
+    "sub",
+    Cost.CHEAP,
+    np.subtract,
+    [IDENTITY, lambda t, z, x, y: -t],
+    kinds=NUMBER,
+    operands=_TWO,
+    wraps=True,
+    unbounded=True,
 )
 elementwise(
     "mul",
@@ -57,6 +66,8 @@ elementwise(
     kinds=NUMBER,
     operands=_TWO,
     commutative=Commutes.BITS,
+    wraps=True,
+    unbounded=True,
 )
 elementwise(
     "div",
@@ -125,6 +136,7 @@ POW = elementwise(
     kinds=NUMBER,
     operands=_TWO,
     domain=((0.2, 2.0), (-2.0, 2.0)),
+    wraps=True,
     doc="of signed integers only to powers that are not negative; others raise ValueError as in NumPy",
 )
 POW.extra["natural"] = (1,)  # operands whose integer samples are not negative

@@ -82,7 +82,13 @@ _function(np.log1p, lambda t, z, x: t / (x + 1), (-0.9, 4))
 
 # Roots.
 elementwise(
-    "sqrt", Cost.DIVISION, np.sqrt, [lambda t, z, x: t * 0.5 / z], domain=(0.1, 4), kinds=INEXACT
+    "sqrt",
+    Cost.DIVISION,
+    np.sqrt,
+    [lambda t, z, x: t * 0.5 / z],
+    domain=(0.1, 4),
+    kinds=INEXACT,
+    unbounded=True,
 )
 _function(np.cbrt, lambda t, z, x: t / (z * z * 3), (0.1, 4), kinds=FLOAT)
 
@@ -142,7 +148,15 @@ def _modulus(t: Any, z: Any, x: Any) -> Any:
 
 
 # Any number. abs and neg of the smallest signed integer wrap, as do unsigned negatives.
-elementwise("neg", Cost.CHEAP, np.negative, [lambda t, z, x: -t], kinds=NUMBER)
+elementwise(
+    "neg",
+    Cost.CHEAP,
+    np.negative,
+    [lambda t, z, x: -t],
+    kinds=NUMBER,
+    wraps=True,
+    unbounded=True,
+)
 elementwise(
     "abs",
     Cost.CHEAP,
@@ -151,6 +165,8 @@ elementwise(
     kinds=NUMBER,
     result="real",
     domain=(0.1, 2),
+    wraps=True,
+    unbounded=True,
     doc="of a complex number its modulus, a float",
 )
 elementwise(
@@ -175,10 +191,10 @@ elementwise(
 )
 
 # Predicates of floats.
-elementwise("isnan", Cost.CHEAP, np.isnan, result="bool", kinds=INEXACT)
-elementwise("isinf", Cost.CHEAP, np.isinf, result="bool", kinds=INEXACT)
-elementwise("isfinite", Cost.CHEAP, np.isfinite, result="bool", kinds=INEXACT)
-elementwise("signbit", Cost.CHEAP, np.signbit, result="bool")
+elementwise("isnan", Cost.CHEAP, np.isnan, result="bool", kinds=INEXACT, asks=True)
+elementwise("isinf", Cost.CHEAP, np.isinf, result="bool", kinds=INEXACT, asks=True)
+elementwise("isfinite", Cost.CHEAP, np.isfinite, result="bool", kinds=INEXACT, asks=True)
+elementwise("signbit", Cost.CHEAP, np.signbit, result="bool", asks=True)
 
 
 def _cosine(x: Any) -> Any:

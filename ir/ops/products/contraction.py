@@ -143,6 +143,8 @@ opaque(
     vjp=_vjp_dot,
     batch=_batch_dot,
     kinds=NUMBER,
+    wraps=True,
+    unbounded=True,
     attrs=("contract", "batch"),
     examples=examples((2, 3), (3, 4), contract=((1,), (0,)), batch=((), ()))
     + examples((2, 3, 4), (3, 2, 5, 4), contract=((2,), (3,)), batch=((0,), (1,)))

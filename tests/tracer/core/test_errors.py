@@ -548,7 +548,7 @@ def test_errors_are_the_classes_that_numpy_programs_catch() -> None:
                 kind,
                 (
                     *(TypeError, ValueError, IndexError, AssertionError),
-                    *(NameError, AttributeError, RecursionError),
+                    *(NameError, AttributeError, RecursionError, ArithmeticError),
                 ),
             )
             assert builtin or kind is jt.errors.JitneyError, name

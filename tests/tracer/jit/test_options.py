@@ -33,7 +33,7 @@ OTHERS: dict[str, Any] = {
     "static_argnames": ("y",),
     "donate_argnums": (0,),
     "autograph": False,
-    "check": True,
+    "check": ("nan", "trace"),
     "fastmath": True,
     "deterministic": False,
     "boundscheck": False,
@@ -156,6 +156,8 @@ def test_what_type_checkers_see_runs() -> None:
 # What is a context variable: what no parameter can carry.
 CONTEXTS = {
     "codegen/limits.py": "_current",  # asked by leaves of every pass; tests alone set it
+    "ir/interpreter.py": "_watcher",  # references of ops with regions interpret these
+    "tracer/messages/scopes.py": "SCOPE",  # a user's `with jt.name_scope(...)`
     "tracer/captures/purity.py": "_asked",  # inside of os.urandom, who is watching
     "tracer/containers/kinds.py": "_KINDS",  # what an attempt to trace tells the next; users' code asks
     "tracer/core/sharing.py": "_FOLLOWING",  # the same; assignments ask, deep in the user's code

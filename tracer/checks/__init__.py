@@ -1,0 +1,4 @@
+"""Checks of values, shapes and dtypes: what a program asserts, and what it is watched for.
+
+`traps` finds the op that made the first NaN, where `jit(check=...)` or `jt.config.check` asks for it.
+"""
