@@ -27,9 +27,11 @@ if TYPE_CHECKING:
     from . import errors as errors
     from . import summary as summary
     from .ir.text_parser import parse_graph as parse_graph
+    from .measure.bench import bench as bench
     from .runtime.config import config as config
     from .runtime.cuda.array import DeviceArray as DeviceArray
     from .runtime.devices import Device as Device
+    from .runtime.machine_limits import machine_limits as machine_limits
     from .runtime.threads.pool import threads as threads
     from .tracer import random as random
     from .tracer.ahead.cost import cost as cost
@@ -94,6 +96,7 @@ _HOMES = {
     "__array_namespace_info__": "tracer.interop.array_api",
     "TensorArray": "tracer.control.tensor_array",
     "associative_scan": "tracer.control.associative",
+    "bench": "measure.bench",
     "c_": "tracer.indexing.concatenators",
     "case": "tracer.control.control",
     "check_grads": "tracer.transforms.check_grads",
@@ -127,6 +130,7 @@ _HOMES = {
     "jvp": "tracer.transforms.derivatives",
     "linear_transpose": "tracer.transforms.linear",
     "linearize": "tracer.transforms.linear",
+    "machine_limits": "runtime.machine_limits",
     "map_fn": "tracer.control.scans",
     "name": "tracer.core.naming",
     "name_scope": "tracer.core.naming",
@@ -201,6 +205,18 @@ def __getattr__(name: str) -> Any:
         value = getattr(import_module("numpy"), name)
     globals()[name] = value
     return value
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """`%load_ext jitney`: the magics `%%jit` and `%jt`.
+
+    >>> from IPython.core.interactiveshell import InteractiveShell
+    >>> shell = InteractiveShell.instance()
+    >>> jt.load_ipython_extension(shell)
+    >>> "jt" in shell.magics_manager.magics["line"]
+    True
+    """
+    import_module(".measure.magics", __name__).load(shell)
 
 
 def _nearest(name: str, functions: dict[str, Any]) -> str:

@@ -54,7 +54,12 @@ _known: dict[str, MachineLimits] = {}  # of this process
 
 def machine_limits(again: bool = False) -> MachineLimits:
     """Of this machine with `config.threads` threads, as far as measured: at the first call, which takes
-    half a second. `again`: measure once more, and keep the higher figures."""
+    half a second. `again`: measure once more, and keep the higher figures.
+
+    >>> limits = machine_limits()
+    >>> limits.bandwidth(1 << 20) > 1e6, limits.peak_flops(8) > 1e6
+    (True, True)
+    """
     key = digest("machine limits", installation(), repr(host_identity()), str(config.threads))
     known = _known.get(key) or _stored(key)
     if known is None or again:

@@ -56,6 +56,11 @@ class Formula:
             return NotImplemented
         return self.terms == Formula(_terms(other)).terms
 
+    def __float__(self) -> float:
+        if self.names:
+            raise TypeError(f"{self} is no number before {' and '.join(self.names)} are known")
+        return float(self.terms.get((), 0))
+
     def __hash__(self) -> int:
         return hash(frozenset(self.terms.items()))
 
