@@ -31,7 +31,7 @@ from ..core.trace import require_trace
 from ..core.tracers import Storage, Tracer, as_value, emit, wrap
 from ..data import pytree
 from ..messages import errors
-from ..messages.errors import complain
+from ..messages.errors import complain, describe
 from ..messages.source import user_line
 from .ends import Content, End, Inside, Part, is_inside, links_at, number_side
 from .identity.arrays import Link, Merged, between, confuse, is_outside, links_of, storage_of
@@ -451,7 +451,7 @@ class Merge:
             if isinstance(leaf, Inside) or is_traceable(leaf):
                 lines.append(f"  {name}: {b.out(leaf)}{b.made_at(leaf)}")
             else:
-                lines.append(f"  {name}: {leaf!r} ({type(leaf).__name__})")
+                lines.append(f"  {name}: {describe(leaf)}")
         at = f" at {part}" if part else ""
         complain(
             errors.CarryError,

@@ -90,7 +90,8 @@ class Snapshot:
 
 @record
 class Policy:
-    """Which numbers are inputs: those that are assigned to by name, and `more`, by node and key.
+    """Which numbers are inputs: those that are assigned to by name (bools, which are settings more often
+    than state, elsewhere than in `__init__`), and `more`, by node and key.
     With `fixed` none is, because Python asks for their values, and with `arrays` no array either.
     `objects`: there is a heap though nothing is changed, as the function returns objects."""
 
@@ -194,7 +195,8 @@ class Heap:
             named = attributes
             node.exact = tuple(attributes)
         for key, held in sorted((self._of_class(node.cls) | named).items()):
-            live = key in self.mentions.stored or (number, key) in more
+            stored = self.mentions.stored if type(held) is not bool else self.mentions.changed
+            live = key in stored or (number, key) in more
             log = key in self.mentions.logs
             node.slots[key] = self._content(held, f"{node.name}.{key}", live, log)
         if self.mentions.asks:

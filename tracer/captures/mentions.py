@@ -27,13 +27,14 @@ _ITEM_STORES = frozenset({"STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE"})
 
 @record(frozen=False)
 class Mentions:
-    """`names` of attributes that code may read, `stored` those that it assigns to. `logs` are names of
-    which code only ever calls `append`, `extend` or `add`. `writes`: it may change objects or containers
-    that are not new. `asks`: it may find out that an attribute is not there. `reflects`: it makes up
-    names of attributes."""
+    """`names` of attributes that code may read, `stored` those that it assigns to, `changed` those of
+    them that not only `__init__` and its kin assign to. `logs` are names of which code only ever calls
+    `append`, `extend` or `add`. `writes`: it may change objects or containers that are not new.
+    `asks`: it may find out that an attribute is not there. `reflects`: it makes up names of them."""
 
     names: set[str] = field(default_factory=set)
     stored: set[str] = field(default_factory=set)
+    changed: set[str] = field(default_factory=set)
     logs: frozenset[str] = frozenset()
     writes: bool = False
     asks: bool = False
@@ -59,7 +60,9 @@ def mentions_of(codes: Iterable[CodeType]) -> Mentions:
                 mentions.writes |= name in _CHANGING
             elif op.opname in _STORES:
                 mentions.stored.add(op.argval)
-                mentions.writes |= code.co_name not in _MAKING
+                if code.co_name not in _MAKING:
+                    mentions.changed.add(op.argval)
+                    mentions.writes = True
             mentions.writes |= op.opname in _ITEM_STORES
             if op.opname not in ("CACHE", "PUSH_NULL"):
                 before = name
@@ -68,6 +71,7 @@ def mentions_of(codes: Iterable[CodeType]) -> Mentions:
         mentions.reflects = True
         if {"setattr", "delattr", "__setattr__", "vars", "__dict__"} & mentions.names:
             mentions.stored |= texts
+            mentions.changed |= texts
             mentions.writes = True
     mentions.asks = bool(mentions.names & (_REFLECTIVE | _CATCHING))
     mentions.logs = frozenset(n for n, count in added.items() if loaded[n] == count)

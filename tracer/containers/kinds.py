@@ -307,6 +307,7 @@ class Kinds:
 
     def __init__(self) -> None:
         self.sites: dict[Site, Kind] = {}  # native ones
+        self.written: set[Site] = set()  # comprehensions that are to be written out
         self.classes: dict[type, Any] = {}  # those of users whose objects are native: `ClassKind`s
         self.births: dict[int, Site] = {}  # of Python's containers, by id, in this trace
         self.is_off = False  # the function could not be traced with native ones
@@ -377,9 +378,12 @@ def settled(trace: Callable[[], T], kinds: Kinds) -> T:
         kinds.is_off = True
         try:
             return trace()
-        except Exception:
+        except Exception as error:
+            ours = isinstance(error, errors.JitneyError)
             if failure is None or kinds.is_unfit:
                 raise
+            if ours and not isinstance(failure, errors.JitneyError):
+                raise  # the other one is no more than what became of Python's own code
             raise failure from None
 
 

@@ -530,3 +530,35 @@ def test_buffers_that_change_places_in_a_loop() -> None:
     assert jt.jit(Buffers.run)(mine, 3) == Buffers.run(plain, 3)
     assert vars(plain).keys() == vars(mine).keys() and mine.next is first
     assert np.array_equal(plain.now, mine.now) and np.array_equal(plain.next, mine.next)
+
+
+class Setting:
+    def __init__(self, w: float, squared: bool = True) -> None:
+        self.w, self.squared, self.calls = w, squared, 0
+
+    def restart(self, squared: bool) -> None:
+        self.__init__(self.w, squared)  # type: ignore[misc]
+
+
+def test_bools_that_constructors_set_are_compared() -> None:
+    def f(s: Any, x: Any) -> Any:
+        s.calls += 1
+        other = Setting(s.w, False)
+        return (x**2, other.w) if s.squared else (x, 1)
+
+    g = jt.jit(f)
+    for squared in (True, False, True):
+        s, plain = Setting(2.0, squared), Setting(2.0, squared)
+        assert g(s, 3.0) == f(plain, 3.0) and vars(s) == vars(plain)
+    assert misses(g) == 2
+
+
+def test_bools_that_constructors_set_again_are_state() -> None:
+    def f(s: Any, x: Any) -> Any:
+        s.restart(x > 0)
+        return x * 2 if s.squared else x
+
+    g = jt.jit(f)
+    for x in (1.0, -1.0, 2.0):
+        s, plain = Setting(2.0), Setting(2.0)
+        assert g(s, x) == f(plain, x) and vars(s) == vars(plain)
