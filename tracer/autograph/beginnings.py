@@ -9,6 +9,7 @@ a number, another length of a list, an effect.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ...ir.types import F64, I64, TOKEN
@@ -40,6 +41,22 @@ class Beginning:
         """Of what kinds the values of the variables are before the loop."""
         pairs = zip(self.state.live, self.entry, strict=True)
         return [_kind(x) if live else None for live, x in pairs]
+
+    def changes(self, run: Callable[[], Any]) -> bool:
+        """Whether `run` changes anything that can be reached. Afterwards it is as if it had not run, but
+        for ops that nobody uses."""
+        run()
+        state = self.state
+        changed = any(True for _ in self.surroundings.changes())
+        changed |= any(not _unchanged(now, before) for now, before in self.containers.saved)
+        changed |= any(s.value is not value for s, (_, value) in self.storages.items())
+        changed |= any(a is not b for a, b in zip(state.get(), self.entry, strict=True))
+        put_back(self.storages)
+        state.set(self.entry)
+        self.containers.restore()
+        self.surroundings.restore()
+        self.trace.token = self.token
+        return changed
 
     def takes_back(self) -> bool:
         """Take back what was traced since, where an op can do it as well. False: nothing changes."""

@@ -9,27 +9,24 @@ import numpy as np
 
 from ...ir.record import record, replace
 from ...ir.types import C128, F64, I64, is_integer
-from ..arrays.common import array, build
+from ..arrays.common import array
 from ..arrays.python_errors import check_int
 from ..arrays.python_integers import as_python_integer
 from ..arrays.table import FUNCTIONS
-from ..containers.growing import changed, serve_listing
-from ..containers.packed import Packed, made_of
+from ..containers.growing import changed
+from ..containers.packed import Packed
 from ..containers.sequences import List
 from ..containers.stand_ins import Container
 from ..containers.tables import View
-from ..control.unions import Union, exact
 from ..core.effects import check
-from ..core.tracers import WEAK_DTYPES, Tracer, as_value, emit, weak_kind, wrap
+from ..core.tracers import Tracer, as_value, emit, wrap
 from ..indexing.bounded import Bounded
 from ..indexing.masked import Masked
 from ..messages import errors
 from ..messages.errors import complain, describe
 from ..records.arrays import Records
 from .logic import and_, choose
-from .loops import loop
-from .rolling import Watch, refuse_growth
-from .variables import in_graph, is_traced, is_undecided, reached
+from .variables import in_graph, is_traced, is_undecided
 
 
 @record(frozen=False)
@@ -343,70 +340,3 @@ def _scalar(x: Tracer, weak: str) -> Tracer:
     if value.shape:
         value = emit("reshape", value, shape=()).value
     return wrap(value if weak == "i" else emit("convert", value, dtype=F64).value, weak)
-
-
-# Comprehensions over lists of numbers that are arrays: one loop, which fills an array
-
-
-class _Unlike(Exception):
-    """An element is no number of the expected kind; `kind` is its own, None if it has none."""
-
-    def __init__(self, kind: str | None) -> None:
-        super().__init__(kind)
-        self.kind = kind
-
-
-def list_by_loop(
-    length: int, item: Callable[[Any], Any], listed: Callable[[Any], Any], site: Any
-) -> Any:
-    """`[f(x) for x in items]`, for numbers of one class; `listed((x,))` gives `[f(x)]`. None where that
-    is no loop: nothing has changed then. What elements change elsewhere is carried, as in a `for`."""
-    if not in_graph():
-        return None
-    expected = "f"
-    for _ in range(2):
-        data = wrap(build().full((length,), 0, WEAK_DTYPES[expected]), scalar=False)
-
-        def element(i: Any) -> None:
-            (value,) = listed((item(i),))
-            kind = _kind(value)
-            if kind != expected:  # noqa: B023
-                raise _Unlike(kind)
-            data[i] = wrap(as_value(value), kind, scalar=True)  # noqa: B023
-
-        error = _attempt(element, length, listed, item)
-        if error is None:
-            return made_of(data, expected, site)
-        if not isinstance(error, _Unlike) or error.kind is None:
-            return None
-        expected = error.kind
-    return None
-
-
-def _attempt(element: Callable[[Any], None], length: int, *parts: Any) -> Exception | None:
-    state = reached(*parts)
-
-    def over_all() -> None:
-        loop(
-            None,
-            element,
-            state,
-            "for",
-            counted=True,
-            length=length,
-            accept=refuse_growth,
-            ends=True,
-        )
-
-    return Watch(element).attempt(over_all, state)
-
-
-def _kind(value: Any) -> str | None:
-    """The kind of a number that is of one class, whichever way it came about."""
-    if type(exact(value)) is Union or (isinstance(value, Tracer) and value.shape):
-        return None
-    weak = weak_kind(value)
-    return weak if weak in ("f", "i", "b") else None
-
-
-serve_listing(list_by_loop)

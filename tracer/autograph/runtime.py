@@ -21,6 +21,7 @@ from ..core.threaded_state import draws
 from ..core.trace import require_trace
 from ..messages import errors
 from ..messages.errors import complain
+from . import listing  # noqa: F401  (it enters itself into `growing`)
 from .beginnings import Beginning
 from .branches import branch
 from .carried import NoneCarriedError
@@ -51,7 +52,7 @@ from .logic import or_ as or_
 from .logic import refuse as refuse
 from .logic import truth as truth
 from .loops import TracedLoop, loop
-from .plain_loops import Rest, rest_of
+from .plain_loops import Rest, rest_of, runs_as_python
 from .raising import raised as raised
 from .rolling import FEW, Watch, check_numbers, needs_numbers, refuse_growth, traced_test
 from .texts import text as text
@@ -119,11 +120,22 @@ def while_stmt(test: Callable[[], Any], body: Callable[[], Any], state: State) -
             return
     unchanged = all(a is b for a, b in zip(before, state.get(), strict=True))
     del before  # the arrays in it may be let go of
-    if unchanged and effects == _effects():
+    if unchanged and effects == _effects() and not Beginning(state).changes(test):
         loop(lambda _: truth(test()), lambda _: body(), state, "while", accept=refuse_growth)
         return
-    # The condition does something: it is evaluated once here, then at the end of each iteration.
-    latest = [truth(go_on)]
+    _judged(truth(go_on), test, body, state, refuse_growth)
+
+
+def _judged(
+    go_on: Any,
+    test: Callable[[], Any],
+    body: Callable[[], Any],
+    state: State,
+    accept: Callable[[TracedLoop, TracedRegion], None],
+) -> None:
+    """A loop whose condition does something: it has been evaluated once, and is at the end of each
+    iteration."""
+    latest = [go_on]
 
     def set(values: Any) -> None:
         state.set(values[:-1])
@@ -145,10 +157,14 @@ def while_stmt(test: Callable[[], Any], body: Callable[[], Any], state: State) -
         state.contents,
         state.roots,
     )
-    loop(lambda _: latest[0], iteration, extended, "while", accept=refuse_growth)
+    loop(lambda _: latest[0], iteration, extended, "while", accept=accept)
 
 
 def _rest(test: Callable[[], Any], body: Callable[[], Any], state: State) -> None:
+    if Beginning(state).changes(test):
+        go_on = traced_test(truth(test()))
+        _judged(go_on, lambda: traced_test(truth(test())), body, state, check_numbers)
+        return
     loop(
         lambda _: traced_test(truth(test())),
         lambda _: body(),
@@ -171,14 +187,16 @@ def for_stmt(
     body: Callable[[Any], Any],
     more: Callable[[], Any] | None,
     state: State,
+    written: bool = True,
 ) -> None:
-    """`more` tells whether no break or return has ended the loop."""
+    """`more` tells whether no break or return has ended the loop. `written`: the user has written it as
+    a loop, which may run as Python."""
     items = items_of(iterable) if in_graph() else None
     if items is not None:
         _over(items, body, more, state)
         return
     rest = iter(iterable)
-    plain = rest_of(iterable, body) if in_graph() else None
+    plain = rest_of(iterable, body) if written and in_graph() else None
     if plain is not None and not plain.due and plain.runs(rest):
         return
     watch = Watch(body) if type(iterable) is range and in_graph() else None
@@ -369,6 +387,26 @@ def _finish(
                 "write `while`, or loop over a range or an array and `break`.",
             )
         branch(truth(more()), [lambda: None, partial(body, value)], state, "for")
+
+
+def searched(
+    search: Any,
+    items: Any,
+    plain: Callable[[Any], Any],
+    lazily: Callable[[Any], Any],
+    by_loop: Callable[..., Any],
+    shared: tuple[Any, ...],
+    *default: Any,
+) -> Any:
+    """`any`, `all` or `next` of a generator expression over `items`, which `lazily` makes and `plain` as
+    it was written; `by_loop` is the same search as a loop (see `syntax.searches`)."""
+    if search not in (any, all, next) or not in_graph():
+        return convert(search)(lazily(items), *default)
+    if runs_as_python(plain, (items, shared, default)):
+        return search(plain(items), *default)
+    if isinstance(items, (range, list, tuple, dict, set, str)) and len(items) <= _LONG:
+        return convert(search)(lazily(items), *default)
+    return by_loop(items, *default, *shared)
 
 
 def returned(done: Any, result: Any) -> Any:

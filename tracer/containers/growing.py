@@ -148,7 +148,7 @@ _list_by_loop: list[Callable[..., Any]] = []  # autograph, which lies above, put
 
 
 def serve_listing(by_loop: Callable[..., Any]) -> None:
-    """Let `by_loop(length, item, listed, site)` make a list in a loop, or give None."""
+    """Let `by_loop(length, item, listed, site, packed, unseen)` make a list in a loop, or give None."""
     _list_by_loop[:] = [by_loop]
 
 
@@ -157,25 +157,27 @@ def comprehended(
     make: Callable[[Any], Any],
     listed: Callable[[Any], Any],
     when: Callable[[Any], Any] | None = None,
+    into: Any = None,
 ) -> Any:
     """`[f(x) for x in items if p(x)]`, which is `make(items)`: for native items, or a native result, a
-    loop. `listed` makes a list of what goes in of some items, `when` one of what is asked of them."""
+    loop. `listed` makes a list of what goes in of some items, `when` one of what is asked of them. The
+    list goes to the function `into`, and nowhere else."""
     kinds = current()
     if kinds is None:
         return make(items)
     site = _site()
     kind, found = kinds.sites.get(site), walked(items)
     cls = type(make(()))
-    if cls is list and kind is None and when is None and getattr(items, "packed", False):
-        assert found is not None
-        listing = _list_by_loop[0](*found, listed, site)
-        if listing is not None:
-            return listing
+    if cls is list and kind is None and when is None and site not in kinds.written:
+        numbers = _numbered(items) if type(items) is range else found
+        if numbers is not None and isinstance(numbers[0], int):
+            packed, unseen = getattr(items, "packed", False), _makes_array(into)
+            listing = _list_by_loop[0](*numbers, listed, site, packed, unseen)
+            if listing is not None:
+                return _native_if_wanted(listing, site) if type(listing) is list else listing
     many = found is not None and (not isinstance(found[0], int) or cls in _HASHED)
     if kind is not None and type(items) is range and len(items) > _LONG:
-        numbers = items
-        found = len(items), lambda i: i * numbers.step + numbers.start
-        many = True
+        found, many = _numbered(items), True
     if not many and kind is None and when is None:
         return _native_if_wanted(make(items), site)
     if many:
@@ -187,6 +189,19 @@ def comprehended(
     if kind is not None:
         return into
     return _native_if_wanted(into if cls is list else cls(into), site)
+
+
+def _numbered(numbers: range) -> Any:
+    """The numbers of a range by their places."""
+    return len(numbers), lambda i: i * numbers.step + numbers.start
+
+
+_OF_LISTS = (np.array, np.asarray, np.stack, np.vstack, np.sum, np.mean, np.max, np.min, np.prod)
+
+
+def _makes_array(function: Any) -> bool:
+    """Whether a function makes an array of a list that it is given, and does as much with the array."""
+    return any(function is f for f in _OF_LISTS)
 
 
 def _put_in(into: Any, one: Any, listed: Any, when: Any, site: Any, cls: type) -> None:

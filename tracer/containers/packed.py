@@ -36,6 +36,7 @@ from .sequences import List, Sequence, as_number
 from .stand_ins import fail, for_each, index_value
 
 _WEAK: dict[type, str] = {float: "f", int: "i", bool: "b"}
+WRITTEN = "written"  # of a site: what else would be written out, see `autograph.listing`
 _ORDER = operator.attrgetter("stop", "start", "step")
 
 
@@ -67,6 +68,10 @@ class Packed(Sequence):
         if self.is_table or self.site[0] == "row":
             refuse_rows()
         kinds = current()
+        origin = _written(self.site)
+        if kinds is not None and origin is not None:
+            kinds.written.add(origin)
+            raise Again
         if kinds is None:
             complain(
                 errors.UnsupportedFunctionError,
@@ -203,6 +208,8 @@ class Packed(Sequence):
         if self.is_table or (isinstance(item, Tracer) and item.shape):
             return False
         weak = weak_kind(item)
+        if weak != self.weak and _written(self.site) is not None:
+            return False
         if weak is None:
             scalar = isinstance(item, (Tracer, np.generic)) and item.dtype == self.data.dtype
             return self.weak is None and scalar
@@ -262,6 +269,17 @@ class Packed(Sequence):
         return self._become_native()
 
     __rmul__ = __mul__
+
+
+def _written(site: Any) -> Any:
+    """Where the comprehension is of which a list has come, if it can be written out instead."""
+    while isinstance(site[0], str):
+        if site[0] == WRITTEN:
+            return site[1]
+        site = site[1]
+        if not isinstance(site, tuple):
+            break
+    return None
 
 
 def made_of(data: Tracer, weak: str | None, site: Any) -> Any:

@@ -350,3 +350,50 @@ def test_what_is_tested_first_raises_first() -> None:
         for function in (f, compiled):
             with pytest.raises(kind):
                 function(np.arange(3.0), 10)
+
+
+class Counter:
+    def __init__(self) -> None:
+        self.n, self.seen = 0, np.zeros(3)
+
+    def above(self, x: Any, t: Any) -> Any:
+        self.n += 1
+        self.seen[self.n % 3] += x
+        return x > t
+
+
+def _counts(x: Any, t: Any, n: int) -> Any:
+    c, k = Counter(), 0
+    while c.above(x[k], t):
+        t, k = t * 1.5, k + 1
+    return t, k, c.n, c.seen
+
+
+def _counts_in_a_list(x: Any, t: Any, n: int) -> Any:
+    asked, k = [0, 1.0], 0
+
+    def above(v: Any) -> Any:
+        asked[0] += 1
+        asked[1] *= v
+        return v > t
+
+    while above(x[k]) and k < 5:
+        k += 1
+    return k, asked
+
+
+def _counts_long(x: Any, t: Any, n: int) -> Any:
+    c, k = Counter(), 0
+    while c.above(x[k % 3], -t) and k < n:
+        k = k + 1
+        t = np.sin(t) ** 2 + np.cos(t) ** 2 - np.exp(-t) * 0.5
+    return t, k, c.n, c.seen
+
+
+@pytest.mark.parametrize("function", [_counts, _counts_in_a_list, _counts_long])
+def test_conditions_of_loops_change_what_they_reach(function: Any) -> None:
+    x = np.array([0.9, 0.8, 0.7, 0.9, 0.1, 0.2, 0.3])
+    for n in (0, 1, 200):
+        got, want = jt.jit(function)(x, 0.1, n), function(x, 0.1, n)
+        for a, b in zip(got, want, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-12)

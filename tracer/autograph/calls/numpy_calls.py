@@ -119,6 +119,9 @@ def where_traced(function: Callable[..., Any], traced: Callable[..., Any]) -> Ca
     def call(*args: Any, **kwargs: Any) -> Any:
         if args and isinstance(args[0], Packed):
             args = (args[0].materialise(), *args[1:])
+        elif args and isinstance(args[0], list) and any(isinstance(x, Packed) for x in args[0]):
+            parts = [x.materialise() if isinstance(x, Packed) else x for x in args[0]]
+            args = (parts, *args[1:])
         if args and isinstance(args[0], Container):
             if function not in (np.array, np.asarray):
                 args[0].__array__()

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from .lazy import is_lazy
-from .names import bound, declared, parameters
-from .nodes import constant, copied, helper, load, located, taking, thunk
+from .names import bound, declared, dotted, parameters
+from .nodes import HELPERS, constant, copied, helper, load, located, taking, thunk
 
 _OPERATORS: dict[type[ast.cmpop], str] = {
     ast.Eq: "==",
@@ -41,6 +41,7 @@ IN_PLACE: dict[type[ast.operator], str] = {  # names in the module `operator`
 }
 
 _TAKE_ALL = frozenset("sum min max list tuple sorted set".split())
+_ARRAYS = frozenset("array asarray stack vstack sum mean max min prod".split())
 _ITEMS = "_jt_items"  # what a comprehension runs over
 
 
@@ -106,6 +107,9 @@ class Expressions(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         function = node.func
+        if isinstance(function, ast.Attribute) and _is_helper(function):  # see `searches`
+            node.args = [self.visit(a) for a in node.args]
+            return node
         if isinstance(function, ast.Name) and function.id == "super" and not node.args:
             first = self.scope.first if self.scopes else None
             if first is not None and not node.keywords:
@@ -116,6 +120,8 @@ class Expressions(ast.NodeTransformer):
         )
         if node.args and self.takes_all(function):
             node.args[0] = _as_list(node.args[0])
+        elif node.args and isinstance(node.args[0], ast.ListComp) and _makes_array(function):
+            node.args[0].into = copied(called)  # type: ignore[attr-defined]
         node.func = helper("convert", [called], function)
         node.args = [self.visit(a) for a in node.args]
         node.keywords = [self.visit(k) for k in node.keywords]
@@ -278,6 +284,8 @@ class Expressions(ast.NodeTransformer):
             target = copied(listed.generators[0])
             asked_all = helper("truth", [self.logic("and_", tests, node)], node)
             parts.append(taking(_ITEMS, located(ast.ListComp(asked_all, [target]), node)))
+        elif getattr(node, "into", None) is not None:
+            parts += [constant(None, node), node.into]
         return helper("comprehended", parts, node)
 
     def display(self, node: Any) -> ast.AST:
@@ -298,6 +306,8 @@ class Expressions(ast.NodeTransformer):
     visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = comprehension
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+        if getattr(node, "plain", False):
+            return node
         args = node.args
         args.defaults = [self.visit(d) for d in args.defaults]
         args.kw_defaults = [d and self.visit(d) for d in args.kw_defaults]
@@ -329,6 +339,17 @@ def _as_list(node: ast.expr) -> ast.expr:
     if any(generator.is_async for generator in node.generators):
         return node
     return ast.copy_location(ast.ListComp(node.elt, node.generators), node)
+
+
+def _makes_array(function: ast.expr) -> bool:
+    """Whether it may be one of NumPy's functions that make an array of a list."""
+    return (
+        isinstance(function, ast.Attribute) and function.attr in _ARRAYS and bool(dotted(function))
+    )
+
+
+def _is_helper(function: ast.Attribute) -> bool:
+    return isinstance(function.value, ast.Name) and function.value.id == HELPERS
 
 
 def _binds(nodes: Sequence[ast.AST]) -> bool:

@@ -71,6 +71,12 @@ def declared(nodes: Sequence[ast.AST], kind: type[ast.Global] | type[ast.Nonloca
     return {n for node in own_nodes(nodes) if isinstance(node, kind) for n in node.names}
 
 
+def is_passing(node: ast.AST) -> bool:
+    """Whether a function is called where it is made and nowhere else, beside code that reads what it
+    reads (see `searches`)."""
+    return getattr(node, "passing", False)
+
+
 def parameters(args: ast.arguments) -> list[str]:
     arguments = [*args.posonlyargs, *args.args, *args.kwonlyargs]
     arguments += [a for a in (args.vararg, args.kwarg) if a is not None]
@@ -87,6 +93,8 @@ def reads(nodes: Iterable[ast.AST | None]) -> set[str]:
         if isinstance(node, ast.Name):
             if not isinstance(node.ctx, ast.Store):
                 names.add(node.id)
+            continue
+        if isinstance(node, ast.FunctionDef) and is_passing(node):
             continue
         if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
             names.add(node.target.id)
@@ -105,6 +113,8 @@ def escaping(nodes: Sequence[ast.AST]) -> set[str]:
     """Names that functions defined here may read at any later time."""
     names: set[str] = set()
     for node in own_nodes(nodes):
+        if is_passing(node):
+            continue
         if isinstance(node, ast.Lambda):
             names |= reads([node.body]) - set(parameters(node.args))
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):

@@ -21,8 +21,9 @@ from .expressions import Expressions, Scope
 from .jumps import RESULT, RETURNED, For, Guard, While, lower
 from .lazy import Lazy, bare, is_lazy
 from .matching import Matching
-from .names import bound, changed, own_nodes, reads, writes_into_first
+from .names import bound, changed, is_passing, own_nodes, reads, writes_into_first
 from .nodes import assign, constant, copied, expression, helper, load, located, thunk
+from .searches import Searches
 from .state_code import StateCode
 from .stores import Stores
 from .untraced import is_long, untraced
@@ -40,10 +41,16 @@ class Transformer(Expressions):
 
     def root(self, node: ast.FunctionDef | ast.Lambda) -> ast.FunctionDef | ast.Lambda:
         """The function itself: without decorators, defaults and annotations."""
-        node = Matching().visit(bare(copied(node)))
-        if isinstance(node, ast.Lambda):
-            new: Any = self.visit_Lambda(node)
-            return new
+        searches = Searches()
+        new: Any = searches.visit(Matching().visit(bare(copied(node))))
+        if isinstance(new, ast.Lambda):
+            if not searches.made:
+                return self.visit_Lambda(new)  # type: ignore[return-value]
+            body = [*searches.made, ast.copy_location(ast.Return(new.body), new)]
+            new = located(ast.FunctionDef("lambda", new.args, body, []), new)
+        return self.whole(new)
+
+    def whole(self, node: ast.FunctionDef) -> ast.FunctionDef:
         long = is_long(node)
         self.function(node)
         if long:
@@ -72,7 +79,7 @@ class Transformer(Expressions):
         at = node.body[0]
         for name in sorted(scope.checked - scope.parameters):
             start.append(assign(name, helper("unbound", [constant(name, at)], at), at))
-        for name in sorted(n for n in scope.bound if n.startswith("_jt_") and n != RESULT):
+        for name in sorted(flags - {RESULT}):
             start.append(assign(name, constant(False, at), at))
         if early:
             start.append(assign(RESULT, helper("no_result", [], at), at))
@@ -181,8 +188,10 @@ class Transformer(Expressions):
         extra: ast.expr = constant(None, at)
         if node.flags:
             extra = thunk(self.unless(node.flags, at))
-        iterable = self.visit(node.iter)
-        call = helper("for_stmt", [iterable, load("_jt_body", at), extra, *state.arguments], at)
+        parts = [self.visit(node.iter), load("_jt_body", at), extra, *state.arguments]
+        if is_passing(node):
+            parts.append(constant(False, at))
+        call = helper("for_stmt", parts, at)
         return [run, *state.functions, expression(call)]
 
     def visit_AsyncFor(self, node: ast.AsyncFor) -> ast.AST:
