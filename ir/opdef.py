@@ -76,7 +76,8 @@ class Facts(TypedDict, total=False):
     pointwise:   an element is computed from elements of the operands, wherever it is used
     view:        ... and is one of the operand's, at an index that follows from its own alone
     repeats:     an element of the operand may be read for many elements of the result
-    updates:     the result is the first operand but for some elements
+    overwritten: the result is the first operand but for some elements; the function (b, op) reads
+                 what these are in the operand
     total:       it may run for nothing: it does not raise (except with mode="check"), it comes to
                  an end, and nobody sees it run (regions speak for themselves)
     commutative: see `Commutes`
@@ -92,7 +93,7 @@ class Facts(TypedDict, total=False):
     pointwise: bool
     view: bool
     repeats: bool
-    updates: bool
+    overwritten: Callable[..., Any]
     total: bool
     commutative: Commutes
     idempotent: bool
@@ -124,7 +125,7 @@ class OpDef:
     pointwise: bool = False
     view: bool = False
     repeats: bool = False
-    updates: bool = False
+    overwritten: Callable[..., Any] | None = None
     total: bool = True
     commutative: Commutes = Commutes.NO
     idempotent: bool = False
@@ -139,6 +140,11 @@ class OpDef:
     effect: bool = False  # takes a token as its last operand and gives one as its last result
     doc: str = ""
     extra: dict[str, Any] = field(default_factory=dict)  # a family's own data, e.g. partials
+
+    @property
+    def updates(self) -> bool:
+        """Whether the result is the first operand but for some elements."""
+        return self.overwritten is not None
 
     def only_moves(self, attrs: dict[str, Any]) -> bool:
         """Whether elements are moved, kept and handed on, but not computed with.

@@ -170,7 +170,8 @@ def dead_after(low: Lowering, base: Value, op: Op) -> bool:
         if user in seen:
             continue
         seen.add(user)
-        for result in user.results:
+        read = [v for v in user.results if v in low.outputs or low.users[v]]
+        for result in read or user.results:
             if result in low.arrays or result in low.overwritten:
                 continue
             if result in low.outputs or result not in low.inlined:

@@ -33,6 +33,7 @@ from ..opdef import DerivativeError, GraphError
 from ..types import TapeType, TensorType, Type, is_inexact
 from .attention_pattern import AttentionPattern, find
 from .cotangents import total
+from .undo import Offers, Trail, Undoing
 
 
 def is_differentiable(type: Type) -> bool:
@@ -95,6 +96,17 @@ def vjp_graph(graph: Graph, wrt: Sequence[int], outputs: Sequence[int] | None = 
     others have the cotangent zero). Gives `graph`'s outputs, then one cotangent per parameter in
     `wrt` (float parameters, each once).
     """
+    return vjp_undoing(graph, wrt, outputs, ())[0]
+
+
+def vjp_undoing(
+    graph: Graph, wrt: Sequence[int], outputs: Sequence[int] | None, trails: Sequence[Trail]
+) -> tuple[Graph, Offers]:
+    """Reverse mode that takes updates back (see `undo`), and what its loops take back by themselves.
+
+    The graph takes, behind the cotangents, the arrays at the ends of `trails`, and gives, behind the
+    gradients, those at their beginnings.
+    """
     new = _extend(graph, "vjp")
     params = _wrt_params(graph, wrt)
     contributions: dict[Value, list[Value]] = {}
@@ -102,6 +114,7 @@ def vjp_graph(graph: Graph, wrt: Sequence[int], outputs: Sequence[int] | None = 
         if is_differentiable(output.type) if outputs is None else i in outputs:
             seed = new.add_param(output.type, f"d_{output.name}" if output.name else "")
             contributions.setdefault(output, []).append(seed)
+    undoing = Undoing(graph, new, trails)
     varied = _varied(graph, params)
     useful = _useful(graph, contributions, varied)
     b = Builder(new)
@@ -111,28 +124,35 @@ def vjp_graph(graph: Graph, wrt: Sequence[int], outputs: Sequence[int] | None = 
         here = op.rebased(env)
         saved: tuple[Any, ...] = ()
         needed = [v in useful for v in op.results]
-        if op.definition.forward is not None and any(needed):
+        if op.definition.forward is not None and (any(needed) or undoing.concerns(op)):
             b.loc = op.loc
             wanted = [v in varied for v in op.operands]
             before = len(new.ops)
+            undo = undoing.asked(op)
             results, residuals = _apply(
-                here, "forward", "reverse-mode derivative", b, here, wanted, needed
+                here, "forward", "reverse-mode derivative", b, here, wanted, needed, *undo
             )
             env.update(zip(op.results, results, strict=True))
             hand_names_on(op.results, results, new.ops[before:])
             saved = (residuals,)
+            undoing.offer(op, residuals)
         else:
+            undoing.keep(b, op, here)
             new.ops.append(here)
         steps.append((op, here, saved))
+    undoing.begin(env)
     for op, here, saved in reversed(steps):
-        if not any(v in contributions for v in op.results):
-            continue
-        if not any(v in useful for v in op.results):
+        active = any(v in contributions for v in op.results)
+        active = active and any(v in useful for v in op.results)
+        if not (active or undoing.concerns(op)):
             continue
         b.loc = derived(op, "grad")
+        undoing.take_back(b, op, here)
+        if not active and op.definition.forward is None:
+            continue
         cotangents: list[Value | None] = []
         for v in op.results:
-            own = contributions.pop(v, ())
+            own = contributions.pop(v, ()) if active else ()
             cotangents.append(total(b, own, [*contributions.values(), cotangents]))
         attention = find(op) if op.name == "dot" else None
         if attention is not None and _pull_attention(
@@ -140,8 +160,11 @@ def vjp_graph(graph: Graph, wrt: Sequence[int], outputs: Sequence[int] | None = 
         ):
             continue
         wanted = [v in varied for v in op.operands]
-        parts = _apply(here, "vjp", "reverse-mode derivative", b, here, cotangents, wanted, *saved)
-        for operand, want, part in zip(op.operands, wanted, parts, strict=True):
+        saved += undoing.after(op, [env.get(v, v) for v in op.results])
+        seen = undoing.seen(here)
+        parts = _apply(seen, "vjp", "reverse-mode derivative", b, seen, cotangents, wanted, *saved)
+        undoing.given(op, here, parts)
+        for operand, want, part in zip(op.operands, wanted, parts[: len(wanted)], strict=True):
             if want and part is not None:
                 _check_type(op, "vjp", part, operand)
                 contributions.setdefault(operand, []).append(part)
@@ -152,7 +175,8 @@ def vjp_graph(graph: Graph, wrt: Sequence[int], outputs: Sequence[int] | None = 
         b.loc = first_use.loc if first_use is not None else None
         summed = total(b, summands, contributions.values())
         new.outputs.append(b.zeros(param.type) if summed is None else summed)
-    return new
+    new.outputs += undoing.beginnings()
+    return new, undoing.offers
 
 
 def _pull_attention(

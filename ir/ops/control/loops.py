@@ -7,9 +7,11 @@ cotangent depends on it; derivatives carry the ones that are both.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
-from ...autodiff.transform import is_differentiable, reach
+from ...autodiff.residuals import Split, split
+from ...autodiff.transform import is_differentiable, reach, vjp_undoing
+from ...autodiff.undo import trails_worth
 from ...graph import Graph, Value, uniform
 from ...record import record
 from ...types import I64, TensorType
@@ -87,6 +89,35 @@ def counters(body: Graph, consts: int, carries: int) -> dict[int, int]:
         if step is not None:
             found[i] = int(step) if op.name == "add" else -int(step)
     return found
+
+
+def parted(
+    body: Graph,
+    wrt: Sequence[int],
+    outputs: Sequence[int],
+    free: Collection[int],
+    invariant: Collection[int],
+    moving: Mapping[int, int],
+) -> tuple[Split, list[int], Graph]:
+    """The parts of a loop's body, the outputs that they undo, and the graph of both parts.
+
+    `moving` are the outputs that may be undone, with the parameters of which they are the next ones.
+    An array of which an iteration changes little is undone rather than kept whole.
+    """
+    joint, offers = vjp_undoing(body, wrt, outputs, ())
+    ends = len(body.params), len(body.outputs)
+    parts = split(joint, *ends, free, invariant)
+    trails = trails_worth(body, moving, parts.saved, offers)
+    if trails:
+        other, _ = vjp_undoing(body, wrt, outputs, trails)
+        undone = split(other, *ends, free, invariant)
+        if _size(undone) < _size(parts):
+            return undone, [trail.output for trail in trails], other
+    return parts, [], joint
+
+
+def _size(parts: Split) -> int:
+    return sum(v.nbytes for v in parts.saved)
 
 
 def wrapped(n: int) -> int:

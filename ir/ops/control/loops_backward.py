@@ -6,14 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...autodiff.cotangents import accumulated
-from ...autodiff.residuals import Split, split
-from ...autodiff.transform import vjp_graph
+from ...autodiff.residuals import Split
 from ...build import Builder
 from ...graph import Graph, Op, Value
 from ...opdef import OPS
 from ...record import record
 from ...types import I64
-from .loops import Flow, counters, flow, invariant_carries, tensors
+from .loops import Flow, counters, flow, invariant_carries, parted, tensors
 
 
 @record
@@ -21,14 +20,16 @@ class Plan:
     """How a loop is differentiated, whatever is kept.
 
     `backward` of the parts takes the values at `free` of the op's operands and those of the carries
-    that count, in the order of positions, what is saved, and the cotangents of `flow.carries`; it
-    gives the cotangents of `flow.consts`, then of `flow.carries`.
+    that count, in the order of positions, what is saved, the cotangents of `flow.carries`, and the
+    carries `undone` as the iteration has left them; it gives the cotangents of `flow.consts`, then of
+    `flow.carries`, and those carries as they were before it.
     """
 
     flow: Flow
     first: int  # the position of the first carry
     free: list[int]
     counting: dict[int, int]  # carries that count and are read, and their steps
+    undone: list[int]  # carries whose updates are taken back (see `autodiff.undo`)
     parts: Split
 
 
@@ -37,20 +38,21 @@ def make_plan(
 ) -> Plan:
     """What a loop's forward part keeps and its backward part computes.
 
-    With `counting` the backward loop counts back what the forward loop counts.
+    With `counting` the backward loop counts back what the forward loop counts, and takes back updates.
     """
     consts, carries = op.attrs["consts"], len(op.results)
     body = op.regions[1]
     active = flow(body, consts, carries, wanted, needed)
     still = [consts + i for i in invariant_carries(body, consts, carries)]
     free = [*range(consts), *tensors(body.params, still)]
-    joint = vjp_graph(body, active.consts + [consts + i for i in active.carries], active.carries)
+    wrt = active.consts + [consts + i for i in active.carries]
     steps = counters(body, consts, carries) if counting else {}
     known = [*free, *(consts + i for i in steps)]
-    parts = split(joint, consts + carries, carries, known, free)
+    moving = {i: consts + i for i in range(carries) if counting and consts + i not in known}
+    parts, undone, _ = parted(body, wrt, active.carries, known, free, moving)
     steps = {i: step for i, step in steps.items() if consts + i in parts.free}
     free = [i for i in free if i in parts.free]
-    return Plan(active, consts, free, steps, parts)
+    return Plan(active, consts, free, steps, undone, parts)
 
 
 @record
@@ -61,6 +63,12 @@ class Residuals:
     count: Value  # iterations
     memory: Any
     ends: Sequence[Value] = ()  # what the carries that count are after the loop
+    left: Sequence[Value] = ()  # what those are whose updates are taken back
+
+    @property
+    def undone(self) -> dict[int, int]:
+        """The results from which the backward part comes back to operands."""
+        return {i: self.plan.first + i for i in self.plan.undone}
 
 
 Test = Callable[[Builder, list[Value], list[Value]], Value]
@@ -96,12 +104,14 @@ def unwind(
     cts: Sequence[Value],
     sums: Sequence[Value],
     ends: Sequence[Value] = (),
-) -> tuple[list[Value], list[Value]]:
+    left: Sequence[Value] = (),
+) -> tuple[list[Value], list[Value], list[Value]]:
     """The backward loop: `count` iterations, a record of `tape` for each.
 
     Gives the cotangents of the carry before these iterations, and the sums with what the iterations
     add to the cotangents of the consts. `free` are the values at `plan.free`, `ends` those of the
-    carries that count after these iterations.
+    carries that count after these iterations, `left` those of `plan.undone`, of which it also gives
+    what they were before.
     """
     types = tuple(v.type for v in plan.parts.saved)
     top = [] if tape is None else [tape]
@@ -111,7 +121,7 @@ def unwind(
         return inner.op("gt", state[0], inner.const(0, I64))
 
     def iteration(inner: Builder, of_free: list[Value], state: list[Value]) -> list[Value]:
-        left, *rest = state
+        still, *rest = state
         steps = plan.counting.values()
         counts = [
             inner.op("sub", v, inner.const(step, I64))
@@ -123,15 +133,17 @@ def unwind(
         if top:
             tape, *saved = inner.op("tape_pop", rest.pop(0), types=types)
             below = [tape]
-        left = inner.op("sub", left, inner.const(1, I64))
+        still = inner.op("sub", still, inner.const(1, I64))
         values = [*in_order(plan, of_free, counts), *saved]
-        new_cts, new_sums = step_back(inner, plan, values, rest[: len(cts)], rest[len(cts) :])
-        return [left, *counts, *below, *new_cts, *new_sums]
+        return [still, *counts, *below, *step_back(inner, plan, values, *grouped(rest))]
 
-    state = [count, *ends, *top, *cts, *sums]
+    def grouped(values: list[Value]) -> tuple[list[Value], list[Value], list[Value]]:
+        first, second = len(cts), len(cts) + len(sums)
+        return values[:first], values[first:second], values[second:]
+
+    state = [count, *ends, *top, *cts, *sums, *left]
     out = run_loop(b, free, state, more, iteration, plan.parts.backward.name)
-    out = out[1 + n + len(top) :]
-    return out[: len(cts)], out[len(cts) :]
+    return grouped(out[1 + n + len(top) :])
 
 
 def in_order(plan: Plan, free: Sequence[Value], counts: Sequence[Value]) -> list[Value]:
@@ -148,7 +160,12 @@ def step_back(
     values: Sequence[Value],
     cts: Sequence[Value],
     sums: Sequence[Value],
-) -> tuple[list[Value], list[Value]]:
-    """The backward part of one iteration; `values` are the free and the saved values."""
-    grads = b.inline(plan.parts.backward, [*values, *cts])
-    return grads[len(sums) :], accumulated(b, sums, grads)
+    left: Sequence[Value] = (),
+) -> list[Value]:
+    """The backward part of one iteration: the same of what was before it.
+
+    `values` are the free and the saved values, `left` are the arrays that are taken back.
+    """
+    grads = b.inline(plan.parts.backward, [*values, *cts, *left])
+    before = grads[len(sums) :]
+    return [*before[: len(cts)], *accumulated(b, sums, grads), *before[len(cts) :]]

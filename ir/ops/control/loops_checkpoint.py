@@ -170,7 +170,7 @@ def _backward_sqrt(
         iterations = inner.op("sub", done, start)
         records = _record(inner, loop, fixed, stored, iterations)
         cts_and_sums = rest[: len(cts)], rest[len(cts) :]
-        new_cts, new_sums = unwind(
+        new_cts, new_sums, _ = unwind(
             inner, loop.plan, loop.free(fixed), iterations, records, *cts_and_sums
         )
         return [start, number, tape, *new_cts, *new_sums]
@@ -278,11 +278,11 @@ def _backward_slots(
         now, (_, top, counts, *slots) = out[:m], out[m:]
         _, saved = loop.replay(inner, fixed, now)
         values = [*loop.free(fixed), *saved]
-        new_cts, new_sums = step_back(inner, loop.plan, values, rest[: len(cts)], rest[len(cts) :])
+        before = step_back(inner, loop.plan, values, rest[: len(cts)], rest[len(cts) :])
         used_up = inner.op("eq", _get(inner, counts, top), at)
         used_up = inner.op("bitwise_and", used_up, inner.op("ge", top, inner.const(0, I64)))
         top = inner.op("sub", top, inner.op("convert", used_up, dtype=I64))
-        return [_add(inner, at, -1), top, counts, *slots, *new_cts, *new_sums]
+        return [_add(inner, at, -1), top, counts, *slots, *before]
 
     def not_there(inner: Builder, fixed: list[Value], state: list[Value]) -> Value:
         return inner.op("lt", state[m], fixed[-1])

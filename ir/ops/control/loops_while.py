@@ -12,7 +12,7 @@ the backward part of the body needs; "sqrt" and a number of slots are in `loops_
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...autodiff.transform import is_differentiable, jvp_graph
@@ -116,8 +116,13 @@ def jvp_loop(
 
 
 def _forward_while(
-    b: Builder, op: Op, wanted: Sequence[bool], needed: Sequence[bool]
+    b: Builder,
+    op: Op,
+    wanted: Sequence[bool],
+    needed: Sequence[bool],
+    undo: Mapping[int, int] | None = None,
 ) -> tuple[Sequence[Value], Residuals]:
+    """The loop with a tape. It undoes what it needs: `undo` asks for nothing else."""
     checkpoint = op.attrs.get("checkpoint", "all")
     plan = make_plan(op, wanted, needed, counting=checkpoint == "all")
     if checkpoint != "all" and plan.parts.saved and can_replay(op):
@@ -163,11 +168,13 @@ def _residuals(
 ) -> Residuals:
     """What the forward loop leaves; without a counter of its own, a carry behind the others counts."""
     ends = [_end(b, op, i, step, results[i]) for i, step in plan.counting.items()]
+    left = [results[i] for i in plan.undone]
     if counter is None:
-        return Residuals(plan, results[len(op.results)], memory, ends)
+        return Residuals(plan, results[len(op.results)], memory, ends, left)
     i, step = counter
     span = [_end(b, op, i, step, results[i]), op.operands[op.attrs["consts"] + i]]
-    return Residuals(plan, b.op("sub", *(span if step > 0 else span[::-1])), memory, ends)
+    count = b.op("sub", *(span if step > 0 else span[::-1]))
+    return Residuals(plan, count, memory, ends, left)
 
 
 def _end(b: Builder, op: Op, carry: int, step: int, result: Value) -> Value:
@@ -210,16 +217,20 @@ def _vjp_while(
     cotangents: Sequence[Value | None],
     wanted: Sequence[bool],
     stored: Residuals,
+    after: Mapping[int, Value] | None = None,
 ) -> list[Value | None]:
     consts = op.attrs["consts"]
     active = stored.plan.flow
     inits = [op.operands[consts + i] for i in active.carries]
     cts = instantiated(b, [cotangents[i] for i in active.carries], inits)
     sums = [b.zeros(op.operands[i].type) for i in active.consts]
+    before: list[Value] = []
     if stored.memory is None or isinstance(stored.memory, Value):
-        free = [op.operands[i] for i in stored.plan.free]
-        cts, sums = unwind(
-            b, stored.plan, free, stored.count, stored.memory, cts, sums, stored.ends
+        plan = stored.plan
+        free = [op.operands[i] for i in plan.free]
+        left = [(after or {}).get(i, v) for i, v in zip(plan.undone, stored.left, strict=True)]
+        cts, sums, before = unwind(
+            b, plan, free, stored.count, stored.memory, cts, sums, stored.ends, left
         )
     else:
         cts, sums = loops_checkpoint.backward(b, op, stored, cts, sums)
@@ -228,7 +239,7 @@ def _vjp_while(
         grads[i] = total
     for i, ct in zip(active.carries, cts, strict=True):
         grads[consts + i] = ct
-    return grads
+    return [*grads, *before]
 
 
 def countdown(type: TensorType) -> tuple[Graph, Graph]:

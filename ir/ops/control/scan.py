@@ -18,14 +18,14 @@ way, and adds up the cotangents of consts in carries.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ...autodiff.cotangents import accumulated
-from ...autodiff.residuals import Split, split
-from ...autodiff.transform import is_differentiable, jvp_graph, vjp_graph
+from ...autodiff.residuals import Split
+from ...autodiff.transform import is_differentiable, jvp_graph
 from ...batching.structured import batch_scan
 from ...build import Builder
 from ...graph import Graph, Op, Value
@@ -35,7 +35,7 @@ from ...record import record
 from ...types import I64, TAPE, TensorType, Type, is_linear
 from ..composed import instantiated
 from ..families import Arg, DType, Example
-from .loops import Flow, counters, flow, invariant_carries, tensors, varied_carries, wrapped
+from .loops import Flow, counters, flow, invariant_carries, parted, tensors, varied_carries, wrapped
 from .structured import check_params, listed, region
 
 
@@ -163,14 +163,21 @@ class _Residuals:
     flow: Flow
     free: list[int]
     counting: dict[int, int]  # carries that count, and their steps
+    undone: dict[int, int]  # carries whose updates are taken back, and the operands they start as
     parts: Split
     stacks: dict[Value, Value]  # by the saved value of the body
     tape: Value | None
+    left: Sequence[Value]  # what the carries are that are taken back
 
 
 def _forward_scan(
-    b: Builder, op: Op, wanted: Sequence[bool], needed: Sequence[bool]
+    b: Builder,
+    op: Op,
+    wanted: Sequence[bool],
+    needed: Sequence[bool],
+    undo: Mapping[int, int] | None = None,
 ) -> tuple[Sequence[Value], _Residuals]:
+    """The scan with stacks. It undoes what it needs: `undo` asks for nothing else."""
     consts, carries = op.attrs["consts"], op.attrs["carries"]
     (body,) = op.regions
     active = flow(body, consts, carries, wanted, needed)
@@ -183,11 +190,11 @@ def _forward_scan(
         *(consts + carries + i for i in active.xs),
     ]
     outputs = active.carries + [carries + i for i in active.ys]
-    joint = vjp_graph(body, wrt, outputs)
     fixed = [i for i in free if i < consts + carries]
     counting = counters(body, consts, carries)
     known = [*free, *(consts + i for i in counting)]
-    parts = split(joint, len(body.params), len(body.outputs), known, fixed)
+    moving = {i: consts + i for i in range(carries) if consts + i not in known}
+    parts, undone, joint = parted(body, wrt, outputs, known, fixed, moving)
     free = [i for i in free if i in parts.free]
     counting = {i: step for i, step in counting.items() if consts + i in parts.free}
 
@@ -220,7 +227,9 @@ def _forward_scan(
     results = all_results[: len(body.outputs)]
     stacks = dict(zip(ys, results[carries:], strict=True))
     stacks.update(zip(fresh, all_results[len(body.outputs) :], strict=True))
-    return results, _Residuals(active, free, counting, parts, stacks, tape)
+    operand = {i: consts + i for i in undone}
+    left = [results[i] for i in undone]
+    return results, _Residuals(active, free, counting, operand, parts, stacks, tape, left)
 
 
 def _vjp_scan(
@@ -229,8 +238,10 @@ def _vjp_scan(
     cotangents: Sequence[Value | None],
     wanted: Sequence[bool],
     stored: _Residuals,
+    after: Mapping[int, Value] | None = None,
 ) -> list[Value | None]:
-    """A scan the other way, over (consts; tape, cotangents, sums; xs, stacks, cotangents of ys)."""
+    """A scan the other way, over (consts; counters, tape, cotangents, sums, what is taken back; xs,
+    stacks, cotangents of ys)."""
     consts, carries = op.attrs["consts"], op.attrs["carries"]
     active, parts = stored.flow, stored.parts
     fixed = [i for i in stored.free if i < consts + carries]
@@ -254,6 +265,7 @@ def _vjp_scan(
         tape,
         cts,
         sums,
+        [(after or {}).get(i, v) for i, v in zip(stored.undone, stored.left, strict=True)],
         [op.operands[i] for i in xs],
         [stored.stacks[v] for v in stacked],
         ct_ys,
@@ -261,11 +273,11 @@ def _vjp_scan(
 
     new = Graph(parts.backward.name)
     inner = Builder(new, op.loc)
-    p_fixed, p_ends, p_tape, p_cts, p_sums = (
-        [new.add_param(v.type) for v in group] for group in groups[:5]
+    p_fixed, p_ends, p_tape, p_cts, p_sums, p_left = (
+        [new.add_param(v.type) for v in group] for group in groups[:6]
     )
     p_xs, p_stacks, p_ys = (
-        [new.add_param(v.tensor.with_shape(v.shape[1:])) for v in group] for group in groups[5:]
+        [new.add_param(v.tensor.with_shape(v.shape[1:])) for v in group] for group in groups[6:]
     )
     saved = dict(zip(stacked, p_stacks, strict=True))
     if tape:
@@ -279,14 +291,15 @@ def _vjp_scan(
     ]
     known = dict(zip([*fixed, *(consts + i for i in counting)], [*p_fixed, *counts], strict=True))
     values = [*(known[i] for i in sorted(known)), *p_xs, *(saved[v] for v in parts.saved)]
-    grads = inner.inline(parts.backward, [*values, *p_cts, *p_ys])
+    grads = inner.inline(parts.backward, [*values, *p_cts, *p_ys, *p_left])
     n, m = len(sums), len(sums) + len(cts)
     totals = accumulated(inner, p_sums, grads)
-    new.outputs = [*counts, *p_tape, *grads[n:m], *totals, *grads[m:]]
+    last = len(grads) - len(p_left)
+    new.outputs = [*counts, *p_tape, *grads[n:m], *totals, *grads[last:], *grads[m:last]]
 
     attrs = {
         "consts": len(fixed),
-        "carries": len(counts) + len(tape) + m,
+        "carries": len(counts) + len(tape) + m + len(p_left),
         "length": length,
         "reverse": not op.attrs["reverse"],
     }
@@ -299,9 +312,10 @@ def _vjp_scan(
         *active.consts,
         *(consts + carries + i for i in active.xs),
     ]
+    out, before = [*out[:m], *out[m + len(p_left) :]], out[m : m + len(p_left)]
     for i, grad in zip(targets, out, strict=True):
         result[i] = grad
-    return result
+    return [*result, *before]
 
 
 def _examples() -> tuple[Example, ...]:

@@ -9,11 +9,12 @@ Regions capture nothing; all that they read comes in as operands.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ...autodiff.residuals import Split, is_heavy, split
-from ...autodiff.transform import is_differentiable, jvp_graph, reach, vjp_graph
+from ...autodiff.transform import is_differentiable, jvp_graph, reach, vjp_undoing
+from ...autodiff.undo import branch_trails
 from ...batching.structured import batch_cond
 from ...build import Builder
 from ...graph import Graph, Op, Value
@@ -110,12 +111,20 @@ class _Branches:
     parts: list[Split]
     tape: Value | None
     kept: list[Value]  # what is kept as results in place of a tape, branch by branch
+    undone: dict[int, int]  # results whose updates are taken back, and the operands they were
 
 
 def _forward_cond(
-    b: Builder, op: Op, wanted: Sequence[bool], needed: Sequence[bool]
+    b: Builder,
+    op: Op,
+    wanted: Sequence[bool],
+    needed: Sequence[bool],
+    undo: Mapping[int, int] | None = None,
 ) -> tuple[Sequence[Value], _Branches]:
-    """Each branch computes again in its backward part what it needs; what is dear goes on a tape."""
+    """Each branch computes again in its backward part what it needs; what is dear goes on a tape.
+
+    The backward part gives the operands of `undo` as well, given the results that they have become.
+    """
     wrt = [i for i, w in enumerate(wanted[1:]) if w]
     outputs = [i for i, v in enumerate(_varied(op, wrt)) if v and needed[i]]
     count, params = len(op.results), len(op.operands) - 1
@@ -125,15 +134,20 @@ def _forward_cond(
         for i, v in enumerate(op.operands[1:])
         if isinstance(v.type, TensorType) and i not in written
     ]
-    joints = [vjp_graph(region, wrt, outputs) for region in op.regions]
+    undone = dict(undo or {})
+    trails = [branch_trails(op, i) for i in undone]
+    joints = [
+        vjp_undoing(region, wrt, outputs, [found[k] for found in trails])[0]
+        for k, region in enumerate(op.regions)
+    ]
     keep = bool(written) or is_heavy(op)
     parts = [split(joint, params, count, free, keep=keep) for joint in joints]
     if not any(part.saved for part in parts):
         results = b.append(op.definition, op.operands, op.attrs, op.regions).results
-        return results, _Branches(wrt, outputs, parts, None, [])
+        return results, _Branches(wrt, outputs, parts, None, [], undone)
     kept = [v for part in parts for v in part.saved]
     if all(isinstance(v.type, TensorType) and v.tensor.size == 1 for v in kept):
-        return _with_results(b, op, _Branches(wrt, outputs, parts, None, []))
+        return _with_results(b, op, _Branches(wrt, outputs, parts, None, [], undone))
     branches = []
     for part in parts:
         new = Graph(part.forward.name)
@@ -147,7 +161,7 @@ def _forward_cond(
         branches.append(new)
     operands = [*op.operands, b.op("tape_new")]
     *of_branches, tape = b.append(op.definition, operands, {}, branches).results
-    return of_branches, _Branches(wrt, outputs, parts, tape, [])
+    return of_branches, _Branches(wrt, outputs, parts, tape, [], undone)
 
 
 def _overwritten(op: Op) -> set[int]:
@@ -190,18 +204,20 @@ def _vjp_cond(
     cotangents: Sequence[Value | None],
     wanted: Sequence[bool],
     saved: _Branches,
+    after: Mapping[int, Value] | None = None,
 ) -> list[Value | None]:
     free = sorted({i for part in saved.parts for i in part.free})
     cts = instantiated(
         b, [cotangents[i] for i in saved.outputs], [op.results[i] for i in saved.outputs]
     )
+    left = [(after or {})[i] for i in saved.undone]
     branches: list[Graph] = []
     for part in saved.parts:
         new = Graph(part.backward.name)
         inner = Builder(new, op.loc)
         own = {i: new.add_param(op.operands[i + 1].type, op.operands[i + 1].name) for i in free}
         values = [own[i] for i in part.free]
-        seeds = [new.add_param(v.type) for v in cts]
+        seeds = [new.add_param(v.type) for v in [*cts, *left]]
         held = [new.add_param(v.type) for v in saved.kept]
         if held:
             first = sum(len(p.saved) for p in saved.parts[: len(branches)])
@@ -214,12 +230,13 @@ def _vjp_cond(
         new.outputs = inner.inline(part.backward, [*values, *seeds])
         branches.append(new)
     tapes = [] if saved.tape is None else [saved.tape]
-    operands = [op.operands[0], *(op.operands[i + 1] for i in free), *cts, *saved.kept, *tapes]
+    operands = [op.operands[0], *(op.operands[i + 1] for i in free), *cts, *left]
+    operands += [*saved.kept, *tapes]
     new_op = b.append(op.definition, operands, {}, branches)
     grads: list[Value | None] = [None] * len(op.operands)
-    for i, grad in zip(saved.wrt, new_op.results, strict=True):
+    for i, grad in zip(saved.wrt, new_op.results, strict=False):
         grads[i + 1] = grad
-    return grads
+    return [*grads, *new_op.results[len(saved.wrt) :]]
 
 
 def _cond_examples() -> tuple[Example, ...]:

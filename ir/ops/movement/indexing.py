@@ -309,6 +309,12 @@ def _vjp_scatter(b: Builder, op: Op, cotangents: Sequence[Value], wanted: Wanted
     return grads
 
 
+def _overwritten(b: Builder, op: Op) -> Value:
+    x, _, *indices = op.operands
+    attrs = {name: value for name, value in op.attrs.items() if name != "combine"}
+    return b.op("gather", x, *indices, **attrs)
+
+
 def _batch_scatter(b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Marks) -> Batched:
     x, u, *indices = operands
     several = any(batched)
@@ -343,7 +349,7 @@ opaque(
     jvp=_jvp_scatter,
     vjp=_vjp_scatter,
     cost=Cost.DEAR,
-    updates=True,
+    overwritten=_overwritten,
     batch=_batch_scatter,
     moves=lambda attrs: attrs["combine"] == "set",
     attrs=("axes", "mode", "combine", "names"),

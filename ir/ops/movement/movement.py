@@ -334,7 +334,7 @@ linear(
     _update_slice,
     _transpose_update_slice,
     cost=Cost.CHEAP,
-    updates=True,
+    overwritten=lambda b, op: b.slice(op.operands[0], **_written(op.operands[1].shape, **op.attrs)),
     batch=leading(start=first(0), step=first(1)),
     attrs=("start", "step"),
     examples=examples((5, 4), (2, 2), start=(1, 0), step=(2, 3))

@@ -145,7 +145,9 @@ linear(
     _dynamic_update_slice,
     _transpose_dynamic_update_slice,
     cost=Cost.CHEAP,
-    updates=True,
+    overwritten=lambda b, op: b.op(
+        "dynamic_slice", op.operands[0], *op.operands[2:], sizes=op.operands[1].shape
+    ),
     batch=_batch_dynamic_update_slice,
     linear_in=(0, 1),
     examples=(Example((Arg((5, 4)), Arg((2, 3)), Arg((), "i64", 9), Arg((), "i64", 2))),),

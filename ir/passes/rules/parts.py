@@ -74,7 +74,7 @@ def _starts(b: Rewriter, op: Op, x: Value, indices: Sequence[Value]) -> tuple[Va
 
 def _whole(b: Rewriter, op: Op) -> Replacement:
     """`op` puts a part of x, updated, back where it was."""
-    at = int(op.definition.updates)
+    at = 1 if op.definition.updates else 0
     updated = op.operands[at].op
     if updated is None or not updated.definition.updates:
         return None
