@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from .tracer.kernels.guvectorize import guvectorize as guvectorize
     from .tracer.kernels.stencil import stencil as stencil
     from .tracer.kernels.vectorize import vectorize as vectorize
+    from .tracer.profiling.profile import profile as profile
     from .tracer.transforms.check_grads import check_grads as check_grads
     from .tracer.transforms.check_grads import compute_gradient_error as compute_gradient_error
     from .tracer.transforms.custom import custom_jvp as custom_jvp
@@ -135,6 +136,7 @@ _HOMES = {
     "name": "tracer.core.naming",
     "name_scope": "tracer.core.naming",
     "parse_graph": "ir.text_parser",
+    "profile": "tracer.profiling.profile",
     "prange": "tracer.control.prange",
     "pure_callback": "tracer.control.callbacks",
     "py_func": "tracer.control.callbacks",

@@ -159,3 +159,5 @@ class NativeModule:
     # Of code with probes: its steps as they run, and where in the arena the probes' counters are.
     outline: tuple[StepReport, ...] = ()
     probes_at: int = 0
+    # Of code that records its steps: what it calls itself when it does.
+    identity: int = 0

@@ -20,7 +20,8 @@ class Target:
     `features` is LLVM's feature string (`+avx2,-avx512f,...`); `vector_bits` is the width that
     kernels should use. `sanitize`: code tells the runtime of each array, so that it can check accesses.
     `limits`: of blocks, tiles and units. `free_sums`: loops over elements may add in any order.
-    `probe`: code counts and times its steps (`program.probes`).
+    `probe`: code tells of its steps (`program.probes`): "count" how often they ran and how long in all,
+    "record" of each time that one ran.
     """
 
     triple: str
@@ -30,9 +31,10 @@ class Target:
     sanitize: bool = False
     limits: Limits = DEFAULT
     free_sums: bool = False
-    probe: bool = False
+    probe: str = ""
 
     PARALLEL_FOR: ClassVar[str] = "jitney_parallel_for"
+    RECORD: ClassVar[str] = "jitney_record"  # void (i64 program, i64 slot, i64 begin, i64 end)
     WATCHED_FOR: ClassVar[str] = "jitney_watched_for"  # for work that signals may end; see `pool`
     LOOP: ClassVar[str] = "jitney_loop"  # of a ufunc: LOOP:module:name:types; see `library_loops`
     LOOP_DATA: ClassVar[str] = "jitney_data"  # what such a loop wants to be given

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..codegen.module import CallbackSite
 from ..ir.types import TensorType
+from .recording import span
 
 _Trampoline = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int64, ctypes.c_void_p)
 
@@ -36,7 +37,9 @@ class Callbacks:
             pointers = (ctypes.c_void_p * len(types)).from_address(block)
             arrays = [_array_at(p, t) for p, t in zip(pointers, types, strict=True)]
             count = len(site.operands)
-            for output, value in zip(arrays[count:], site.function(*arrays[:count]), strict=True):
+            with span("callback", getattr(site.function, "name", "callback")):
+                values = site.function(*arrays[:count])
+            for output, value in zip(arrays[count:], values, strict=True):
                 output[...] = value
         except BaseException as error:
             self._failures.error = error

@@ -32,6 +32,7 @@ from .native.host import current_target, host_target
 from .native.records import dump_executable, load_executable, rename_files
 from .native.support import load_code_generator
 from .options import CompileOptions
+from .recording import note_span
 
 if TYPE_CHECKING:
     from ..codegen.module import NativeModule
@@ -98,6 +99,10 @@ def _compile(
     assembled = time.perf_counter()
     record = dump_executable(module, code)
     executable = Executable(module, target, code, key=key if record else "")
+    note_span("compile", "optimise", start, optimised)
+    note_span("compile", "generate code", optimised, generated)
+    note_span("compile", "assemble", generated, assembled)
+    note_span("compile", "link", assembled, time.perf_counter())
     executable.timings |= {
         "optimise": optimised - start,
         "codegen": generated - optimised,

@@ -209,6 +209,8 @@ class Config:
                        "jitney") with its reason; off by default              JITNEY_LOG_COMPILES
     compile_warning    so many compilations of one function are told by a
                        warning, with the latest reason; 50; 0: never          JITNEY_COMPILE_WARNING
+    perf               names of compiled kernels for Linux's perf, in
+                       /tmp/perf-PID.map; off by default                      JITNEY_PERF
     """
 
     __slots__ = ("_set",)
@@ -231,6 +233,7 @@ class Config:
     allow = Setting("JITNEY_ALLOW", lambda _, asked: _words("allow", asked.split(",")), _words)
     log_compiles = flag("JITNEY_LOG_COMPILES", False)
     compile_warning = count("JITNEY_COMPILE_WARNING", 50)
+    perf = flag("JITNEY_PERF", False)
     threads = _Threads()
 
     def __init__(self) -> None:

@@ -311,6 +311,8 @@ def runtime_imports(names: set[str]) -> dict[str, int]:
     for name in names:
         if name == Target.PARALLEL_FOR:
             imports[name] = thread_pool().parallel_for
+        elif name == Target.RECORD:
+            imports[name] = thread_pool().record
         elif name == Target.WATCHED_FOR:
             imports[name] = thread_pool().watched_for
         elif name in Target.PYTHON_SYMBOLS:

@@ -57,7 +57,7 @@ class Costs:
 def probed(graph: Graph, options: CompileOptions, input_strides: Strides) -> Executable:
     """The executable of a graph, with probes, for this CPU."""
     return compile(
-        graph, options, input_strides, replace(current_target(), probe=True, sanitize=False)
+        graph, options, input_strides, replace(current_target(), probe="count", sanitize=False)
     )
 
 

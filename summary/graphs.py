@@ -52,7 +52,7 @@ class _Nodes:
             self._add(name, "Output", [self._sources[output]], [], None)
 
     def _op(self, op: Any, scope: str) -> None:
-        own = getattr(op.loc, "scope", "")  # the user's name scope
+        own = op.loc.scope if op.loc is not None else ""
         name = self._name("/".join(filter(None, [scope, own])), op.name)
         inputs = [self._sources[operand] for operand in op.operands]
         kind = "Const" if op.name == "constant" else op.name  # TensorBoard draws those small

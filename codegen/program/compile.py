@@ -27,6 +27,7 @@ from ..schedule.aliasing import find_aliases, settle
 from ..schedule.memory import plan
 from ..target import Target
 from .entry import EntryEmitter
+from .probes import Counters, Events
 from .reports import Reports
 
 ENTRY = "jitney_entry"
@@ -76,7 +77,7 @@ def _module(low: LoweredProgram, entry: EntryEmitter, text: str) -> NativeModule
         inputs=low.inputs,
         input_strides=low.strides,
         outputs=low.outputs,
-        arena_bytes=low.arena_bytes if probes is None else probes.end,
+        arena_bytes=probes.end if isinstance(probes, Counters) else low.arena_bytes,
         imports=entry.imports,
         errors=context.errors,
         callbacks=context.callbacks,
@@ -85,7 +86,8 @@ def _module(low: LoweredProgram, entry: EntryEmitter, text: str) -> NativeModule
         arrays=entry.provenance.texts if entry.provenance else [],
         kernels=reports.kernels(),
         outline=() if probes is None else reports.outline(low.program, probes.slots),
-        probes_at=0 if probes is None else probes.first,
+        probes_at=probes.first if isinstance(probes, Counters) else 0,
+        identity=probes.identity if isinstance(probes, Events) else 0,
         work=None if unknown else flops,
         keeps_gil=entry.keeps_gil,
     )

@@ -56,7 +56,7 @@ from ..schedule.tiled import (
 from ..target import Target
 from . import control
 from .calls import Call, Pointers, emit_calls
-from .probes import Probes
+from .probes import probes_for
 from .provenance import FAILED, Provenance
 
 CONTEXT_WORDS_AT_LEAST = 4
@@ -114,7 +114,7 @@ class EntryEmitter:
         self.keeps_gil = False  # what it touches belongs to Python
         self.tapes: Value | None = None  # the lists of the call's tapes and containers
         self.provenance = Provenance(self, arena_bytes) if target.sanitize else None
-        self.probes = Probes(self, arena_bytes) if target.probe else None
+        self.probes = probes_for(self, target.probe, arena_bytes)
 
     # The module.
 
@@ -142,9 +142,10 @@ class EntryEmitter:
         )
         globals_ = "\n".join(f"{name} = {body}" for body, name in self.definitions.items())
         declarations = "\n".join(sorted(self.declarations))
-        return "\n".join(
+        text = "\n".join(
             [globals_, declarations, *self.helpers, *self.elementwise.texts, kernels, entry]
         )
+        return text if self.probes is None else self.probes.finished(text)
 
     def program(self, program: Program) -> None:
         if self.probes is not None:

@@ -93,6 +93,10 @@ class CodeBudget:
         codes = {id(entry.code): entry.code for _, entry, _ in self._alive()}
         return sum(getattr(code, "nbytes", 0) for code in codes.values())
 
+    def entries(self) -> list[Evictable]:
+        """All that keep code."""
+        return [entry for _, entry, _ in self._alive()]
+
     def trim(self, newest: Evictable | None = None) -> None:
         """Let go of code until the rest fits; never of `newest`."""
         limit = config.memory_cache_size

@@ -39,6 +39,7 @@ from ..config import config
 from ..devices import Device
 from ..dlpack import CUDA
 from ..options import CompileOptions
+from ..recording import current, span
 from .array import DeviceArray
 from .assemble import architecture_number, ptx_for
 from .cublas import BlasError, find_blas
@@ -70,7 +71,16 @@ class LoadedProgram:
 
     def run(self, arrays: Sequence[DeviceArray]) -> list[DeviceArray]:
         """Begin a run. Shapes, dtypes and the device of the arrays are those of the graph. Results may
-        have the memory of arrays that were given to be overwritten."""
+        have the memory of arrays that were given to be overwritten. While that is recorded, a run is
+        waited for."""
+        if current() is None:
+            return self._begin(arrays)
+        with span("device", f"program of {len(self.kernels)} kernels"):
+            results = self._begin(arrays)
+            self.client.context.synchronize(self.client.stream)
+        return results
+
+    def _begin(self, arrays: Sequence[DeviceArray]) -> list[DeviceArray]:
         client, executable = self.client, self.executable
         if client.holder:
             client.holder.sweep()

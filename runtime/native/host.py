@@ -99,12 +99,15 @@ def host_target() -> Target:
     return target
 
 
+probe = ""  # of the code that is made now: see `codegen.target`; `runtime.recording` sets it
+
+
 def current_target() -> Target:
     """What functions are compiled for now: this CPU, as the settings want it."""
     target = held_to(config.cpu, host_target())
-    if not config.sanitize and limits() is DEFAULT:
+    if not config.sanitize and limits() is DEFAULT and not probe:
         return target
-    return replace(target, sanitize=config.sanitize, limits=limits())
+    return replace(target, sanitize=config.sanitize, limits=limits(), probe=probe)
 
 
 # What CPUs of x86-64 have, by the name of a level: LLVM's name for one, its features, bits of vectors.

@@ -21,6 +21,8 @@ from typing import Any
 import numpy as np
 
 from ...ir.record import record
+from ..config import config
+from .perf_map import write_perf_map
 
 PAGE = 4096
 
@@ -36,6 +38,7 @@ class Image:
     imports          names of the symbols that others must define
     own              (offsets of words, offsets that they point to)
     outer            (offset of a word, index in `imports`, addend)
+    functions        (name, offset, bytes), of those that nobody outside calls, too
     """
 
     code: bytes
@@ -46,6 +49,7 @@ class Image:
     imports: tuple[str, ...]
     own: tuple[tuple[int, int], ...] = ()
     outer: tuple[tuple[int, int, int], ...] = ()
+    functions: tuple[tuple[str, int, int], ...] = ()
 
 
 class LoadError(Exception):
@@ -143,6 +147,8 @@ def load_image(image: Image, imports: Mapping[str, int] | None = None) -> Loaded
     if image.code_size and protect(start, image.code_size, mmap.PROT_READ | mmap.PROT_EXEC):
         raise LoadError("the system does not let memory become executable")
     _show_code(start, image.code_size)
+    if config.perf:
+        write_perf_map(start, image.functions)
     # The array holds the mapping: it is unmapped when the library goes.
     addresses = {name: start + offset for name, offset in image.exports.items()}
     return LoadedImage(words, addresses, size)

@@ -16,6 +16,7 @@ takes the object.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ _RELOCATION = np.dtype([("where", "<u8"), ("type", "<u4"), ("symbol", "<u4"), ("
 _RELOCATABLE = 1
 _PROGBITS, _SYMTAB, _STRTAB, _RELA, _NOBITS = 1, 2, 3, 4, 8
 _WRITE, _ALLOC, _EXEC, _TLS = 1, 2, 4, 0x400
+_FUNCTION = 2
 _UNDEFINED, _FIRST_RESERVED = 0, 0xFF00
 
 
@@ -213,7 +215,13 @@ class _Linker:
             imports=tuple(obj.symbol_names[i] for i in self.imported),
             own=tuple(own),
             outer=tuple(outer),
+            functions=tuple(self._functions()),
         )
+
+    def _functions(self) -> Iterator[tuple[str, int, int]]:
+        symbols = self.obj.symbols
+        for i in np.flatnonzero(self.defined & (symbols["info"] & 15 == _FUNCTION)):
+            yield self.obj.symbol_names[i], int(self.address[i]), int(symbols["size"][i])
 
     def _write_stubs(self, content: np.ndarray[Any, Any]) -> None:
         """One jump through its slot for each imported function that is called directly."""

@@ -129,13 +129,16 @@ class ThreadPool:
 
     def __init__(self, threads: int) -> None:
         self.parallel = supported()
-        exports = [Target.PARALLEL_FOR, Target.WATCHED_FOR]
+        exports = [Target.PARALLEL_FOR, Target.WATCHED_FOR, Target.RECORD, "clock", "recorder"]
         if self.parallel:
             exports += ["reset", "limit", "started", "forks", "joins", "inlines"]
         # Workers run this code until the process ends.
         library = load_support("pool", _text, exports).keep()
         self.parallel_for = library.address(Target.PARALLEL_FOR)
         self.watched_for = library.address(Target.WATCHED_FOR)
+        self.record = library.address(Target.RECORD)
+        self.clock = ctypes.CFUNCTYPE(ctypes.c_int64)(library.address("clock"))  # ticks
+        self.recorder = ctypes.c_void_p.from_address(library.address("recorder"))
         self._threads = 1
         if self.parallel:
             self._limit = ctypes.c_int32.from_address(library.address("limit"))

@@ -17,6 +17,7 @@ from __future__ import annotations
 from ...codegen.llvm.builder import NULL, Value, constant
 from ...codegen.llvm.modules import Function, Variable, module_ir
 from ...codegen.target import Target
+from .events import EVENT_BYTES, HEAD_BYTES, POOL
 from .futex import FUTEX_CALL, supported
 
 SPINS = 2000  # pauses before a worker sleeps: about 0.1 ms
@@ -49,6 +50,8 @@ _STARTED = Variable("started", "i32", internal=False)
 _FORKS, _JOINS, _INLINES = (
     Variable(name, "i64", internal=False) for name in ("forks", "joins", "inlines")
 )
+# Where events go (`events`), null if they are not recorded.
+_RECORDER = Variable("recorder", "ptr", internal=False)
 _THREAD_NAME = Variable("thread_name", "[7 x i8]", content='c"jitney\\00"')
 _VARIABLES = (_STATE, _SLEEPERS, _NEXT, _BUSY, *_JOB, _LIMIT, _STARTED, _FORKS, _JOINS, _INLINES)
 
@@ -83,7 +86,28 @@ def _claim_chunks() -> Function:
     return f
 
 
-def _worker(machine: str, claim_chunks: Function) -> Function:
+def _record() -> Function:
+    """Write an event, if events are recorded and there is room for it."""
+    f = Function("void", Target.RECORD, program="i64", slot="i64", begin="i64", end="i64")
+    recorder = f.load("ptr", _RECORDER.address)
+    with f.when(recorder.ne(NULL)):
+        at = f.update_atomic("add", recorder, _ONE_WIDE, "monotonic")
+        with f.when(at < f.load("i64", recorder, 8)):
+            event = f.offset(f.offset(recorder, HEAD_BYTES), at * EVENT_BYTES)
+            thread = f.call("i64", "pthread_self")
+            for k, word in enumerate((f.program, f.slot, thread, f.begin, f.end)):
+                f.store(word, event, 8 * k)
+    f.ret()
+    return f
+
+
+def _clock() -> Function:
+    f = Function("i64", "clock")
+    f.ret(f.call("i64", "llvm.readcyclecounter"))
+    return f
+
+
+def _worker(machine: str, claim_chunks: Function, record: Function) -> Function:
     """A worker for life. It must not answer the generation that is there when it is made."""
     f = Function("ptr", "worker", internal=True, first="ptr")
     idle, look, attempt = (
@@ -124,7 +148,9 @@ def _worker(machine: str, claim_chunks: Function) -> Function:
     f.fork(joined, work, (), attempt, [fresh])
     f.at(work)
     f.update_atomic("add", _JOINS.address, _ONE_WIDE, "monotonic")
+    begin = f.call("i64", "llvm.readcyclecounter")
     f.run(claim_chunks)
+    f.run(record, POOL, 0, begin, f.call("i64", "llvm.readcyclecounter"))
     f.update_atomic("sub", _STATE.address, _ONE, "release")
     f.jump(idle, generation)
     return f
@@ -280,11 +306,14 @@ def pool_ir(target: Target) -> str:
     """LLVM text of the pool for `target`: the real one on Linux, an inline loop elsewhere."""
     if not supported(target.triple):
         inline_for = _inline_for()
-        return module_ir([_parallel_for(inline_for), inline_for])
+        functions = [_parallel_for(inline_for), inline_for, _record(), _clock()]
+        return module_ir(functions, variables=(_RECORDER,))
     machine = target.triple.partition("-")[0]
     claim_chunks = _claim_chunks()
-    worker = _worker(machine, claim_chunks)
+    record = _record()
+    worker = _worker(machine, claim_chunks, record)
     start = _start(worker)
     watched_for = _watched_for(machine, claim_chunks, start)
     functions = [claim_chunks, worker, start, _parallel_for(watched_for), watched_for, _reset()]
-    return module_ir(functions, variables=(*_VARIABLES, _THREAD_NAME))
+    functions += [record, _clock()]
+    return module_ir(functions, variables=(*_VARIABLES, _RECORDER, _THREAD_NAME))

@@ -6,10 +6,20 @@ import functools
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from types import MethodType
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Generic,
+    NamedTuple,
+    ParamSpec,
+    Self,
+    TypeVar,
+    overload,
+)
 
 import numpy as np
 
@@ -18,6 +28,7 @@ from ...ir.forks import renewed
 from ...ir.graph import Graph
 from ...ir.surface import ensure
 from ...runtime.config import config
+from ...runtime.recording import current
 from ..captures.captured_variables import CapturedVariables
 from ..captures.heap import Policy, standing_in
 from ..captures.kept import ChangedArgument
@@ -57,6 +68,17 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 _SIGNATURES = 1024  # kept per function; beyond that the oldest is forgotten
+
+
+class _Compiled(NamedTuple):
+    """What a function has compiled."""
+
+    buckets: Mapping[Hashable, Bucket]
+    misses: int
+    latest: Entry | None
+
+
+NOTHING_COMPILED = _Compiled({}, 0, None)
 
 
 class JitFunction(Generic[P, R]):
@@ -394,6 +416,9 @@ class JitFunction(Generic[P, R]):
             note_refusal(error)
             raise
         self._misses += 1
+        recording = current()
+        if recording is not None:
+            recording.functions.add(self)
         if config.log_compiles:
             log_compile(self.__name__, entry)
         if self._misses == config.compile_warning:
@@ -487,12 +512,16 @@ class JitFunction(Generic[P, R]):
 
     def clear_cache(self) -> None:
         """Forget everything compiled for this function."""
+        self._exchange_code()
+
+    def _exchange_code(self, code: _Compiled = NOTHING_COMPILED) -> _Compiled:
+        """Go on with what was compiled there; gives what was here."""
         with self._lock:
+            before = _Compiled(self._buckets, self._misses, self._latest)
+            self._buckets, self._misses, self._latest = dict(code.buckets), code.misses, code.latest
             self._fast.clear()
-            self._buckets.clear()
-            self._misses = 0
-            self._latest = None
             install_programs(self)
+        return before
 
     def _evict(self, entry: Entry) -> bool:
         """Forget one specialisation, unless another thread is making one."""

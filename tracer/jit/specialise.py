@@ -17,6 +17,7 @@ from ...ir.record import replace
 from ...runtime.cuda.array import DeviceArray
 from ...runtime.devices import CPU, Device
 from ...runtime.options import CompileOptions
+from ...runtime.recording import note_program, note_span
 from ..captures.captured_variables import CapturedVariables, refuse_random
 from ..captures.effects import Effects
 from ..captures.heap import Policy
@@ -309,11 +310,14 @@ def make_entry(function: JitFunction, call: Call, reason: str) -> Entry:
         compare(traced, trace_call(function, call)[0])
     _fetch_captures(traced)
     seconds = {"trace": time.perf_counter() - start}
+    note_span("trace", function.__name__, start, time.perf_counter())
     start = time.perf_counter()
     executable = _compile_graph(function, traced, call, captured)
     seconds["compile"] = time.perf_counter() - start
+    note_span("compile", function.__name__, start, time.perf_counter(), leaf=False)
     module = getattr(executable, "module", None)
     if module is not None:
+        note_program(module, function.__name__)
         traced = _settle(function, traced, module)
     cached.store(traced, captured, getattr(executable, "key", ""))
     donated = frozenset(_donated(function, call))

@@ -25,6 +25,7 @@ from ...ir.record import field, record, replace
 from ...ir.types import type_of
 from ...runtime.cache.disk import disk_cache
 from ...runtime.cache.installation import digest, installation
+from ...runtime.recording import current
 from ..captures.captured_variables import CapturedVariables
 from ..captures.effects import Effects
 from ..captures.fingerprint import Fingerprint
@@ -146,7 +147,7 @@ class CachedTrace:
         self._key: _Key | None = None  # as it was before tracing
         self._first: CapturedVariables | None = None  # what it was made of
         self._empty: set[int] = set()  # caches of functions that were empty before tracing
-        unused = options.backend != "native" or options.check
+        unused = options.backend != "native" or options.check or current() is not None
         self._used = not unused and disk_cache().enabled
 
     def load(
