@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ...ir.record import record, replace
-from ...ir.types import C128, F64, I64, is_integer
+from ...ir.types import C128, F64, I64, is_integer, is_supported
 from ..arrays.common import array
 from ..arrays.python_errors import check_int
 from ..arrays.python_integers import as_python_integer
@@ -27,6 +27,8 @@ from ..messages.errors import complain, describe
 from ..records.arrays import Records
 from .logic import and_, choose
 from .variables import in_graph, is_traced, is_undecided
+
+_LONG = 8  # items from which what is known beside traced ones is gone through by places
 
 
 @record(frozen=False)
@@ -109,6 +111,18 @@ def _rows(x: Any) -> Items:
             x[i] = row
 
     return Items(x.shape[0], item, done)
+
+
+def at_places(pool: Any) -> Callable[[Any], Any] | None:
+    """What gives an element by its place, which may be traced."""
+    if isinstance(pool, range):
+        return lambda i: pool.start + i * pool.step
+    if isinstance(pool, Packed) or (is_traced(pool) and pool.ndim):
+        return lambda i: pool[i]
+    if type(pool) is np.ndarray and pool.ndim == 1 and is_supported(pool.dtype):
+        constant = wrap(as_value(pool.copy()), scalar=False)
+        return lambda i: (constant if isinstance(i, Tracer) else pool)[i]
+    return None
 
 
 def prange_(*args: Any) -> Any:
@@ -226,6 +240,8 @@ def enumerate_(iterable: Any, start: Any = 0) -> Any:
 
 def zip_(*iterables: Any, **options: Any) -> Any:
     traced = [items_of(x) for x in iterables]
+    if any(f is not None for f in traced):
+        traced = [_by_places(x) if f is None else f for f, x in zip(traced, iterables, strict=True)]
     if not any(f is not None for f in traced) or not all(
         f is not None or hasattr(x, "__len__") for f, x in zip(traced, iterables, strict=True)
     ):
@@ -234,6 +250,8 @@ def zip_(*iterables: Any, **options: Any) -> Any:
         f.length if f is not None else len(x) for f, x in zip(traced, iterables, strict=True)
     ]
     parts = [f for f in traced if f is not None]
+    if options == {"strict": False} or (_all_equal(lengths) and options == {"strict": True}):
+        options = {}
     if len(parts) < len(traced) or options:
         if all(isinstance(n, int) for n in lengths):
             # Some are Python's: item by item.
@@ -267,6 +285,17 @@ def zip_(*iterables: Any, **options: Any) -> Any:
         any(p.may_raise for p in parts),
         packed=all(p.packed for p in parts),
     )
+
+
+def _all_equal(lengths: list[Any]) -> bool:
+    """Whether all are known, and one."""
+    return all(isinstance(n, int) for n in lengths) and len(set(lengths)) == 1
+
+
+def _by_places(x: Any) -> Items | None:
+    """The items of a long range, or of an array that NumPy made, among traced ones."""
+    at = at_places(x) if isinstance(x, (range, np.ndarray)) and len(x) > _LONG else None
+    return None if at is None else Items(len(x), at)
 
 
 def _all_go_on(parts: Sequence[Items], i: Any) -> Any:

@@ -34,6 +34,10 @@ class Rest:
         # The iteration before which to try: at once where it is known to pay.
         self.due = 0 if length >= _LONG or _loops.get(id(self.code)) else _LONG
 
+    def runs_first(self, *given: Iterator[Any]) -> bool:
+        """Run it as Python if it pays from the first iteration on."""
+        return not self.due and self.runs(*given)
+
     def runs(self, *given: Iterator[Any]) -> bool:
         """Run it as Python, over what a `for` loop has left. False if something traced is about."""
         code, conditional = closed_code()

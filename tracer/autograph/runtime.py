@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
-from collections.abc import Callable, Iterator, Sized
+from collections.abc import Callable, Iterator, Sequence, Sized
 from functools import partial
 from typing import Any
 
@@ -24,6 +25,7 @@ from ..messages.errors import complain
 from . import listing  # noqa: F401  (it enters itself into `growing`)
 from .beginnings import Beginning
 from .branches import branch
+from .calls.iterators import nested
 from .carried import NoneCarriedError
 from .elements import delete_item as delete_item
 from .elements import elements as elements
@@ -195,9 +197,14 @@ def for_stmt(
     if items is not None:
         _over(items, body, more, state)
         return
+    nest = nested(iterable)
+    if nest is not None:
+        if not written or not Rest(body, length=nest.length).runs_first(nest.python):
+            nest.over(for_stmt, body, more, state)
+        return
     rest = iter(iterable)
     plain = rest_of(iterable, body) if written and in_graph() else None
-    if plain is not None and not plain.due and plain.runs(rest):
+    if plain is not None and plain.runs_first(rest):
         return
     watch = Watch(body) if type(iterable) is range and in_graph() else None
     beginning = None
@@ -371,10 +378,13 @@ def _finish(
     state: State,
 ) -> None:
     """The iterations that are left of an ordinary loop which a traced condition may end."""
-    left = list(rest) if isinstance(iterable, range) else []
-    if len(left) > _UNROLLED:
+    left: Sequence[Any] = list(rest) if isinstance(iterable, range) else []
+    numbers = iterable[-len(left) :] if left else range(0)
+    if type(iterable) is itertools.count:
+        numbers, rest = _counted(rest)
+    if len(numbers) > _UNROLLED:
         try:
-            _over(numbered(iterable[-len(left) :]), body, more, state)
+            _over(numbered(numbers), body, more, state)
             return
         except (errors.TracerIndexError, errors.TracerConversionError):
             pass  # the body needs the number itself, as a list's index or in a shape
@@ -387,6 +397,16 @@ def _finish(
                 "write `while`, or loop over a range or an array and `break`.",
             )
         branch(truth(more()), [lambda: None, partial(body, value)], state, "for")
+
+
+def _counted(counter: Iterator[Any]) -> tuple[range, Iterator[Any]]:
+    """The integers that `itertools.count` has left, as far as 64 bits go, and the counter itself."""
+    first, second = next(counter), next(counter)
+    numbers = range(0)
+    if type(first) is type(second) is int and first != second:
+        end = sys.maxsize if second > first else -sys.maxsize
+        numbers = range(first, end, second - first)
+    return numbers, itertools.chain((first, second), counter)
 
 
 def searched(

@@ -29,6 +29,7 @@ from ..host_random.interception import replaced
 from . import answers, iteration, logic, texts
 from .calls.assertions import replaced_assertion
 from .calls.eigenvalues import replaced_eigenvalues
+from .calls.iterators import ITERATORS
 from .calls.numpy_calls import replaced_numpy, where_traced
 from .calls.scipy_calls import replaced_scipy
 from .syntax.lazy import Lazy, is_lazy
@@ -190,6 +191,7 @@ def _builtin(function: Any) -> Any:
         ascii: texts.repr_,
         format: texts.format_,
         print: texts.print_,
+        **ITERATORS,
     }
     operator = BY_FUNCTION.get(function) if type(function) is BuiltinFunctionType else None
     if operator is not None and function is not abs:

@@ -246,7 +246,7 @@ def test_deques_are_merged() -> None:
 
 def test_loops_without_end_are_refused() -> None:
     def f(x: Any) -> Any:
-        for i in itertools.count():
+        for i in itertools.cycle((1, 2)):
             if i > x:
                 return i
         return -1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -151,3 +152,106 @@ def test_programs_are_as_long_as_the_source() -> None:
         lambda x: np.array([[np.sin(a * b) for a in x] for b in x]),
     ):
         assert _ops(jt.jit(f).trace(x)) < 100
+
+
+# itertools' iterators
+
+
+def _product(x: Any, n: int) -> Any:
+    s = 0.0
+    for i, j in itertools.product(range(len(x)), repeat=2):
+        if x[i] > x[j]:
+            continue
+        s += x[i] * x[j] - i
+        if s < -200:
+            break
+    return s, i, j
+
+
+def _product_of_arrays(x: Any, n: int) -> Any:
+    s = 0.0
+    for a, b, c in itertools.product(x, x[:10], (1, 2)):
+        s += a * b - c
+    return s
+
+
+def _neighbours(x: Any, n: int) -> Any:
+    m = x[:49].reshape(7, 7)
+    out = np.zeros_like(m)
+    for i, j in itertools.product(range(1, 6), range(1, 6)):
+        for di, dj in itertools.product((-1, 0, 1), repeat=2):
+            if di or dj:
+                out[i, j] += m[i + di, j + dj]
+    return out
+
+
+def _combinations(x: Any, n: int) -> Any:
+    best, where = 9.0, (-1, -1)
+    for i, j in itertools.combinations(range(len(x)), 2):
+        if abs(x[i] - x[j]) < best:
+            best, where = abs(x[i] - x[j]), (i, j)
+    return best, where
+
+
+def _triples(x: Any, n: int) -> Any:
+    s, count = 0.0, 0
+    for a, b, c in itertools.combinations(x[:20], 3):
+        s, count = s + a * b - c, count + 1
+    for a, b in itertools.combinations_with_replacement(x, 2):
+        s += a * b
+        if s > 50:
+            return s, count, a
+    return s, count, 0.0
+
+
+def _repeat(x: Any, n: int) -> Any:
+    for _ in itertools.repeat(None, n):
+        x = x * 0.999 + 0.001
+    return x
+
+
+def _count(x: Any, n: int) -> Any:
+    y = 3.0
+    for k in itertools.count(5, 3):
+        y = y / 2 + 1 / y
+        if k * x[1] > n:
+            break
+    for down in itertools.count(0, -2):
+        if down * x[1] < -n:
+            return y, k, down
+    return 0.0, 0, 0
+
+
+def _zip(x: Any, n: int) -> Any:
+    s = 0.0
+    for i, v, w in zip(range(10, 10 + len(x)), x, np.linspace(0, 1, len(x)), strict=False):
+        if v > 0.5:
+            s += i * v * w
+    for t in np.linspace(0, 1, 50):
+        s += np.sin(x[0]) * t
+    return s
+
+
+def _elements(x: Any, n: int) -> Any:
+    pairs = itertools.product(range(2), (x[0], 1))
+    first = next(pairs)
+    return first, list(pairs), [a + b for a, b in itertools.combinations([1, 2, 3], 2)]
+
+
+ITERATIONS = [
+    *(_product, _product_of_arrays, _neighbours, _combinations, _triples, _repeat, _count, _zip),
+    _elements,
+]
+
+
+@pytest.mark.parametrize("function", ITERATIONS)
+@pytest.mark.parametrize("n", [0, 3000])
+def test_iterators_are_loops(function: Any, n: int) -> None:
+    compare(function, X, n)
+
+
+def test_iterators_are_not_written_out() -> None:
+    for function in ITERATIONS[:-1]:
+        assert _ops(jt.jit(function).trace(X, 3000)) < 1000
+    for k in (0, 1, 2):
+        compare(_triples, X[:k], 0)
