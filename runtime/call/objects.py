@@ -1,18 +1,23 @@
-"""Python's objects of the containers that native code leaves behind: how they are described."""
+"""Python's objects of the containers that native code leaves behind, and the way back: how they are
+described."""
 
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
-from ..native.layout import array_api
+from ..native.layout import array_api, free_threaded, ndarray_layout
 from ..native.support import load_support
-from . import objects_ir
+from . import entering_ir, objects_ir
 
-_SCALAR = 60  # the place of PyArray_Scalar in NumPy's table
-_EXTEND = "extend"
+_SCALAR, _SCALAR_AS = (
+    60,
+    62,
+)  # the places of PyArray_Scalar and PyArray_ScalarAsCtype in NumPy's table
+_EXTEND, _CLEAR = "extend", "clear"
 _WHERE = ctypes.create_string_buffer(b" while containers leave compiled code")
 
 
@@ -52,16 +57,47 @@ class Plans:
 
 
 @cache
-def leave() -> Callable[[int, int, int], list[Any]]:
-    """`leave(handles, n, kinds)`: see `objects_ir`."""
+def leave() -> Callable[[int, int, int, int], list[Any]]:
+    """`leave(handles, n, kinds, entered)`: see `objects_ir`."""
     imports = {
         "none": id(None),
         "extend": id(_EXTEND),
+        "clear": id(_CLEAR),
         "where": ctypes.addressof(_WHERE),
         "PyArray_Scalar": array_api()[_SCALAR],
     }
     library = load_support("objects", objects_ir.objects_ir, ["jitney_leave"], imports)
     address = library.keep().address("jitney_leave")
-    kind = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_void_p)
-    made: Callable[[int, int, int], list[Any]] = kind(address)
+    at = ctypes.c_void_p
+    kind = ctypes.PYFUNCTYPE(ctypes.py_object, at, ctypes.c_ssize_t, at, at)
+    made: Callable[[int, int, int, int], list[Any]] = kind(address)
     return made
+
+
+@cache
+def enter() -> Callable[[Any, int, int, Any, Any], Any]:
+    """`enter(items, n, kinds, handles, seen)`: see `entering_ir`."""
+    layout = ndarray_layout()
+    assert layout is not None
+    imports = {
+        "none": id(None),
+        "true": id(True),
+        "PyArray_ScalarAsCtype": array_api()[_SCALAR_AS],
+    }
+    text = partial(entering_ir.entering_ir, layout.ob_type)
+    library = load_support("entering", text, ["jitney_enter"], imports)
+    at = ctypes.c_void_p
+    kind = ctypes.PYFUNCTYPE(ctypes.py_object, at, ctypes.c_ssize_t, at, at, ctypes.py_object)
+    made: Callable[[Any, int, int, Any, Any], Any] = kind(library.keep().address("jitney_enter"))
+    return made
+
+
+@cache
+def can_enter() -> bool:
+    """Whether objects lie as `enter` reads them: their class, and how many references there are."""
+    probe = object()
+    return (
+        not free_threaded()
+        and ndarray_layout() is not None
+        and ctypes.c_int32.from_address(id(probe)).value == sys.getrefcount(probe) - 1
+    )

@@ -1,14 +1,16 @@
 """Python's objects of the containers that native code leaves behind, as LLVM. The GIL is held.
 
-    PyObject *jitney_leave(uint64 *handles, int64 n, int64 *kinds)
+    PyObject *jitney_leave(uint64 *handles, int64 n, int64 *kinds, void *entered)
 
 makes a list of the n objects for the first n handles, null for what raised; the container after them
 is the first of all of the call, which are given back. A container that two hold is one object: its
-header keeps it meanwhile.
+header keeps it meanwhile. Those that were made of Python's (`entering_ir`), of which `entered` is the
+first, stand for these, whose content is changed first; they are given back by who made them.
 
 A *kind*, by address, says what containers are: how they are filled; what makes an empty one; the
-elements of keys, and of values; where a record begins, and its bytes. An *element* is written from the
-outside in, three words a node: what it is, how many nodes are in it, and an address.
+elements of keys, and of values; where a record begins, and its bytes; their class; whether code changes
+them; the name of an attribute that they all have, and its value. An *element* is written from the
+outside in, three words a node: what it is, how many nodes are in it or a number's class, and an address.
 """
 
 from __future__ import annotations
@@ -23,15 +25,21 @@ from ...codegen.llvm.modules import Defined, Function, module_ir
 WORD = layout.WORD
 BOOL, INT, FLOAT, SCALAR, CONSTANT, TUPLE, CALL, CONTAINER = range(8)  # of elements
 LIST, DEQUE, SET, DICT, MAPPING = range(5)  # of kinds
-FILLED, EMPTY, KEY, VALUE, LEAD, BYTES = (k * WORD for k in range(6))
-_NODE = 3 * WORD
+KIND_WORDS = 10
+FILLED, EMPTY, KEY, VALUE, LEAD, BYTES, CLASS, CHANGED, DETAIL, DETAIL_IS = (
+    k * WORD for k in range(KIND_WORDS)
+)
+NODE = 3 * WORD
 _CONTAINER = Defined("container", ("ptr", "ptr"), "ptr")
 _ELEMENT = Defined("element", ("ptr",), "ptr")
+_FILL = Defined("fill", ("ptr", "ptr", "ptr"), "i1")
+_REFILL = Defined("refill", ("ptr",), "i1")
 
 
 def objects_ir() -> str:
     """The LLVM text."""
-    return module_ir([_element(), _container(), _leave()], ["none", "extend", "where"])
+    functions = [_element(), _container(), _fill(), _refill(), _leave()]
+    return module_ir(functions, ["none", "extend", "clear", "where"])
 
 
 def _element() -> Function:
@@ -39,7 +47,7 @@ def _element() -> Function:
     f = Function("ptr", "element", internal=True, cursor="ptr")
     node = f.load("ptr", f.cursor)
     n, what = f.load("i64", node, WORD), f.load("ptr", node, 2 * WORD)
-    f.store(f.offset(node, _NODE), f.cursor)
+    f.store(f.offset(node, NODE), f.cursor)
     names = "bool int float scalar constant tuple call container"
     cases = {k: f.block(name) for k, name in enumerate(names.split())}
     f.switch(f.load("i64", node), cases[CONSTANT], cases)
@@ -93,9 +101,8 @@ def _container() -> Function:
     """The object for a container, None for no container at all."""
     f = Function("ptr", "container", internal=True, store="ptr", kind="ptr")
     store, kind = f.args
-    cursor = f.alloca("ptr", 2)
-    hints = "none", "there", "known", "fresh", "too_deep"
-    none, there, known, fresh, too_deep = map(f.block, hints)
+    hints = "none", "there", "known", "fresh", "failed", "too_deep"
+    none, there, known, fresh, failed, too_deep = map(f.block, hints)
     f.branch(store.eq(NULL), none, there)
     f.at(none)
     f.call("void", "Py_IncRef", symbol("none"))
@@ -109,6 +116,33 @@ def _container() -> Function:
     f.at(fresh)
     deep = f.call("i32", "Py_EnterRecursiveCall", symbol("where"))
     f.require(deep.eq(0), too_deep)
+    listed, other, filled = f.block("listed"), f.block("other"), f.block("filled", made="ptr")
+    f.branch(f.load("i64", kind).eq(LIST), listed, other)
+    f.at(listed)
+    f.jump(filled, f.call("ptr", "PyList_New", f.load("i64", store, layout.LENGTH)))
+    f.at(other)
+    f.jump(filled, f.call("ptr", "PyObject_CallObject", f.load("ptr", kind, EMPTY), NULL))
+    (made,) = f.at(filled)
+    f.require(made.ne(NULL), failed)
+    f.store(made, store, layout.OBJECT)
+    f.require(f.run(_FILL, store, kind, made), failed)
+    f.call("void", "Py_LeaveRecursiveCall")
+    f.call("void", "Py_IncRef", made)
+    f.ret(made)
+    f.at(failed)
+    f.call("void", "Py_LeaveRecursiveCall")
+    f.jump(too_deep)
+    f.at(too_deep)
+    f.ret(NULL)
+    return f
+
+
+def _fill() -> Function:
+    """Put what is in a container into an object: an empty one, or a list, whose items become others.
+    False if something was raised."""
+    f = Function("i1", "fill", internal=True, store="ptr", kind="ptr", made="ptr")
+    store, kind, made = f.args
+    cursor = f.alloca("ptr", 2)
     keys, values = f.load("ptr", kind, KEY), f.load("ptr", kind, VALUE)
     lead, nbytes = f.load("i64", kind, LEAD), f.load("i64", kind, BYTES)
     count = f.select(
@@ -117,7 +151,7 @@ def _container() -> Function:
     length = f.select(values.eq(NULL), f.literal("i64", 0), count)
     names = "list deque set dict mapping"
     cases = {k: f.block(name) for k, name in enumerate(names.split())}
-    failed = f.block("failed")
+    failed, done = f.block("failed"), f.block("done")
 
     def record(i: Value, elements: Value) -> Value:
         """Where record i is, with the cursor before its first element."""
@@ -131,23 +165,6 @@ def _container() -> Function:
         f.require(made.ne(NULL), failed)
         return made
 
-    def listed(made: Value) -> None:
-        f.require(made.ne(NULL), failed)
-        with f.each(length) as i:
-            record(i, values)
-            f.call("i32", "PyList_SetItem", made, i, element())  # takes the reference
-
-    def empty() -> Value:
-        made = f.call("ptr", "PyObject_CallObject", f.load("ptr", kind, EMPTY), NULL)
-        f.require(made.ne(NULL), failed)
-        f.store(made, store, layout.OBJECT)
-        return made
-
-    def give(made: Value) -> None:
-        f.call("void", "Py_LeaveRecursiveCall")
-        f.call("void", "Py_IncRef", made)
-        f.ret(made)
-
     @contextmanager
     def entries() -> Iterator[None]:
         """Those of a table that were not removed."""
@@ -159,32 +176,34 @@ def _container() -> Function:
 
     f.switch(f.load("i64", kind), failed, cases)
     f.at(cases[LIST])
-    made = f.call("ptr", "PyList_New", length)
-    f.store(made, store, layout.OBJECT)
-    listed(made)
-    give(made)
+    with f.each(length) as i:
+        record(i, values)
+        f.call("i32", "PyList_SetItem", made, i, element())  # takes the reference
+    f.jump(done)
 
     f.at(cases[DEQUE])
-    made, items = empty(), f.call("ptr", "PyList_New", length)
-    listed(items)  # if that fails they stay: there is no memory
+    items = f.call("ptr", "PyList_New", length)
+    f.require(items.ne(NULL), failed)
+    with f.each(length) as i:
+        record(i, values)
+        # If that fails the list stays: there is no memory.
+        f.call("i32", "PyList_SetItem", items, i, element())
     added = f.call("ptr", "PyObject_CallMethodObjArgs", made, symbol("extend"), items, NULL)
     f.call("void", "Py_DecRef", items)
     f.require(added.ne(NULL), failed)
     f.call("void", "Py_DecRef", added)
-    give(made)
+    f.jump(done)
 
     f.at(cases[SET])
-    made = empty()
     with entries():
         item = element()
         added = f.call("i32", "PySet_Add", made, item)
         f.call("void", "Py_DecRef", item)
         f.require(added.eq(0), failed)
-    give(made)
+    f.jump(done)
 
     for how, put in ((DICT, "PyDict_SetItem"), (MAPPING, "PyObject_SetItem")):
         f.at(cases[how])
-        made = empty()
         with entries():
             key = element()
             f.store(values, cursor)
@@ -199,25 +218,71 @@ def _container() -> Function:
             f.call("void", "Py_DecRef", key)
             f.call("void", "Py_DecRef", value)
             f.require(added.eq(0), failed)
-        give(made)
+        f.jump(done)
 
     f.at(failed)
-    f.call("void", "Py_LeaveRecursiveCall")
-    f.jump(too_deep)
-    f.at(too_deep)
-    f.ret(NULL)
+    f.ret(f.literal("i1", 0))
+    f.at(done)
+    f.ret(f.literal("i1", 1))
+    return f
+
+
+def _refill() -> Function:
+    """Let the objects that containers were made of, this one and those after it, have the content that
+    these have now, where there may be another one."""
+    f = Function("i1", "refill", internal=True, first="ptr")
+    failed = f.block("failed")
+    names = "list deque set dict mapping"
+    with f.loop(store=f.first) as each:
+        each.going(each.store.ne(NULL))
+        store = each.store
+        kind, made = f.load("ptr", store, layout.KIND), f.load("ptr", store, layout.OBJECT)
+        with f.when(f.load("i64", kind, CHANGED).ne(0)):
+            cases = {k: f.block(name) for k, name in enumerate(names.split())}
+            fill = f.block("fill")
+            f.switch(f.load("i64", kind), failed, cases)
+            f.at(cases[LIST])
+            length = f.load("i64", store, layout.LENGTH)
+            have = f.call("i64", "PyList_Size", made)
+            with f.when(have > length):
+                cut = f.call("i32", "PyList_SetSlice", made, length, have, NULL)
+                f.require(cut.eq(0), failed)
+            with f.when(have < length), f.each(length - have):
+                added = f.call("i32", "PyList_Append", made, symbol("none"))
+                f.require(added.eq(0), failed)
+            f.jump(fill)
+            f.at(cases[SET])
+            f.call("i32", "PySet_Clear", made)
+            f.jump(fill)
+            f.at(cases[DICT])
+            f.call("void", "PyDict_Clear", made)
+            f.jump(fill)
+            for k in (DEQUE, MAPPING):
+                f.at(cases[k])
+                cleared = f.call("ptr", "PyObject_CallMethodObjArgs", made, symbol("clear"), NULL)
+                f.require(cleared.ne(NULL), failed)
+                f.call("void", "Py_DecRef", cleared)
+                f.jump(fill)
+            f.at(fill)
+            f.require(f.run(_FILL, store, kind, made), failed)
+        each.next(f.load("ptr", store, layout.LINK))
+    f.ret(f.literal("i1", 1))
+    f.at(failed)
+    f.ret(f.literal("i1", 0))
     return f
 
 
 def _leave() -> Function:
-    f = Function("ptr", "jitney_leave", handles="ptr", n="i64", kinds="ptr")
-    handles, n, kinds = f.args
-    made, failed, after = (
+    f = Function("ptr", "jitney_leave", handles="ptr", n="i64", kinds="ptr", entered="ptr")
+    handles, n, kinds, entered = f.args
+    made, failed, unfilled, after = (
         f.call("ptr", "PyList_New", n),
         f.block("failed"),
+        f.block("unfilled"),
         f.block("after", all="ptr"),
     )
     f.require(made.ne(NULL), failed)
+    f.require(f.run(_REFILL, entered), unfilled)
     with f.each(n) as i:
         kind = f.load("ptr", kinds, i, "i64")
         store = f.load("ptr", handles, i, "i64")
@@ -230,6 +295,9 @@ def _leave() -> Function:
         f.at(there)
         f.call("i32", "PyList_SetItem", made, i, item)  # takes the reference
     f.jump(after, made)
+    f.at(unfilled)
+    f.call("void", "Py_DecRef", made)
+    f.jump(failed)
     f.at(failed)
     f.jump(after, NULL)
     (result,) = f.at(after)

@@ -87,7 +87,7 @@ def item(x: Any, index: Any) -> Any:
     of one kind in a list, which nobody else sees, an array."""
     if type(index) is Union:
         return use(lambda known: item(x, known), index)
-    look_up(x, index)
+    look_up(x, index, reads=True)
     if x is np.r_ or x is np.c_:
         return (r_ if x is np.r_ else c_)[index]
     if x is np.mgrid or x is np.ogrid:
@@ -101,6 +101,7 @@ def item(x: Any, index: Any) -> Any:
         columns = _columns(x) if index.dtype.kind in "iu" and not index.shape else None
         if columns is not None:
             return tuple([item(column, index) for column in columns])
+        look_up(x, index)
     if type(x) in CLASSES:
         with may_be_missing(x):
             found = x[index]

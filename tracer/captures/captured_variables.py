@@ -179,9 +179,10 @@ class CapturedVariables:
 
     def arrays(self) -> list[Any]:
         """The traced leaves of `values`, in the order of the graph's parameters."""
-        return [*([] if self.heap is None else self.heap.arrays()), *self._hidden_arrays()]
+        return [*([] if self.heap is None else self.heap.arrays()), *self.hidden_arrays()]
 
-    def _hidden_arrays(self) -> list[Any]:
+    def hidden_arrays(self) -> list[Any]:
+        """Of those, the ones that are no part of the heap."""
         arrays = []
         for hidden in self.hidden:
             leaves = pytree.flatten(hidden.path.read())[0]
@@ -249,8 +250,14 @@ class CapturedVariables:
         kept: Kept,
     ) -> Any:
         with heap.entered(tracers, states) as before:
+<<<<<<< HEAD
             args = [heap.in_place_of(arg) for arg in args]
             kwargs = {name: heap.in_place_of(arg) for name, arg in kwargs.items()}
+=======
+            others = heap.given(tracers)
+            args = [others.get(id(arg), arg) for arg in args]
+            kwargs = {name: others.get(id(arg), arg) for name, arg in kwargs.items()}
+>>>>>>> b249d68 (Containers that were there before the call are native ones where compiled loops and branches change them or look things up: arguments, attributes, closures and globals grew nowhere, and each length was another compilation)
             result = self.adapt(self.function)(*args, **kwargs)
             refuse_lazy(result, self.function)
             given = [*tracers, *pytree.flatten((list(args), kwargs))[0]]

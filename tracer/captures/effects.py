@@ -17,6 +17,7 @@ import optree
 
 from ...ir.record import record
 from ..containers.arrays import GrownArray
+from ..containers.kinds import CLASSES, Enters, current, fits
 from ..containers.stand_ins import Container
 from ..containers.tables import View
 from ..control.unions import exact
@@ -245,6 +246,7 @@ def _set_attribute(holder: Any, name: str, value: Any) -> None:
         object.__delattr__(holder, name)
 
 
+_RESIZING = ("content", "item", "delete item")
 _NATIVE = (Container, View, GrownArray)
 
 
@@ -327,6 +329,12 @@ class _Finder:
 
     # Changes
 
+    def change_entered(self) -> None:
+        """Let containers get what is in the native ones of them: one that leaves leads to all."""
+        kinds = current()
+        if kinds is not None and kinds.entered and any(k.changes for k, *_ in kinds.numbers):
+            self._leaf(kinds.entered[0])
+
     def writes(self, before: Snapshot) -> list[Write]:
         writes: list[Write] = []
         for number, (path, _) in enumerate(self.heap.roots):
@@ -359,8 +367,8 @@ class _Finder:
             for key in before.keys() - now.keys():
                 writes.append(Write(f"delete {kind}", number, key, Constant(None)))
             for key, held in now.items():
-                if isinstance(before.get(key), Container):
-                    continue  # what is added to a log: nobody assigns to it, but loops carry it
+                if isinstance(before.get(key), Container) and key not in self.heap.mentions.stored:
+                    continue  # one that nobody assigns to, but loops carry it
                 if key not in before or before[key] is not held:
                     recipe = self.recipe(held, shown.format(name, key))
                     writes.append(Write(kind, number, key, recipe))
@@ -400,6 +408,17 @@ def _refuse_inner(name: str) -> None:
     )
 
 
+def _enter_resized(heap: Heap, writes: Sequence[Write]) -> None:
+    """Containers that have another length now are native ones, which may have any: each length would be
+    another trace."""
+    nodes = [heap.nodes[write.target] for write in writes if write.kind in _RESIZING]
+    resized = [n for n in nodes if n.cls in CLASSES and not n.log and len(n.value) != len(n.slots)]
+    places = {node.place for node in resized if fits(node.value)}
+    places -= heap.policy.natives
+    if places and not heap.policy.barred:
+        raise Enters(places)
+
+
 def collect(
     heap: Heap, before: Snapshot, arrays: Sequence[Any], result: Any, kept: Kept
 ) -> tuple[Effects, set[tuple[int, Any]]]:
@@ -409,6 +428,8 @@ def collect(
     finder = _Finder(heap, arrays, kept)
     recipe = finder.recipe(result, "the result")
     writes = finder.writes(before)
+    _enter_resized(heap, writes)
+    finder.change_entered()
     missed: set[tuple[int, Any]] = set()
     for write in writes:
         if write.kind not in ("item", "attribute"):

@@ -30,6 +30,7 @@ from ...ir.forks import renewed
 from ...ir.record import record, replace
 from ...ir.types import TensorType, is_supported
 from ..containers.growing import added_to
+from ..containers.kinds import CLASSES
 from ..containers.stand_ins import Container as Native
 from ..core import threaded_state
 from ..core.specs import Spec
@@ -50,7 +51,11 @@ from .heap_nodes import (
     Input,
     InputOf,
     Node,
+<<<<<<< HEAD
     by_key,
+=======
+    Place,
+>>>>>>> b249d68 (Containers that were there before the call are native ones where compiled loops and branches change them or look things up: arguments, attributes, closures and globals grew nowhere, and each length was another compilation)
     class_data,
     contents,
     put_root,
@@ -70,6 +75,7 @@ from .hidden import (
     stand_in_for,
 )
 from .mentions import Mentions
+from .natives import NO_HANDLE, Natives, stays
 from .paths import ABSENT, Path, is_user_module
 from .subjects import is_object
 
@@ -93,12 +99,15 @@ class Policy:
     """Which numbers are inputs: those that are assigned to by name (bools, which are settings more often
     than state, elsewhere than in `__init__`), and `more`, by node and key.
     With `fixed` none is, because Python asks for their values, and with `arrays` no array either.
-    `objects`: there is a heap though nothing is changed, as the function returns objects."""
+    `objects`: there is a heap though nothing is changed, as the function returns objects. Containers
+    at the places `natives` are native ones in compiled code; with `barred` none is."""
 
     more: frozenset[tuple[int, Any]] = frozenset()
     fixed: bool = False
     arrays: bool = False
     objects: bool = False
+    natives: frozenset[Place] = frozenset()
+    barred: bool = False
 
 
 class Heap:
@@ -108,32 +117,53 @@ class Heap:
         self, roots: Sequence[tuple[Path, bool]], mentions: Mentions, policy: Policy
     ) -> None:
         self.mentions, self.policy = mentions, policy
-        self.nodes: list[Node] = []
-        self.inputs: list[InputOf] = []
-        self.roots: list[tuple[Path, Content]] = []
         # Nodes of one class, and whether they are changed: then they must be no other ones.
         self.apart: list[list[tuple[int, bool]]] = []
-        self._numbers: dict[int, int] = {}  # of nodes, by id
-        self._arrays: dict[int, int] = {}  # inputs by id
         # Whether one that the function saw itself, see `Policy`, has to be the same at each call.
         self.keeps_arrays = True
+        self.interpreted = False
         self._named = frozenset(mentions.names | mentions.stored)
         self._classes: dict[type, dict[str, Any]] = {}
-        for path, written in roots:
-            value = path.find()
-            name = path.name
-            log = path.kind in ("cell", "global") and name in mentions.logs
-            # A container among the arguments.
-            is_input = path.kind == "object" and not is_object(value)
-            self.roots.append((path, self._content(value, name, written or is_input, log)))
-        for number, node in enumerate(self.nodes):  # it grows meanwhile
-            self._enter(number, node)
+        self._walk(roots)
+        while twice := self.natives.found_twice(self.nodes):
+            natives = self.policy.natives | twice
+            known = twice <= self.policy.natives
+            self.policy = (
+                replace(policy, barred=True) if known else replace(policy, natives=natives)
+            )
+            self._walk(roots)
 
     # The walk
 
-    def _content(self, value: Any, name: str, live: bool, log: bool) -> Content:
+    def _walk(self, roots: Sequence[tuple[Path, bool]]) -> None:
+        self.nodes: list[Node] = []
+        self.inputs: list[InputOf] = []
+        self.roots: list[tuple[Path, Content]] = []
+        self.natives = Natives()
+        self._numbers: dict[int, int] = {}  # of nodes, by id
+        self._arrays: dict[int, int] = {}  # inputs by id
+        for number, (path, written) in enumerate(roots):
+            value = path.find()
+            name = path.name
+            log = path.kind in ("cell", "global") and name in self.mentions.logs
+            # A container among the arguments.
+            is_input = path.kind == "object" and not is_object(value)
+            live = written or is_input
+            self.roots.append((path, self._content(value, name, live, log, (number,))))
+        for number, node in enumerate(self.nodes):  # it grows meanwhile
+            self._enter(number, node)
+
+    def _content(self, value: Any, name: str, live: bool, log: bool, place: Place) -> Content:
         cls = type(value)
         log = log and cls in _LOGS
+        if cls in CLASSES and not self.policy.barred:
+            number = self.natives.numbers.get(id(value))
+            wanted = place in self.policy.natives or (cls is set and live and not log)
+            if number is None and wanted:
+                entered = self.natives.take(value, len(self.inputs))
+                number = None if entered is None else self._input(value, entered)
+            if number is not None:
+                return Input(number)
         if is_traceable_array(value) and not (self.policy.arrays and cls is np.ndarray):
             number = self._arrays.get(id(value))
             if number is None:
@@ -156,9 +186,13 @@ class Heap:
             number = self._numbers.get(id(value))
             if number is None and len(self.nodes) < _LIMIT:
                 number = self._numbers[id(value)] = len(self.nodes)
+<<<<<<< HEAD
                 node = Node(value, cls, name, {}, log, live, standing=value)
                 node.records = kind_of_records(value) if is_array else None
                 self.nodes.append(node)
+=======
+                self.nodes.append(Node(value, cls, name, place, {}, log, live, standing=value))
+>>>>>>> b249d68 (Containers that were there before the call are native ones where compiled loops and branches change them or look things up: arguments, attributes, closures and globals grew nowhere, and each length was another compilation)
             if number is not None:
                 if not log and self.nodes[number].log:
                     self.nodes[number].log = False  # it is read under another name
@@ -166,12 +200,21 @@ class Heap:
                 return Inner(number)
         if is_random_state(value):
             return Fixed(value, None)  # by identity: who draws from it sees to the rest
+<<<<<<< HEAD
         return self._seen(value) if is_traceable_array(value) else Fixed(value, freeze(value))
 
     def _seen(self, array: Any) -> Fixed:
         """An array that the function sees itself, see `Policy`."""
         number = self._arrays.setdefault(id(array), len(self._arrays))
         return Fixed(array, elements_of(array), number)
+=======
+        if is_traceable_array(value):
+            number = self._arrays.setdefault(id(value), len(self._arrays))
+            return Fixed(value, elements_of(value), number)
+        if cls is set:
+            self.natives.others.append((value, place))
+        return Fixed(value, freeze(value))
+>>>>>>> b249d68 (Containers that were there before the call are native ones where compiled loops and branches change them or look things up: arguments, attributes, closures and globals grew nowhere, and each length was another compilation)
 
     def _input(self, value: Any, spec: Spec) -> int:
         self.inputs.append(InputOf(value, spec))
@@ -186,7 +229,8 @@ class Heap:
             pairs = by_key(node, value).items()
             for key, item in list(pairs):
                 live = node.live or (number, key) in more
-                node.slots[key] = self._content(item, f"{node.name}[{key!r}]", live, False)
+                name, place = f"{node.name}[{key!r}]", (*node.place, key)
+                node.slots[key] = self._content(item, name, live, False, place)
             return
         attributes = attributes_of(value) or {}
         own = all(is_user_module(base.__module__) for base in node.cls.__mro__[:-1])
@@ -198,7 +242,8 @@ class Heap:
             stored = self.mentions.stored if type(held) is not bool else self.mentions.changed
             live = key in stored or (number, key) in more
             log = key in self.mentions.logs
-            node.slots[key] = self._content(held, f"{node.name}.{key}", live, log)
+            place = (*node.place, key)
+            node.slots[key] = self._content(held, f"{node.name}.{key}", live, log, place)
         if self.mentions.asks:
             node.absent = self._named
 
@@ -237,8 +282,10 @@ class Heap:
                 if path.kind in ("cell", "global") and standing is not held:
                     put_root(path, standing)
             require_trace().watched = self
+            if not self.policy.barred:
+                self.natives.offer(self.nodes, self.policy.natives)
             pairs = zip(self.inputs, tracers, strict=True)
-            held = [stand_in_for(i.value, given) for i, given in pairs if i.spec.holder]
+            held = [stand_in_for(i.value, given) for i, given in pairs if stays(i.spec)]
             threaded_state.let_stand_in([*held, *states])
             yield self.snapshot()
         finally:
@@ -304,8 +351,13 @@ class Heap:
                 node.standing = self._tuple(node, tracers)
             return node.standing
         if isinstance(content, Input):
-            return value if self.inputs[content.number].spec.holder else tracers[content.number]
+            return value if stays(self.inputs[content.number].spec) else tracers[content.number]
         return value
+
+    def given(self, tracers: Sequence[Any]) -> dict[int, Any]:
+        """By id, the arguments in whose place something else stands."""
+        pairs = [(path.find(), content) for path, content in self.roots if path.kind == "object"]
+        return {id(value): self._standing(content, tracers, value) for value, content in pairs}
 
     def _tuple(self, node: Node, tracers: Sequence[Any]) -> Any:
         """A tuple with tracers in it, or what else the node is."""
@@ -381,7 +433,16 @@ class Heap:
                     return None
         if not all(_are_apart(nodes, group) for group in self.apart):
             return None
-        return inputs, nodes
+        return self._with_natives(inputs, nodes)
+
+    def _with_natives(
+        self, inputs: list[Any], nodes: list[Any]
+    ) -> tuple[list[Any], list[Any]] | None:
+        """With handles in the place of containers, and after the nodes what keeps the native ones."""
+        if not self.natives:
+            return inputs, nodes
+        owner = self.natives.enter(inputs, nodes, self.interpreted)
+        return None if owner is None else (inputs, [*nodes, owner])
 
     def fits_array(self, content: Fixed, value: Any) -> bool:
         """Whether an array is like one that the function saw itself."""
@@ -394,6 +455,8 @@ class Heap:
         if inputs[number] is not ABSENT:
             return inputs[number] is value
         inputs[number] = value
+        if number in self.natives:
+            return True  # it is looked at when a native one is made of it
         if wanted.scalar:
             now = number_spec(value)
             return now is not None and (now.type, now.weak) == (wanted.type, wanted.weak)
@@ -405,8 +468,25 @@ class Heap:
         return same_spec(array, wanted)
 
     def arrays(self) -> list[Any]:
-        """The inputs that were there when the function was traced."""
-        return [array_of(one.value) for one in self.inputs]
+        """The inputs that were there when the function was traced; in the place of native containers
+        something like their handles."""
+        numbers = enumerate(self.inputs)
+        return [NO_HANDLE if n in self.natives else array_of(one.value) for n, one in numbers]
+
+    def when_traced(self) -> tuple[list[Any], list[Any]]:
+        """What `read` would have given when the function was traced."""
+        numbers = enumerate(self.inputs)
+        inputs = [one.value if n in self.natives else array_of(one.value) for n, one in numbers]
+        found = self._with_natives(inputs, self.objects())
+        assert found is not None
+        return found
+
+    def shares(self, nodes: Sequence[Any], containers: Iterable[int]) -> bool:
+        """Whether one of these containers, by id, is a node of a call, or in a native one."""
+        ids = {id(node) for node in nodes}
+        if self.natives:
+            ids |= nodes[-1][1].keys() if nodes[-1][1] else set()
+        return not ids.isdisjoint(containers)
 
     def objects(self) -> list[Any]:
         """The nodes that were there when the function was traced."""

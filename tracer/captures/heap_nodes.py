@@ -19,6 +19,7 @@ from ..records.kinds import RecordKind, fields_of
 from .frozen import attributes_of
 from .paths import ABSENT, Path
 
+Place = tuple[Any, ...]  # the number of a root, and keys of slots from there on
 DICTS = (dict, OrderedDict, defaultdict, Counter)
 
 
@@ -52,12 +53,14 @@ Content = Inner | Input | Fixed
 @record(frozen=False, eq=False)
 class Node:
     """One object, list, tuple, dict or deque: its class, and what its slots hold, by attribute, index or
-    key. `value` is the one that was there when the function was traced. A `log` is a list, deque or set
-    to which the function only adds: what is in it does not matter, and an empty one stands in for it."""
+    key. `place` is where it was found first, `value` the one that was there when the function was
+    traced. A `log` is a list, deque or set to which the function only adds: what is in it does not
+    matter, and an empty one stands in for it."""
 
     value: Any
     cls: type
     name: str
+    place: Place
     slots: dict[Any, Content]
     log: bool = False
     live: bool = False  # numbers in it are inputs

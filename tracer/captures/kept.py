@@ -16,7 +16,11 @@ from typing import Any
 
 from ..data import pytree
 from ..messages import errors
+<<<<<<< HEAD
 from ..records.arrays import Records
+=======
+from ..messages.errors import ChangedArgument as ChangedArgument
+>>>>>>> b249d68 (Containers that were there before the call are native ones where compiled loops and branches change them or look things up: arguments, attributes, closures and globals grew nowhere, and each length was another compilation)
 from .subjects import is_object
 
 Place = int | str
@@ -24,14 +28,6 @@ Place = int | str
 
 class WantsHeap(errors.TraceAgain):
     """The result is or holds an object: the function has to be traced with a heap."""
-
-
-class ChangedArgument(errors.TraceAgain):
-    """The function changes, or gives back, a container that it was given, in the place `place`."""
-
-    def __init__(self, place: Place) -> None:
-        super().__init__(place)
-        self.place = place
 
 
 class Kept:
@@ -47,6 +43,11 @@ class Kept:
                 self._own |= ids
             else:
                 self._places |= dict.fromkeys(ids, place)
+
+    @property
+    def taken_apart(self) -> Iterable[tuple[int, Place]]:
+        """By id, those that were taken apart, with the place where they were given."""
+        return self._places.items()
 
     def refuse(self, value: Any) -> None:
         """Raise ChangedArgument for one that was taken apart."""

@@ -11,7 +11,7 @@ from ...ir.types import BOOL
 from ..control.control import cond
 from ..core.tracers import as_value, wrap
 from .sequences import Sequence
-from .stand_ins import enlist, for_each, register, require, run
+from .stand_ins import enlist, for_each, register, require
 from .walking import walk
 
 _CHANGING = frozenset("append prepend pop pop_first insert take extend clear".split())
@@ -53,7 +53,7 @@ class Deque(Sequence):
     def _tell(self, method: str) -> None:
         """Say that it changes, where a loop runs over one like it."""
         if self.kind.is_watched and method in _CHANGING:
-            run("touch", self._at)
+            self._run("touch")
 
     def append(self, item: Any) -> None:
         super().append(item)
@@ -103,7 +103,7 @@ class Deque(Sequence):
     def _turn(self) -> None:
         _, *values = self.ask("pop")
         self._tell("prepend")
-        run("prepend", self._at, *values, value=self.form.dtypes)
+        self._run("prepend", *values, value=self.form.dtypes)
 
 
 register(deque, Deque)

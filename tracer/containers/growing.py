@@ -25,7 +25,7 @@ from ..core.constants import is_traced, is_undecided
 from ..core.trace import current_trace
 from . import folds, heaps, tables
 from .arrays import GrownArray
-from .kinds import CLASSES, Again, Kind, Site, current, inherit, kind_of, make_native
+from .kinds import CLASSES, Again, Kind, Site, current, inherit, is_outside, kind_of, make_native
 from .packed import Packed
 from .sequences import List, Sequence
 from .stand_ins import Container, native
@@ -448,11 +448,13 @@ def may_be_missing(container: Any) -> Iterator[None]:
         raise
 
 
-def look_up(container: Any, index: Any) -> None:
-    """Before `container[index]`: one of Python's, with a traced index or key, has to be native."""
+def look_up(container: Any, index: Any, reads: bool = False) -> None:
+    """Before `container[index]`: one of Python's, with a traced index or key, has to be native. A list
+    that was there before the call may be an array where code `reads` it."""
     if type(container) in CLASSES and (is_undecided(index) or isinstance(index, (tuple, slice))):
         parts = (index.start, index.stop) if isinstance(index, slice) else index
-        if is_undecided(index) or _has_traced(parts):
+        may_be_array = reads and type(container) is list and is_outside(container)
+        if (is_undecided(index) or _has_traced(parts)) and not may_be_array:
             make_native([container])
 
 

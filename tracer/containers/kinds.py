@@ -34,7 +34,7 @@ from ..messages import errors
 from ..messages.errors import complain
 
 T = TypeVar("T")
-Site = tuple[Any, Any]  # code and a place in it; or which container of outside is meant
+Site = Any  # code and a place in it; or which container of outside is meant
 Leaf = tuple[np.dtype[Any], str | None]  # of an element: its dtype, and how it promotes
 
 _TRIES = 40
@@ -44,6 +44,28 @@ _MUTABLE = (list, dict, deque, set, Counter, defaultdict, OrderedDict)
 
 class Unfit(Exception):
     """An element that no native container can hold."""
+
+
+@record
+class Outside:
+    """The site of a container that was there before the call: where in the heap it is found."""
+
+    place: Any
+
+
+@record
+class Argument:
+    """The site of a container among the arguments that was taken apart: which argument it is of."""
+
+    place: int | str
+
+
+class Enters(errors.TraceAgain):
+    """Containers of outside have to be native ones: those at these places in the heap."""
+
+    def __init__(self, places: set[Any]) -> None:
+        super().__init__(places)
+        self.places = places
 
 
 @record
@@ -172,6 +194,7 @@ class Kind:
         self._value: Form | None = None
         self._asked = False  # something was answered as for an empty one
         self._watched = False  # whether it changes is asked for
+        self._changes = False  # whether something in the trace changes it
         self._same: Kind | None = None
         self._derived: dict[str, Kind] = {}
 
@@ -212,6 +235,15 @@ class Kind:
         """Whether loops run over the containers, which say then that they change."""
         return self.root._watched
 
+    @property
+    def changes(self) -> bool:
+        """Whether traced code changes containers of this kind."""
+        return self.root._changes
+
+    def note_change(self) -> None:
+        """Traced code changes one of the containers."""
+        self.root._changes = True
+
     def watch(self) -> None:
         """A loop runs over one of the containers."""
         root = self.root
@@ -228,6 +260,7 @@ class Kind:
             _refuse_two(a, b)
         b._same = a
         a._watched |= b._watched
+        a._changes |= b._changes
         for name, form in (("_key", b._key), ("_value", b._value)):
             if form is not None:
                 a._take(name, form)
@@ -258,9 +291,9 @@ class Kind:
         setattr(self, name, new)
         return self._asked if old is None else new != old
 
-    def derived(self, name: str, cls: type) -> Kind:
+    def derived(self, name: str, cls: type, detail: Any = None) -> Kind:
         """The kind of the containers that are made of those of this one in one way, as by `list(d)`."""
-        return self.root._derived.setdefault(name, Kind(cls))
+        return self.root._derived.setdefault(name, Kind(cls, detail))
 
 
 NOTHING: Any = object()
@@ -315,9 +348,9 @@ class Kinds:
         self.arrays = Following()  # whether it is followed which arrays are one
         self.root: Any = None  # where those of this trace are kept
         self.arguments: list[tuple[int, Any]] = []  # lists that are, by their parameters
-        self.numbers: list[
-            tuple[Kind, Form | None]
-        ] = []  # of lists that were arrays, and what was in them
+        self.entered: list[Any] = []  # native ones that were there before the call
+        # Of lists that were arrays, and of containers of outside, what was in them: keys and values.
+        self.numbers: list[tuple[Kind, Form | None, Form | None]] = []
         self.born: dict[int, Any] = {}  # objects of users' classes that Python has made, by id
         self.inner: set[int] = set()  # those that were made in branches or loops
         self.alive: list[Any] = []  # Python's containers, whose ids are not to be used again
@@ -325,7 +358,7 @@ class Kinds:
     def begin(self) -> None:
         """Another trace."""
         self.births, self.root, self.arguments, self.numbers, self.alive = {}, None, [], [], []
-        self.born, self.inner = {}, set()
+        self.born, self.inner, self.entered = {}, set(), []
 
 
 _KINDS: ContextVar[Kinds | None] = ContextVar("jitney_containers", default=None)
@@ -370,7 +403,7 @@ def settled(trace: Callable[[], T], kinds: Kinds) -> T:
             except errors.TraceAgain:
                 raise
             except Exception as error:
-                if not (kinds.sites or kinds.classes) or kinds.is_off:
+                if not (kinds.sites or kinds.classes) or kinds.is_off or kinds.entered:
                     raise
                 failure = error
                 break
@@ -393,15 +426,29 @@ def make_native(containers: list[Any]) -> None:
     kinds = current()
     if kinds is None:
         return
-    found = False
+    found, outside = False, set[Any]()
     for container in containers:
         site = kinds.births.get(id(container))
         if site is None or site in kinds.sites or not fits(container):
             continue
+        if isinstance(site, Argument):
+            raise errors.ChangedArgument(site.place)
+        if isinstance(site, Outside):
+            outside.add(site.place)
+            continue
         kinds.sites[site] = kind_of(container)
         found = True
+    if outside:
+        raise Enters(outside)
     if found:
         raise Again
+
+
+def is_outside(container: Any) -> bool:
+    """Whether one of Python's containers was there before the call, and could be native."""
+    kinds = current()
+    site = None if kinds is None else kinds.births.get(id(container))
+    return isinstance(site, (Outside, Argument))
 
 
 def make_classes_native(objects: list[Any], inner: bool = False) -> None:

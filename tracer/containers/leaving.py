@@ -9,19 +9,19 @@ from __future__ import annotations
 import ctypes
 import weakref
 from collections import Counter
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import optree
 
-from ...ir.ops.control.stores import RUNS, Items
 from ...ir.record import record
 from ..core.tracers import as_value, emit
 from ..core.tracing import Presented
 from ..data import pytree
 from .arrays import GrownArray, array_of
-from .kinds import Form, Kind, current, empty_maker, make_native
+from .kinds import Kind, current, make_native
 from .making import objects_of
 from .packed import Packed, check_numbers, refuse_rows
 from .stand_ins import Container, root, run
@@ -37,7 +37,7 @@ def leaving(result: Any) -> Any:
     if kinds is None:
         return result
     _make_native(result)
-    if kinds.root is None:
+    if kinds.root is None and not kinds.entered:
         return result
     found: list[Container] = []
     targets: list[Target] = []
@@ -59,12 +59,15 @@ def leaving(result: Any) -> Any:
 
     placed = optree.tree_map(number, result, is_leaf=is_container, namespace=pytree.NAMESPACE)
     if not found:
-        run("end", root())
+        if kinds.root is not None:
+            run("end", root())
         return result
+    entered = kinds.entered
     handles = [as_value(x.handle) for x in found]
-    parts = [emit("reshape", v, shape=(1,)).value for v in (*handles, run("end", root())[0])]
+    handles += [run("end", root())[0], *(as_value(x.handle) for x in entered)]
+    parts = [emit("reshape", v, shape=(1,)).value for v in handles]
     together = emit("concat", *parts, axis=0)
-    plans = Plans([x.kind for x in found], targets, bool(kinds.classes))
+    plans = Plans([x.kind for x in found], targets, bool(kinds.classes), [x.kind for x in entered])
 
     def present(x: Any) -> Any:
         return Presented(together, Leaving(x.number, plans)) if isinstance(x, _Place) else x
@@ -112,9 +115,16 @@ class _Place:
 class Plans:
     """What the containers that leave a call together become."""
 
-    def __init__(self, kinds: list[Kind], targets: list[Target], objects: bool = False) -> None:
+    def __init__(
+        self,
+        kinds: list[Kind],
+        targets: list[Target],
+        objects: bool = False,
+        entered: Sequence[Kind] = (),
+    ) -> None:
         self.kinds, self.targets = kinds, targets
         self.objects = objects  # whether there are some of users' classes
+        self.entered = entered  # of those that were there before the call
 
     @cached_property
     def native(self) -> tuple[Any, int]:
@@ -126,11 +136,13 @@ class Plans:
         return words, ctypes.addressof(words)
 
     def made(self, handles: np.ndarray[Any, Any]) -> list[Any]:
-        """The Python objects for the containers with these handles, the last of which leads to all."""
-        if self.objects:
-            return objects_of(handles, zip(self.kinds, self.targets, strict=True))
-        if int(handles[-1]) & 1:
-            return self._interpreted(handles)
+        """The Python objects for the containers with these handles, after which come one that leads to
+        all, and those of what was there before the call."""
+        entered = handles[len(self.kinds) + 1 :].tolist()
+        handles = handles[: len(self.kinds) + 1]
+        if self.objects or int(handles[-1]) & 1:
+            plans = zip(self.kinds, self.targets, strict=True)
+            return objects_of(handles, plans, zip(entered, self.entered, strict=True))
         from ...runtime.call import objects
         from .native_plans import columns
 
@@ -146,23 +158,10 @@ class Plans:
             raise
         finally:
             at = handles.ctypes.data + 8 * (len(self.kinds) - count)
-            made = objects.leave()(at, count, self.native[1])
+            made = objects.leave()(at, count, self.native[1], entered[0] if entered else 0)
         for k, array in arrays.items():
             made[k] = array
         return made
-
-    def _interpreted(self, handles: np.ndarray[Any, Any]) -> list[Any]:
-        *places, first = handles.tolist()
-        made: dict[int, Any] = {}
-        try:
-            return [
-                _object(place, kind.root, made)
-                if target is None or not place
-                else array_of(_interpreted_columns(place, kind.value), kind.value, *target)
-                for place, kind, target in zip(places, self.kinds, self.targets, strict=True)
-            ]
-        finally:
-            RUNS.objects.pop(first >> 32, None)
 
 
 class Leaving:
@@ -184,53 +183,3 @@ class Leaving:
 
 _MADE: dict[int, list[Any]] = {}
 """What was made of arrays of handles, by their ids, as long as these are there."""
-
-
-# Of the interpreter's runs
-
-
-def _object(handle: int, kind: Kind, made: dict[int, Any]) -> Any:
-    """The Python object for a container; `made` are those that are there already."""
-    if not handle:
-        return None  # of a value of several forms, one that it is not
-    if handle not in made:
-        new = made[handle] = empty_maker(kind)()
-        found = RUNS.at(handle)
-        pairs = (
-            [((), record) for record in found]
-            if isinstance(found, Items)
-            else [found.records[p] for p in found.positions.values()]
-        )
-        for key, value in pairs:
-            parts = [
-                _with_objects(_unflattened(form, record), made)
-                for form, record in ((kind.key, key), (kind.value, value))
-                if form is not None
-            ]
-            if isinstance(new, dict):
-                new[parts[0]] = parts[1]
-            else:
-                new.add(*parts) if isinstance(new, set) else new.append(*parts)
-    return made[handle]
-
-
-def _unflattened(form: Form, record: tuple[Any, ...]) -> Any:
-    pairs = zip(record, form.leaves, strict=True)
-    numbers = [
-        dtype.type(x) if weak is None else np.asarray(x, dtype).item() for x, (dtype, weak) in pairs
-    ]
-    return pytree.unflatten(form.tree, numbers)
-
-
-def _with_objects(element: Any, made: dict[int, Any]) -> Any:
-    if isinstance(element, Container):
-        return _object(int(element.handle), element.kind.root, made)
-    if isinstance(element, tuple):
-        parts = [_with_objects(part, made) for part in element]
-        return type(element)(*parts) if hasattr(element, "_fields") else tuple(parts)
-    return element
-
-
-def _interpreted_columns(handle: int, form: Form | None) -> list[Any]:
-    dtypes = () if form is None else form.dtypes
-    return [np.array([r[k] for r in RUNS.at(handle)], dtype) for k, dtype in enumerate(dtypes)]

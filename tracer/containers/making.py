@@ -1,6 +1,6 @@
 """Native containers among which are objects of users' classes: Python makes its own of them.
 
-Where there are none, native code does this (`native_plans`).
+Where there are none, native code does this (`native_plans`). It is also the way of the interpreter's.
 """
 
 from __future__ import annotations
@@ -20,15 +20,20 @@ from .objects import UNKNOWN, ClassKind
 from .stand_ins import Container
 
 Plans = Iterable[tuple[Kind, Any]]  # of each its kind, and of an array its dtype, if it was given
-_LINK, _BLOCK, _FIRST, _LENGTH, _END, _INDEX, _MASK, _TAKEN = range(8)
+_LINK, _BLOCK, _FIRST, _LENGTH, _END, _INDEX, _MASK, _TAKEN, _CHANGES, _OBJECT, _KIND = range(11)
 
 
-def objects_of(handles: np.ndarray[Any, Any], plans: Plans) -> list[Any]:
-    """The Python objects for the containers with these handles, the last of which leads to all."""
+def objects_of(
+    handles: np.ndarray[Any, Any], plans: Plans, entered: Iterable[tuple[int, Kind]] = ()
+) -> list[Any]:
+    """The Python objects for the containers with these handles, the last of which leads to all. Those of
+    what was there before the call get the content of the `entered` ones."""
     *places, first = handles.tolist()
     source: _Source = _Interpreted() if first & 1 else _Native()
     made: dict[int, Any] = {}
     try:
+        for place, kind in entered:
+            _whole(source, place, kind.root, made)
         return [
             _whole(source, place, kind.root, made)
             if target is None or not place
@@ -45,24 +50,28 @@ class _Source:
     columns: Callable[[int, Form | None, Form | None], list[Any]]
     columns_of: Callable[[int, Sequence[np.dtype[Any]]], list[Any]]  # of a sequence
     release: Callable[[int], None]
+    made_of: Callable[[int], Any]  # the object that one was made of, None for others
 
 
 def _whole(source: _Source, handle: int, kind: Kind, made: dict[int, Any]) -> Any:
     """The Python object for a container, with all that is in it."""
     waiting: list[Any] = []
-    new = _object(handle, kind, made, waiting)
+    new = _object(source, handle, kind, made, waiting)
     while waiting:
         place, inner = waiting.pop()
         _fill(source, place, inner, made, waiting)
     return new
 
 
-def _object(handle: int, kind: Kind, made: dict[int, Any], waiting: list[Any]) -> Any:
+def _object(
+    source: _Source, handle: int, kind: Kind, made: dict[int, Any], waiting: list[Any]
+) -> Any:
     """The Python object for a container, which is filled later; `made` are those that are there."""
     if not handle:
         return None  # of a value of several forms, one that it is not
     if handle not in made:
-        made[handle] = _empty(kind)
+        old = source.made_of(handle)
+        made[handle] = _empty(kind) if old is None else old
         waiting.append((handle, kind))
     return made[handle]
 
@@ -71,6 +80,8 @@ def _fill(
     source: _Source, handle: int, kind: Kind, made: dict[int, Any], waiting: list[Any]
 ) -> None:
     new = made[handle]
+    if source.made_of(handle) is not None and kind.changes:
+        new.clear()
     if isinstance(kind, ClassKind):
         _fill_object(source, handle, kind, new, made, waiting)
         return
@@ -79,10 +90,12 @@ def _fill(
     columns = source.columns(handle, kind.key, kind.value)
     count = 0 if kind.key is None else len(kind.key.leaves)
     parts = [
-        _elements(form, part, made, waiting)
+        _elements(source, form, part, made, waiting)
         for form, part in ((kind.key, columns[:count]), (kind.value, columns[count:]))
         if form is not None
     ]
+    if source.made_of(handle) is not None and not kind.changes:
+        return  # but what is in there may have changed
     if isinstance(new, dict):
         content = dict(zip(*parts, strict=True))
         dict.update(new, content) if type(new) is Counter else new.update(content)
@@ -107,7 +120,7 @@ def _fill_object(
         words = [next(columns) for _ in field.dtypes]
         value = None if field.static is UNKNOWN else field.static
         if field.form is not None and (not field.optional or words.pop(0)[0]):
-            (value,) = _elements(field.form, words, made, waiting)
+            (value,) = _elements(source, field.form, words, made, waiting)
         object.__setattr__(new, name, value)
 
 
@@ -118,7 +131,7 @@ def _empty(kind: Kind) -> Any:
 
 
 def _elements(
-    form: Form, columns: list[Any], made: dict[int, Any], waiting: list[Any]
+    source: _Source, form: Form, columns: list[Any], made: dict[int, Any], waiting: list[Any]
 ) -> list[Any]:
     """Elements of one form, of a column for each leaf."""
     lists = [
@@ -131,16 +144,16 @@ def _elements(
     if form.tree == plain:
         return list(zip(*lists, strict=True))
     return [
-        _with_objects(pytree.unflatten(form.tree, row), made, waiting)
+        _with_objects(source, pytree.unflatten(form.tree, row), made, waiting)
         for row in zip(*lists, strict=True)
     ]
 
 
-def _with_objects(element: Any, made: dict[int, Any], waiting: list[Any]) -> Any:
+def _with_objects(source: _Source, element: Any, made: dict[int, Any], waiting: list[Any]) -> Any:
     if isinstance(element, Container):
-        return _object(int(element.handle), element.kind.root, made, waiting)
+        return _object(source, int(element.handle), element.kind.root, made, waiting)
     if isinstance(element, tuple):
-        parts = [_with_objects(part, made, waiting) for part in element]
+        parts = [_with_objects(source, part, made, waiting) for part in element]
         return type(element)(*parts) if hasattr(element, "_fields") else tuple(parts)
     return element
 
@@ -174,16 +187,20 @@ class _Native(_Source):
             records = records[records["hash"] >= 0]
         return [records[f"x{k}"].copy() for k in range(len(dtypes))]
 
+    def made_of(self, handle: int) -> Any:
+        header = _header(handle)
+        return ctypes.cast(header[_OBJECT], ctypes.py_object).value if header[_KIND] else None
+
     def release(self, first: int) -> None:
         from ...runtime.call import objects
         from .native_plans import planned
 
         last = np.array([first], np.uint64)
-        objects.leave()(last.ctypes.data, 0, ctypes.addressof(planned([])))
+        objects.leave()(last.ctypes.data, 0, ctypes.addressof(planned([])), 0)
 
 
 def _header(handle: int) -> Any:
-    return (ctypes.c_int64 * 8).from_address(handle)
+    return (ctypes.c_int64 * 11).from_address(handle)
 
 
 class _Interpreted(_Source):
@@ -200,6 +217,9 @@ class _Interpreted(_Source):
         else:
             records = list(found)
         return [np.array([r[k] for r in records], dtype) for k, dtype in enumerate(dtypes)]
+
+    def made_of(self, handle: int) -> Any:
+        return RUNS.at(handle).made_of
 
     def release(self, first: int) -> None:
         RUNS.objects.pop(first >> 32, None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections import OrderedDict, deque
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Sequence
 from functools import cache, partial
 from typing import Any
@@ -41,16 +41,19 @@ def _planned(plans: objects.Plans, kind: Kind, known: dict[Kind, int]) -> int:
     """Where it is said what containers of a kind are."""
     if kind in known:
         return known[kind]
-    place = known[kind] = plans.reserve(6)
+    place = known[kind] = plans.reserve(objects_ir.KIND_WORDS)
     filled = _FILLED.get(kind.cls, objects_ir.DICT)
-    words, places = [filled, plans.ref(empty_maker(kind)), 0, 0, 0, 0], []
+    words, places = [filled, plans.ref(empty_maker(kind)), 0, 0], []
     nbytes = lead = 0 if kind.key is None else layout.WORD
     for k, form in ((2, kind.key), (3, kind.value)):
         if form is not None:
             nbytes += layout.WORD * len(form.leaves)
             words[k] = _element(plans, form, known)
             places.append(k)
-    plans.write(place, [*words[:4], lead, nbytes], places)
+    name = _DETAILS.get(kind.cls)
+    detail = (0, 0) if name is None else (plans.ref(name), plans.ref(kind.detail))
+    how = [plans.ref(kind.cls), int(kind.changes), *detail]
+    plans.write(place, [*words, lead, nbytes, *how], places)
     return place
 
 
@@ -60,6 +63,8 @@ _FILLED: dict[type, int] = {
     set: objects_ir.SET,
     OrderedDict: objects_ir.MAPPING,
 }
+
+_DETAILS: dict[type, str] = {deque: "maxlen", defaultdict: "default_factory"}
 
 
 def _element(plans: objects.Plans, form: Form, known: dict[Kind, int]) -> int:
@@ -76,7 +81,7 @@ def _element(plans: objects.Plans, form: Form, known: dict[Kind, int]) -> int:
         if isinstance(x, _Place):
             dtype, weak = form.leaves[x.number]
             kind = objects_ir.SCALAR if weak is None else _NUMBERS[weak]
-            nodes.append((kind, 0, plans.ref(dtype)))
+            nodes.append((kind, plans.ref(dtype.type), plans.ref(dtype)))
         elif isinstance(x, Container):
             nodes.append((objects_ir.CONTAINER, 0, _planned(plans, x.kind.root, known)))
         elif type(x) is tuple:

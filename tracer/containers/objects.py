@@ -156,11 +156,11 @@ class Object(Container):
             raise Again
         kind.see_all(attrs)
         values = [v for name, field in kind.fields.items() for v in _values(field, attrs.get(name))]
-        run("append", self._at, *values, value=kind.dtypes)
+        self._run("append", *values, value=kind.dtypes)
 
     def _record(self) -> list[Value]:
         self.kind.is_used = True
-        _, *values = run("get", self._at, as_value(0), value=self.kind.dtypes)
+        _, *values = self._run("get", as_value(0), value=self.kind.dtypes)
         return values
 
     def _settled_elsewhere(self) -> None:
@@ -181,7 +181,7 @@ class Object(Container):
         values = self._record()
         start, stop = self._place(name)
         values[start:stop] = _values(kind.fields[name], value)
-        run("set", self._at, as_value(0), *values, value=kind.dtypes)
+        self._run("set", as_value(0), *values, value=kind.dtypes)
 
     def _place(self, name: str) -> tuple[int, int]:
         start = 0

@@ -291,7 +291,7 @@ def made_of(data: Tracer, weak: str | None, site: Any) -> Any:
         return packed
     native = List(kind)
     assert kinds is not None
-    kinds.numbers.append((kind, Form.of(packed.at(0)) if packed.length() else None))
+    kinds.numbers.append((kind, None, Form.of(packed.at(0)) if packed.length() else None))
     for_each(packed.length(), lambda i: native.append(packed.at(i)))
     return native
 
@@ -310,18 +310,19 @@ def refuse_mixture(one: Any, other: Any) -> NoReturn:
     """Elements of two types, by their forms or kinds, meet in one list."""
     complain(
         errors.CarryError,
-        f"a list that is an argument, of elements of type {one}, gets elements of type {other}",
+        f"a container that was there before the call, with elements of type {one}, gets one of {other}",
         "convert them to one type, with int(...) or float(...), or pass an array.",
     )
 
 
 def check_numbers() -> None:
-    """Refuse numbers of another class in a list that was an array: those that are there would become
+    """Refuse numbers of another class in a container of outside: those that are there would become
     numbers of that class, too."""
     kinds = current()
-    for kind, form in () if kinds is None else kinds.numbers:
-        if form is not None and kind.value is not None and kind.value != form:
-            refuse_mixture(form, kind.value)
+    for kind, *forms in () if kinds is None else kinds.numbers:
+        for old, new in zip(forms, (kind.key, kind.value), strict=True):
+            if old is not None and new is not None and old != new:
+                refuse_mixture(old, new)
 
 
 def _argument(kind: ListKind, data: Tracer) -> Any:

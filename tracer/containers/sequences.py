@@ -93,10 +93,10 @@ class Sequence(Container):
         self.kind.see(NOTHING, item)
         form = self.form
         values = leaves_of(form, item)
-        return run(method, self._at, *places, *values, value=form.dtypes)
+        return self._run(method, *places, *values, value=form.dtypes)
 
     def ask(self, method: str, *operands: Value) -> tuple[Value, ...]:
-        return run(method, self._at, *operands, value=self.form.dtypes)
+        return self._run(method, *operands, value=self.form.dtypes)
 
     def append(self, item: Any) -> None:
         self.put("append", item=item)
@@ -180,7 +180,7 @@ class Sequence(Container):
         self.put("insert", index_value(index, str(self.kind)), item=item)
 
     def clear(self) -> None:
-        run("clear", self._at)
+        self._run("clear")
 
     def copy(self) -> Any:
         made = self.fresh()
@@ -315,7 +315,7 @@ class List(Sequence):
             self.extend(ordered)
             return
         _require_order(self.form, "list.sort")
-        run("sort", self._at, as_value(reverse, BOOL), key=self.form.dtypes)
+        self._run("sort", as_value(reverse, BOOL), key=self.form.dtypes)
 
     def ordered(self, key: Any, reverse: Any) -> List:
         """A sorted copy, by `key` of each element."""
@@ -341,7 +341,7 @@ class List(Sequence):
             _, *values = run(
                 "get", as_value(together), as_value(i, I64), value=(*dtypes, *form.dtypes)
             )
-            run("append", made._at, *values[len(dtypes) :], value=form.dtypes)
+            made._run("append", *values[len(dtypes) :], value=form.dtypes)
 
         for_each(self.length(), take)
         return made

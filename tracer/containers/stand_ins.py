@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ...ir.graph import Value
-from ...ir.ops.control.stores import STORE
+from ...ir.ops.control.stores import METHODS, STORE
 from ...ir.types import BOOL, I64
 from ..arrays.python_integers import check_kept
 from ..control.control import fori_loop
@@ -66,6 +66,12 @@ class Container:
     def _at(self) -> Value:
         return as_value(self.handle)
 
+    def _run(self, method: str, *operands: Value, **dtypes: DTypes) -> tuple[Value, ...]:
+        """Append a method of this container."""
+        if METHODS[method].changes:
+            self.kind.note_change()
+        return run(method, self._at, *operands, **dtypes)
+
     @property
     def is_known(self) -> bool:
         """Whether something is known of what it holds; if not it has been empty so far."""
@@ -84,7 +90,7 @@ class Container:
         """`len`"""
         if not self.is_known:
             return 0
-        (n,) = run("length", self._at)
+        (n,) = self._run("length")
         return wrap(n, "i")
 
     def truth(self) -> Any:

@@ -51,7 +51,7 @@ class Table(Container):
         }
 
     def _ask(self, method: str, *operands: Value) -> tuple[Value, ...]:
-        return run(method, self._at, *operands, **self._dtypes)
+        return self._run(method, *operands, **self._dtypes)
 
     def length(self) -> Any:
         if not self.is_known:

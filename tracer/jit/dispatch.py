@@ -10,7 +10,12 @@ from __future__ import annotations
 import enum
 import functools
 import inspect
+<<<<<<< HEAD
 from collections import deque
+=======
+import operator
+from collections import Counter, deque
+>>>>>>> b249d68 (Containers that were there before the call are native ones where compiled loops and branches change them or look things up: arguments, attributes, closures and globals grew nowhere, and each length was another compilation)
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from itertools import accumulate
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
@@ -24,8 +29,9 @@ from ...ir.types import TensorType, is_supported
 from ...runtime.cuda.array import DeviceArray
 from ...runtime.devices import CPU, Device
 from ..captures.frozen import can_change, is_random_state
+from ..captures.heap import Heap
 from ..captures.hidden import array_of, array_spec, holder_of, is_generator
-from ..captures.kept import ChangedArgument, Kept
+from ..captures.kept import ChangedArgument, Kept, Place
 from ..captures.paths import is_user_module
 from ..captures.subjects import Object, ObjectLeaf, is_object
 from ..containers.kinds import Kinds
@@ -130,11 +136,9 @@ def arrange(
     static: StaticNames,
     signature: inspect.Signature | None,
     whole: Collection[int | str] = (),
-    packs: int = 0,
 ) -> tuple[Sequence[Any], dict[str, Any]]:
     """The arguments in their places, with the static ones wrapped, and those that the function may
-    change, by position or name: objects whose method it is, containers of its caller's. With `packs`
-    long lists of numbers are leaves, with 2 tables of them, too."""
+    change, by position or name: objects whose method it is, containers of its caller's."""
     if kwargs and signature is not None:
         # Keywords become positions, so that f(x, y) and f(x, y=y) share their code.
         bound = signature.bind(*args, **kwargs)
@@ -148,8 +152,6 @@ def arrange(
         kwargs = {k: _whole(v) if k in whole else v for k, v in kwargs.items()}
     if static.any:
         kwargs = {k: _static(v, k) if k in static.names else v for k, v in kwargs.items()}
-    if packs:
-        args, kwargs = with_leaves((tuple(args), kwargs), tables=packs > 1)
     return args, kwargs
 
 
@@ -162,7 +164,8 @@ def order_matters(names: Iterable[str], signature: inspect.Signature | None) -> 
 
 
 class Call:
-    """The arguments of one call, flattened: leaves, their specs, and the structure."""
+    """The arguments of one call, flattened: leaves, their specs, and the structure. With `packs` long
+    lists of numbers are leaves, with 2 tables of them, too."""
 
     def __init__(
         self,
@@ -176,7 +179,10 @@ class Call:
         numbers: Callable[[Hashable], frozenset[int]] = lambda structure: frozenset(),
         packs: int = 0,
     ) -> None:
-        args, kwargs = arrange(args, kwargs, static, signature, whole, packs)
+        args, kwargs = arrange(args, kwargs, static, signature, whole)
+        self._given = args, kwargs
+        if packs:
+            args, kwargs = with_leaves((tuple(args), kwargs), tables=packs > 1)
         self.whole = whole
         self.args, self.kwargs = tuple(args), kwargs
         self._signature = signature
@@ -279,7 +285,7 @@ class Call:
             refuse_leaked(leaf)
         if isinstance(leaf, np.ndarray):
             return array_spec(plain_array(leaf, self.leaf_names()[index]))
-        if is_object(leaf):
+        if is_object(leaf) or cls in (set, Counter):
             return Object(cls)
         self._refuse_object(index, leaf)
         raise AssertionError("unreachable")
@@ -344,6 +350,18 @@ class Call:
                     "copy the container first, with dict(d), list(l) or dataclasses.replace(d), and "
                     "return the copy; elements that are arrays may be assigned to in place.",
                 )
+
+    def refuse_shared(self, heap: Heap | None, hidden: Sequence[Any]) -> None:
+        """ChangedArgument for one that was taken apart and is reached in another way, too: what happens
+        to one happens to the other."""
+        if heap is None:
+            return
+        args, kwargs = self._given
+        places: list[tuple[Place, Any]] = [*enumerate(args), *kwargs.items()]
+        for place, argument in places:
+            found = () if place in self.whole else containers_in(argument)
+            if found and heap.shares(hidden[-1], map(id, found)):
+                raise ChangedArgument(place)
 
     def leaf_names(self) -> list[str]:
         """How the user would write each leaf: `x`, `params['w']`."""
@@ -439,12 +457,22 @@ def _whole(value: Any) -> Any:
     return ObjectLeaf(value) if is_parted(value) else value
 
 
+<<<<<<< HEAD
 def _is(old: Any, new: Any) -> bool:
     """Whether two leaves are one; the fields of a structured array are views that are made anew."""
     if old is new or not isinstance(old, np.ndarray) or not isinstance(new, np.ndarray):
         return old is new
     owner = owner_of(old)
     return owner is not None and owner is owner_of(new) and byte_bounds(old) == byte_bounds(new)
+=======
+def containers_in(value: Any) -> list[Any]:
+    """The containers in an argument that can be changed."""
+    if type(value) not in (list, dict, tuple, deque):
+        return []
+    parts = value.values() if type(value) is dict else value
+    inner = [x for part in parts for x in containers_in(part)]
+    return inner if type(value) is tuple else [value, *inner]
+>>>>>>> b249d68 (Containers that were there before the call are native ones where compiled loops and branches change them or look things up: arguments, attributes, closures and globals grew nowhere, and each length was another compilation)
 
 
 def is_parted(value: Any) -> bool:

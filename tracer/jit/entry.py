@@ -136,8 +136,10 @@ class Entry:
         """What `check` would have given when the function was traced."""
         captures = [capture.outer for capture in self.traced.captures]
         heap = self.captured.heap
-        nodes = [] if heap is None else [heap.objects()]
-        return (*self.captured.arrays(), *captures, *nodes)
+        if heap is None:
+            return (*self.captured.arrays(), *captures)
+        inputs, nodes = heap.when_traced()
+        return (*inputs, *self.captured.hidden_arrays(), *captures, nodes)
 
     @property
     def code(self) -> Runnable:

@@ -324,6 +324,7 @@ class JitFunction(Generic[P, R]):
 
             budget.trim(made)  # not with the lock held: other functions are asked to give way
         entry, hidden = match
+        call.refuse_shared(entry.captured.heap, hidden)
         learn(self, entry, args, kwargs)
         if made is not None:
             made.captured.forget()

@@ -97,6 +97,7 @@ class _Writer(GuardWriter):
         self.executable = executable
         self.explicit = {leaf: k for k, leaf in enumerate(entry.explicit)}
         self.objects: dict[int, int] = {}  # the word of each parameter's object
+        self.taken_apart: list[tuple[type, int]] = []  # containers among the arguments: their words
         self.packed: dict[int, Owned] = {}  # of lists of numbers: the arrays
         # Of words that hold fields: the structured array, and where in a record of it they begin.
         self.fields: dict[int, tuple[int, int]] = {}
@@ -276,13 +277,16 @@ class _Writer(GuardWriter):
         elif value is None:
             self.program.identity(word, None)
         elif cls is dict:
+            self.taken_apart.append((cls, word))
             keys = plain_keys(value)
             words = self._held(self.program.values(word, keys))
             for key, part in zip(keys, words, strict=True):
                 self._tree(part, value[key], twin[key], leaf)
         elif cls in (tuple, list) or (isinstance(value, tuple) and hasattr(cls, "_fields")):
             words = self.program.items(word, cls, len(value))
-            words = self._held(words) if cls is list else words
+            if cls is list:
+                self.taken_apart.append((cls, word))
+                words = self._held(words)
             for part, item, other in zip(words, value, twin, strict=True):
                 self._tree(part, item, other, leaf)
         else:
@@ -354,6 +358,7 @@ class _Writer(GuardWriter):
 
     def _list(self, word: int, spec: Spec, number: int) -> None:
         """A list of numbers: compiled code takes an array of them."""
+        self.taken_apart.append((list, word))
         self.objects[number] = word
         if word >= self.n_arguments:  # what the container is in may drop it
             self.program.hold(word)
@@ -384,7 +389,9 @@ class _Writer(GuardWriter):
             program.hold(word)
 
     def apart(self) -> None:
-        """What is written shares no memory with anything else."""
+        """What is written shares no memory with anything else, what was taken apart is no node."""
+        if self.heap is not None:
+            self.heap.apart_from(self.taken_apart)
         written = set(self.entry.written)
         numbers = range(len(self.executable.module.inputs)) if written else ()
         groups: dict[Any, list[int]] = {}

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from .native_call import _Writer
 
 
+_MOST_PAIRS = 64  # of containers that have to be two
+
+
 class NativeHeap:
     """Writes what a program does with a heap. `first` is the number of its first input among all."""
 
@@ -67,6 +70,15 @@ class NativeHeap:
                 self._node(self.words[number], node, now[number])
         for group in self.heap.apart:
             self.program.apart([(self.words[n], 0, 1, changed) for n, changed in group])
+
+    def apart_from(self, containers: Sequence[tuple[type, int]]) -> None:
+        """None of these is a node."""
+        nodes = [(self.heap.nodes[number].cls, word) for number, word in self.words.items()]
+        pairs = [(a, b) for cls, a in containers for other, b in nodes if cls is other]
+        if len(pairs) > _MOST_PAIRS:
+            raise NotNative
+        for one, other in pairs:
+            self.program.differ(one, other)
 
     def _node(self, word: int, node: Node, value: Any) -> None:
         program = self.program

@@ -24,7 +24,7 @@ from ..captures.heap import Policy
 from ..captures.kept import ChangedArgument, WantsHeap
 from ..captures.purity import compare, random_states, watched_entropy
 from ..captures.running import watched_code
-from ..containers.kinds import settled
+from ..containers.kinds import Argument, Enters, Kinds, settled
 from ..containers.leaving import leaving, with_arguments
 from ..control.recursion import natively
 from ..control.unions import with_exact
@@ -215,13 +215,29 @@ def _endless(error: RecursionError) -> Exception:
 def _trace_settled(
     function: JitFunction, call: Call, captured: CapturedVariables, views: bool
 ) -> tuple[Traced, CapturedVariables]:
-    """Trace, and drop the guards of what only code reads that has not run."""
+    """Trace, and drop the guards of what only code reads that has not run. Containers that turn out to
+    have to be native are that, unless the function cannot be traced so."""
+    failure: Exception | None = None
     while True:
-        with watched_code(captured.doubtful) as ran:
-            traced = _trace_with(function, call, captured, views)
-        if not captured.missed or captured.policy.fixed:
-            break
-        policy = replace(captured.policy, more=captured.policy.more | captured.missed)
+        policy = captured.policy
+        try:
+            with watched_code(captured.doubtful) as ran:
+                traced = _trace_with(function, call, captured, views)
+            if not captured.missed or policy.fixed:
+                break
+            policy = replace(policy, more=policy.more | captured.missed)
+        except Enters as found:
+            policy = replace(policy, natives=policy.natives | found.places)
+        except errors.TraceAgain:
+            raise
+        except Exception as error:
+            if failure is not None:
+                raise failure from None
+            if captured.heap is None or not captured.heap.natives:
+                raise
+            failure = error
+            call.containers = Kinds()
+            policy = replace(policy, natives=frozenset(), barred=True)
         captured = function._captured_variables(call, policy=policy)
     if captured.settle(ran):
         return traced, captured
@@ -262,7 +278,10 @@ def _trace_once(
 
     def run(args: Any, kwargs: Any, hidden: Any) -> Any:
         before = call.parts(args, kwargs)
-        result = captured.call(args, kwargs, hidden, call.kept(args, kwargs))
+        kept = call.kept(args, kwargs)
+        for container, place in kept.taken_apart:
+            call.containers.births[container] = Argument(place)
+        result = captured.call(args, kwargs, hidden, kept)
         call.refuse_changes(before, call.parts(args, kwargs))
         return leaving(with_arguments(with_exact(result)))
 
@@ -306,7 +325,13 @@ def make_entry(function: JitFunction, call: Call, reason: str) -> Entry:
         donated = frozenset(_donated(function, call))
         return Entry(call, traced, captured, runnable, reason, seconds, donated)
     traced, captured = trace_call(function, call, captured)
+<<<<<<< HEAD
     if "trace" in function._options.check:
+=======
+    if captured.heap is not None:
+        captured.heap.interpreted = function._options.backend == "interpreter"
+    if function._options.check:
+>>>>>>> b249d68 (Containers that were there before the call are native ones where compiled loops and branches change them or look things up: arguments, attributes, closures and globals grew nowhere, and each length was another compilation)
         compare(traced, trace_call(function, call)[0])
     _fetch_captures(traced)
     seconds = {"trace": time.perf_counter() - start}
@@ -344,7 +369,7 @@ def _device_entry(
 
     start = time.perf_counter()
     traced, captured = trace_call(function, call, captured, views=False)
-    if call.containers.root is not None:
+    if call.containers.root is not None or call.containers.entered:
         complain(
             errors.UnsupportedFunctionError,
             f"{function.__name__} has a list, dict, set, deque or heap that grows while it runs, "

@@ -15,6 +15,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import pickle
+from collections import Counter
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,7 @@ from ..captures.heap import Heap, Policy
 from ..captures.heap_nodes import Fixed
 from ..captures.purity_allow_list import Unkeyable
 from ..captures.subjects import Object
+from ..containers.leaving import Leaving
 from ..core.specs import Spec, Static
 from ..core.trace import Capture
 from ..core.tracing import Result, Traced
@@ -65,6 +67,7 @@ class StoredTrace:
     files: dict[str, str] = field(default_factory=dict)
     effects: Effects | None = None
     apart: list[list[tuple[int, bool]]] = field(default_factory=list)
+    natives: list[Any] = field(default_factory=list)  # how containers of outside become native ones
 
     @staticmethod
     def of(traced: Traced, code: str, captured: CapturedVariables) -> StoredTrace | None:
@@ -72,9 +75,12 @@ class StoredTrace:
         captures = [capture.outer for capture in traced.captures if capture.private]
         if not code or len(captures) != len(traced.captures):
             return None
-        if any(result.views or not _is_plain(result.static) for result in traced.results):
+        views = [view for result in traced.results for view in result.views]
+        if not all(isinstance(view, Leaving) for view in views):
             return None
-        effects = captured.effects
+        if not all(_is_plain(result.static) for result in traced.results):
+            return None
+        effects, heap = captured.effects, captured.heap
         if effects is not None and not effects.is_plain:
             return None
         arrays = [array for array in captures if isinstance(array, np.ndarray)]
@@ -87,7 +93,8 @@ class StoredTrace:
             code,
             captured.dropped,
             effects=effects and replace(effects, leaves=[]),
-            apart=[] if captured.heap is None else captured.heap.apart,
+            apart=[] if heap is None else heap.apart,
+            natives=[] if heap is None else heap.natives.entering,
         )
 
     def traced(self, name: str, executable: Executable) -> Traced:
@@ -176,6 +183,7 @@ class CachedTrace:
         captured.effects = recalled.effects
         if captured.heap is not None:
             captured.heap.apart = recalled.apart
+            captured.heap.natives.entering = recalled.natives
         return recalled, captured, executable
 
     def store(self, traced: Traced, captured: CapturedVariables, code: str) -> None:
@@ -194,7 +202,11 @@ class CachedTrace:
             key = self._take(captured)
             if key is None:
                 return
-            disk_cache().put(_note_name(self._key), pickle.dumps(how))
+            try:
+                note = pickle.dumps(how)
+            except Exception:  # keys of dicts, of classes that are nowhere to be found by name
+                return
+            disk_cache().put(_note_name(self._key), note)
         _write(key, recalled)
         _put_mark(self._function)
 
@@ -244,6 +256,8 @@ def _heap(key: Fingerprint, heap: Heap) -> None:
     """What the heap is like, but for the values of its inputs."""
     for path, content in heap.roots:
         key.put(str(path), repr(content) if not isinstance(content, Fixed) else "fixed")
+        if isinstance(content, Fixed) and type(content.value) in (set, Counter):
+            key.value(content.value)
     for node in heap.nodes:
         key.put("node", str(node.log))
         key.value(node.cls)

@@ -49,6 +49,14 @@ class TraceAgain(Exception):
     """No error: what a trace has found calls for another trace, of another kind."""
 
 
+class ChangedArgument(TraceAgain):
+    """The function changes, or gives back, a container that it was given, in the place `place`."""
+
+    def __init__(self, place: int | str) -> None:
+        super().__init__(place)
+        self.place = place
+
+
 class Refusal(Exception):
     """A mark of those that plain Python would not have raised. Transformed code lets no handler of the
     user's take them: the program would go on as it would not have."""

@@ -1,9 +1,9 @@
 """How containers lie in memory, and how records are moved and compared.
 
-A header has ten words: the next container of the call; the block of records, the first of them, their
+A header has eleven words: the next container of the call; the block of records, the first of them, their
 number, the block's end; of tables the index, its mask, and how many entries are taken; how often it has
-changed, for who runs over it; and the Python object that it becomes, when it has left the call. A record
-is a word for each of its values.
+changed, for who runs over it; the Python object that it becomes, when it has left the call, or that it
+was made of; and what says how it was made of that. A record is a word for each of its values.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ DType = np.dtype[Any]
 DTypes = tuple[DType, ...]
 
 WORD = 8
-LINK, BLOCK, FIRST, LENGTH, END, INDEX, MASK, TAKEN, CHANGES, OBJECT = (k * WORD for k in range(10))
-HEADER_BYTES = 10 * WORD
+LINK, BLOCK, FIRST, LENGTH, END, INDEX, MASK, TAKEN, CHANGES, OBJECT, KIND = (
+    k * WORD for k in range(11)
+)
+HEADER_BYTES = 11 * WORD
 LEAST_BYTES = 64  # of a block
 PASSED = END  # of a table: how many entries at its begin are known to be removed
 ALLOCATE, RELEASE = "PyMem_RawMalloc", "PyMem_RawFree"  # Python's, which gives results back to it

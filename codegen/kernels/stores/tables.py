@@ -31,8 +31,8 @@ from .layout import (
 from .sequences import reserve
 
 _GOLDEN, _MIX = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9
-_LEAST = 8  # places of an index
-_ZERO = Value("double", "0x0000000000000000")
+LEAST_PLACES = 8  # places of an index
+ZERO = Value("double", "0x0000000000000000")
 
 
 class Entries(NamedTuple):
@@ -67,14 +67,24 @@ def hashed(key: DTypes) -> StoreFunction:
     for value, dtype in zip(f.args, key, strict=True):
         if dtype.kind == "f":
             value = value if dtype.itemsize == 8 else f.convert("fpext", value, "double")
-            value = (value + _ZERO).to("bitcast", "i64")
+            value = (value + ZERO).to("bitcast", "i64")
         elif value.type != "i64":
             value = f.convert("sext" if dtype.kind == "i" else "zext", value, "i64")
-        total = value if total is None else (total ^ (total >> 29)) * _signed(_MIX) + value
+        total = value if total is None else mixed(total, value)
     assert total is not None
-    total = total * _signed(_GOLDEN)
-    f.ret(((total ^ (total >> 32)) << 1) >> 1)
+    f.ret(hash_of(total))
     return f
+
+
+def mixed(total: Value, value: Value) -> Value:
+    """What the values of a key so far, and one more, come to. It begins with 0."""
+    return (total ^ (total >> 29)) * _signed(_MIX) + value
+
+
+def hash_of(total: Value) -> Value:
+    """The hash of a key whose values come to this."""
+    total = total * _signed(_GOLDEN)
+    return ((total ^ (total >> 32)) << 1) >> 1
 
 
 def _signed(number: int) -> int:
@@ -164,15 +174,15 @@ def put(entries: Entries) -> StoreFunction:
     f.store(taken + 1, f.t, TAKEN)
     f.store(length_of(f, f.t) + 1, f.t, LENGTH)
     f.store(f.load("i64", f.t, CHANGES) + 1, f.t, CHANGES)
-    f.run(_enter(), f.load("ptr", f.t, INDEX), f.load("i64", f.t, MASK), h, taken)
+    f.run(note(), f.load("ptr", f.t, INDEX), f.load("i64", f.t, MASK), h, taken)
     f.ret(constant("i1", 1))
     return f
 
 
 @cache
-def _enter() -> StoreFunction:
+def note() -> StoreFunction:
     """Note entry `number` at the first free place of the index for its hash."""
-    f = StoreFunction("void", "enter", index="ptr", mask="i64", h="i64", number="i64")
+    f = StoreFunction("void", "note", index="ptr", mask="i64", h="i64", number="i64")
     with f.loop(i=f.h & f.mask) as loop:
         at = f.offset(f.index, loop.i, "i32")
         loop.going(f.load("i32", at, align=4).ne(-1))
@@ -193,7 +203,7 @@ def room(nbytes: int) -> StoreFunction:
     f.ret(constant("i1", 1))
     f.at(full)
     wanted = (length_of(f, f.t) + 1) * 3
-    with f.loop(size=_LEAST) as sizes:
+    with f.loop(size=LEAST_PLACES) as sizes:
         sizes.going(sizes.size < wanted)
         sizes.next(sizes.size * 2)
     f.ret(f.run(rebuild(nbytes), f.t, f.t, sizes.size))
@@ -224,7 +234,7 @@ def rebuild(nbytes: int) -> StoreFunction:
         h = f.load("i64", entry)
         with f.when(h >= 0):
             records.copy(f, f.offset(block, loop.to * nbytes), entry)
-            f.run(_enter(), index, mask, h, loop.to)
+            f.run(note(), index, mask, h, loop.to)
         loop.next(loop.i + 1, loop.to + (h >= 0).zext("i64"))
     f.release(f.load("ptr", f.t, INDEX))
     f.release(f.load("ptr", f.t, BLOCK))
@@ -350,7 +360,7 @@ def copy(nbytes: int) -> StoreFunction:
     f.branch(made.eq(NULL), none, there)
     f.at(there)
     size = f.load("i64", f.t, MASK) + 1
-    size = f.select(size < _LEAST, _LEAST, size)
+    size = f.select(size < LEAST_PLACES, LEAST_PLACES, size)
     f.branch(f.run(rebuild(nbytes), made, f.t, size), good, none)
     f.at(none)
     f.ret(NULL)

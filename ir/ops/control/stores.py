@@ -46,13 +46,16 @@ DTypes = tuple[np.dtype[Any], ...]
 
 
 class Items(list[Record]):
-    """A sequence of the interpreter's."""
+    """A sequence of the interpreter's. `made_of` is what it was made of, if that was there before."""
 
     changes = 0
+    made_of: Any = None
 
 
 class Table:
     """A table of the interpreter's: records by position, positions by key."""
+
+    made_of: Any = None
 
     def __init__(self, changes: int = 0) -> None:
         self.positions: dict[Record, int] = {}

@@ -82,8 +82,8 @@ def test_callables_without_a_name_take_any_first_argument() -> None:
             np.testing.assert_array_equal(jitted(given, x=X), 3.0 * X)
     assert jt.jit(jt.grad(functools.partial(f), argnums=1))(np.float64(2), 1.0) == 3.0
     np.testing.assert_array_equal(jt.jit(f)(np.ndarray, X), 3.0 * X)
-    with pytest.raises(TypeError, match="type set"):
-        jt.jit(f)({1}, X)
+    with pytest.raises(TypeError, match="type object"):
+        jt.jit(f)(object(), X)
 
 
 def test_objects_of_vectorize() -> None:

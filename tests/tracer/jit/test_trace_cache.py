@@ -307,9 +307,9 @@ CHANGES = {
         "maxlen=3",
     ),
     "numbers_of_a_list_that_python_asks_for": (
-        "@jt.jit\ndef f(v):\n    v.sort()\n    return v[0] + v[2]\nresult = f([3.0, 1.0, 2.0])",
-        "3.0, 1.0",
-        "7.0, 5.0",
+        "@jt.jit\ndef f(v):\n    v[1] = v[0]\n    return sum(np.ones(v[0]))\nresult = f([3, 1])",
+        "3, 1",
+        "7, 5",
     ),
     "number_of_an_object_that_python_asks_for": (
         "class C: pass\nc = C()\nc.n = 2\n@jt.jit\ndef f(c):\n    c.n += 1\n"

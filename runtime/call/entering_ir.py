@@ -1,0 +1,306 @@
+"""Native containers of Python's objects that were there before the call, as LLVM. The GIL is held.
+
+    PyObject *jitney_enter(PyObject **items, int64 n, int64 *kinds, uint64 *handles, PyObject *seen)
+
+makes containers of n lists, dicts, sets and deques, and writes their handles. It gives a capsule, which
+gives them back when it goes; None if one of the objects, or what is in it, is not what its *kind*
+(`objects_ir`) says. `seen` is null, or a dict: then one object that is in several places is one
+container, and the dict has the addresses of all objects that may be as keys.
+"""
+
+from __future__ import annotations
+
+from ...codegen.kernels.stores import layout, tables
+from ...codegen.llvm.builder import NULL, Value, symbol
+from ...codegen.llvm.modules import Defined, Function, module_ir
+from . import objects_ir as o
+
+WORD = o.WORD
+_TAKE = Defined("take", ("ptr", "ptr", "ptr"), "i1")
+_ENTER = Defined("enter", ("ptr", "ptr", "ptr"), "ptr")
+_RELEASE = Defined("release", ("ptr",))
+_DROP = Defined("drop", ("ptr",))
+_PLACE = WORD  # of a cursor, after the next node: where its values go
+_SEEN, _TOTAL = WORD, 2 * WORD  # of the state, after the first container; the hash of a key so far
+_EQUAL = 2  # Py_EQ
+_MORE = 64  # bytes behind the records of a sequence
+
+
+def entering_ir(ob_type: int) -> str:
+    """The LLVM text; `ob_type` is where objects have their class."""
+    functions = [_take(ob_type), _enter(ob_type), _release(), _drop(), _enter_all()]
+    helpers = layout.closure([tables.note()])
+    objects = ["none", "true", "PyBool_Type", "PyFloat_Type", "PyLong_Type", "PyTuple_Type"]
+    return module_ir([*functions, *helpers], objects)
+
+
+def _take(ob_type: int) -> Function:
+    """Write the values of an element; false if it is not what the nodes at the cursor say."""
+    f = Function("i1", "take", internal=True, cursor="ptr", item="ptr", state="ptr")
+    cursor, item, state = f.args
+    overflow = f.alloca("i32")
+    node, cls = f.load("ptr", cursor), f.load("ptr", item, ob_type)
+    n, what = f.load("i64", node, WORD), f.load("ptr", node, 2 * WORD)
+    f.store(f.offset(node, o.NODE), cursor)
+    names = "bool int float scalar constant tuple call container"
+    cases = {k: f.block(name) for k, name in enumerate(names.split())}
+    wrong, good = f.block("wrong"), f.block("good")
+    f.switch(f.load("i64", node), wrong, cases)
+
+    def place() -> Value:
+        at = f.load("ptr", cursor, _PLACE)
+        f.store(f.offset(at, WORD), cursor, _PLACE)
+        return at
+
+    def mix(word: Value) -> None:
+        f.store(tables.mixed(f.load("i64", state, _TOTAL), word), state, _TOTAL)
+
+    f.at(cases[o.BOOL])
+    f.require(cls.eq(symbol("PyBool_Type")), wrong)
+    truth = item.eq(symbol("true")).zext("i64")
+    f.store(truth, place())
+    mix(truth)
+    f.jump(good)
+    f.at(cases[o.INT])
+    f.require(cls.eq(symbol("PyLong_Type")), wrong)
+    number = f.call("i64", "PyLong_AsLongLongAndOverflow", item, overflow)
+    f.require(f.load("i32", overflow).eq(0), wrong)
+    f.store(number, place())
+    mix(number)
+    f.jump(good)
+    f.at(cases[o.FLOAT])
+    f.require(cls.eq(symbol("PyFloat_Type")), wrong)
+    value = f.call("double", "PyFloat_AsDouble", item)
+    f.store(value, place())
+    mix((value + tables.ZERO).to("bitcast", "i64"))
+    f.jump(good)
+    f.at(cases[o.SCALAR])
+    f.require(cls.eq(n.to("inttoptr", "ptr")), wrong)
+    at = place()
+    f.store(f.literal("i64", 0), at)
+    f.call("void", "PyArray_ScalarAsCtype", item, at)
+    mix(f.load("i64", at))
+    f.jump(good)
+    f.at(cases[o.CONSTANT])
+    f.branch(item.eq(what), good, wrong)
+    f.at(cases[o.TUPLE])
+    f.require(cls.eq(symbol("PyTuple_Type")), wrong)
+    f.require(f.call("i64", "PyTuple_Size", item).eq(n), wrong)
+    with f.each(n) as i:
+        f.require(f.run(_TAKE, cursor, f.call("ptr", "PyTuple_GetItem", item, i), state), wrong)
+    f.jump(good)
+    f.at(cases[o.CALL])
+    f.jump(wrong)
+    f.at(cases[o.CONTAINER])
+    made = f.run(_ENTER, item, what, state)
+    f.require(made.ne(NULL), wrong)
+    f.store(made, place())
+    f.jump(good)
+    f.at(wrong)
+    f.ret(f.literal("i1", 0))
+    f.at(good)
+    f.ret(f.literal("i1", 1))
+    return f
+
+
+def _enter(ob_type: int) -> Function:
+    """The container for an object; null if it is not of this kind."""
+    f = Function("ptr", "enter", internal=True, item="ptr", kind="ptr", state="ptr")
+    item, kind, state = f.args
+    cursor, position, iterator = f.alloca("ptr", 2), f.alloca("i64"), f.alloca("ptr")
+    key, value = f.alloca("ptr"), f.alloca("ptr")
+    f.store(NULL, iterator)
+    wrong, none, fresh = f.block("wrong"), f.block("none"), f.block("fresh")
+    f.require(f.load("ptr", item, ob_type).eq(f.load("ptr", kind, o.CLASS)), none)
+    seen = f.load("ptr", state, _SEEN)
+    look = f.block("look")
+    # Who else has the object, if there is only one reference?
+    f.branch(seen.eq(NULL) | f.load("i32", item).eq(1), fresh, look)
+    f.at(look)
+    name = f.call("ptr", "PyLong_FromVoidPtr", item)
+    f.require(name.ne(NULL), none)
+    found = f.call("ptr", "PyDict_GetItem", seen, name)
+    f.call("void", "Py_DecRef", name)
+    there = f.block("there")
+    f.branch(found.ne(NULL), there, fresh)
+    f.at(there)
+    known = f.call("ptr", "PyLong_AsVoidPtr", found)
+    f.require(f.load("ptr", known, layout.KIND).eq(kind), none)
+    f.ret(known)
+
+    f.at(fresh)
+    made = f.call("ptr", "PyMem_RawCalloc", 1, layout.HEADER_BYTES)
+    f.require(made.ne(NULL), none)
+    f.store(item, made, layout.OBJECT)
+    f.call("void", "Py_IncRef", item)
+    f.store(kind, made, layout.KIND)
+    first, follows, begins = f.load("ptr", state), f.block("follows"), f.block("begins")
+    detail = f.block("detail")
+    f.branch(first.eq(NULL), begins, follows)
+    f.at(begins)
+    f.store(made, state)
+    f.jump(detail)
+    f.at(follows)
+    f.store(f.load("ptr", first, layout.LINK), made, layout.LINK)
+    f.store(made, first, layout.LINK)
+    f.jump(detail)
+
+    f.at(detail)
+    with f.when(seen.ne(NULL) & f.load("i32", item).ne(2)):  # one is the header's
+        name, number = (f.call("ptr", "PyLong_FromVoidPtr", x) for x in (item, made))
+        f.require(name.ne(NULL) & number.ne(NULL), wrong)
+        put = f.call("i32", "PyDict_SetItem", seen, name, number)
+        f.call("void", "Py_DecRef", name)
+        f.call("void", "Py_DecRef", number)
+        f.require(put.eq(0), wrong)
+    with f.when(f.load("ptr", kind, o.DETAIL).ne(NULL)):
+        held = f.call("ptr", "PyObject_GetAttr", item, f.load("ptr", kind, o.DETAIL))
+        f.require(held.ne(NULL), wrong)
+        wanted = f.load("ptr", kind, o.DETAIL_IS)
+        same = f.call("i32", "PyObject_RichCompareBool", held, wanted, f.literal("i32", _EQUAL))
+        f.call("void", "Py_DecRef", held)
+        f.require(same.eq(1), wrong)
+
+    size = f.call("i64", "PyObject_Size", item)
+    f.require(size >= 0, wrong)
+    keys, values = f.load("ptr", kind, o.KEY), f.load("ptr", kind, o.VALUE)
+    lead, nbytes = f.load("i64", kind, o.LEAD), f.load("i64", kind, o.BYTES)
+    good, full = f.block("good"), f.block("full")
+    f.branch(size.eq(0), good, full)  # of an empty one the nodes may not be known
+    f.at(full)
+    f.require(keys.ne(NULL) | values.ne(NULL), wrong)
+    sequence, table, filled = f.block("sequence"), f.block("table"), f.block("filled", block="ptr")
+    f.branch(keys.eq(NULL), sequence, table)
+    f.at(sequence)
+    room = size * nbytes + _MORE
+    block = f.call("ptr", layout.ALLOCATE, room)
+    f.require(block.ne(NULL), wrong)
+    f.store(f.offset(block, room), made, layout.END)
+    f.store(size, made, layout.LENGTH)
+    f.jump(filled, block)
+    f.at(table)
+    with f.loop(places=tables.LEAST_PLACES) as sizes:
+        sizes.going(sizes.places * 2 < (size + 1) * 3)
+        sizes.next(sizes.places * 2)
+    index = f.call("ptr", layout.ALLOCATE, sizes.places * 4)
+    f.require(index.ne(NULL), wrong)
+    f.store(index, made, layout.INDEX)
+    f.fill(index, -1, sizes.places * 4, align=4)
+    f.store(sizes.places - 1, made, layout.MASK)
+    block = f.call("ptr", layout.ALLOCATE, ((sizes.places * 2) // 3 + 1) * nbytes)
+    f.require(block.ne(NULL), wrong)
+    f.store(size, made, layout.TAKEN)
+    f.store(size, made, layout.LENGTH)
+    f.jump(filled, block)
+    (block,) = f.at(filled)
+    f.store(block, made, layout.BLOCK)
+    f.store(block, made, layout.FIRST)
+
+    def item_into(i: Value, held: Value) -> None:
+        """Record i of a sequence."""
+        f.store(values, cursor)
+        f.store(f.offset(block, i * nbytes + lead), cursor, _PLACE)
+        f.require(f.run(_TAKE, cursor, held, state), wrong)
+
+    def entry_into(i: Value, name: Value, held: Value | None) -> None:
+        """Entry i of a table."""
+        at = f.offset(block, i * nbytes)
+        f.store(keys, cursor)
+        f.store(f.offset(at, WORD), cursor, _PLACE)
+        f.store(f.literal("i64", 0), state, _TOTAL)
+        f.require(f.run(_TAKE, cursor, name, state), wrong)
+        h = tables.hash_of(f.load("i64", state, _TOTAL))
+        f.store(h, at)
+        f.run(
+            tables.note(), f.load("ptr", made, layout.INDEX), f.load("i64", made, layout.MASK), h, i
+        )
+        if held is not None:
+            f.store(values, cursor)
+            f.require(f.run(_TAKE, cursor, held, state), wrong)
+
+    hints = "list deque set dict mapping"
+    cases = {k: f.block(hint) for k, hint in enumerate(hints.split())}
+    f.switch(f.load("i64", kind), wrong, cases)
+    f.at(cases[o.LIST])
+    with f.each(size) as i:
+        item_into(i, f.call("ptr", "PyList_GetItem", item, i))
+    f.jump(good)
+    for how in (o.DEQUE, o.SET, o.MAPPING):
+        f.at(cases[how])
+        f.store(f.call("ptr", "PyObject_GetIter", item), iterator)
+        f.require(f.load("ptr", iterator).ne(NULL), wrong)
+        with f.each(size) as i:
+            held = f.call("ptr", "PyIter_Next", f.load("ptr", iterator))
+            f.require(held.ne(NULL), wrong)
+            f.call("void", "Py_DecRef", held)  # the object has it
+            if how == o.DEQUE:
+                item_into(i, held)
+            elif how == o.SET:
+                entry_into(i, held, None)
+            else:
+                entry_into(i, held, f.call("ptr", "PyDict_GetItem", item, held))
+        f.call("void", "Py_DecRef", f.load("ptr", iterator))
+        f.jump(good)
+    f.at(cases[o.DICT])
+    f.store(f.literal("i64", 0), position)
+    with f.each(size) as i:
+        more = f.call("i32", "PyDict_Next", item, position, key, value)
+        f.require(more.ne(0), wrong)
+        entry_into(i, f.load("ptr", key), f.load("ptr", value))
+    f.jump(good)
+    f.at(good)
+    f.ret(made)
+    f.at(wrong)
+    with f.when(f.load("ptr", iterator).ne(NULL)):
+        f.call("void", "Py_DecRef", f.load("ptr", iterator))
+    f.jump(none)
+    f.at(none)
+    f.ret(NULL)
+    return f
+
+
+def _release() -> Function:
+    """Give containers back, this one and those after it, with what they own."""
+    f = Function("void", "release", internal=True, first="ptr")
+    with f.loop(store=f.first) as each:
+        each.going(each.store.ne(NULL))
+        following = f.load("ptr", each.store, layout.LINK)
+        f.call("void", "Py_DecRef", f.load("ptr", each.store, layout.OBJECT))
+        for owned in (layout.INDEX, layout.BLOCK):
+            f.call("void", layout.RELEASE, f.load("ptr", each.store, owned))
+        f.call("void", layout.RELEASE, each.store)
+        each.next(following)
+    f.ret()
+    return f
+
+
+def _drop() -> Function:
+    """What a capsule does at its end."""
+    f = Function("void", "drop", internal=True, capsule="ptr")
+    f.run(_RELEASE, f.call("ptr", "PyCapsule_GetPointer", f.capsule, NULL))
+    f.ret()
+    return f
+
+
+def _enter_all() -> Function:
+    f = Function(
+        "ptr", "jitney_enter", items="ptr", n="i64", kinds="ptr", handles="ptr", seen="ptr"
+    )
+    state = f.alloca("ptr", 3)
+    f.store(NULL, state)
+    f.store(f.seen, state, _SEEN)
+    wrong = f.block("wrong")
+    with f.each(f.n) as i:
+        item, kind = f.load("ptr", f.items, i, "i64"), f.load("ptr", f.kinds, i, "i64")
+        made = f.run(_ENTER, item, kind, state)
+        f.require(made.ne(NULL), wrong)
+        f.store(made, f.handles, i, "i64")
+    capsule = f.call("ptr", "PyCapsule_New", f.load("ptr", state), NULL, _DROP.address)
+    f.require(capsule.ne(NULL), wrong)
+    f.ret(capsule)
+    f.at(wrong)
+    f.call("void", "PyErr_Clear")
+    f.run(_RELEASE, f.load("ptr", state))
+    f.call("void", "Py_IncRef", symbol("none"))
+    f.ret(symbol("none"))
+    return f

@@ -1,0 +1,300 @@
+"""Containers that were there before the call, which compiled loops and branches read and change.
+
+Results, and what is in them afterwards, are as in plain Python, and of any length they compile once."""
+
+import copy
+import heapq
+from collections import Counter, OrderedDict, defaultdict, deque
+
+import numpy as np
+import pytest
+
+import jitney as jt
+
+R = np.random.default_rng(3)
+X = R.integers(0, 9, 40)
+
+
+class Life:
+    def __init__(self, cells):
+        self.cells = cells
+
+    def step(self):
+        n = Counter()
+        for x, y in self.cells:
+            for dx in (-1, 0, 1):
+                for dy in (-1, 0, 1):
+                    if dx or dy:
+                        n[x + dx, y + dy] += 1
+        self.cells = {c for c, k in n.items() if k == 3 or (k == 2 and c in self.cells)}
+        return len(self.cells)
+
+
+class Shop:
+    """State of all kinds, which one method reads and changes."""
+
+    def __init__(self):
+        self.counts, self.queue, self.seen, self.log, self.total = {}, deque(), set(), [], 0
+
+    def feed(self, xs):
+        for x in xs:
+            k = int(x)
+            self.counts[k] = self.counts.get(k, 0) + 1
+            if k > 4:
+                self.queue.append(k)
+            elif self.queue:
+                self.total += self.queue.popleft()
+            if k not in self.seen:
+                self.seen.add(k)
+                self.log.append((k, self.total))
+        return len(self.log), self.total
+
+
+def grow(xs, n):
+    i = 0
+    while i < n:
+        xs.append(xs[-1] + i)
+        i += 1
+    return len(xs)
+
+
+def push(xs, x):
+    xs.append(x)
+    return len(xs), xs[0]
+
+
+def count(counts, xs):
+    for x in xs:
+        counts[int(x)] += 1
+    return counts.most_common(2)
+
+
+def remember(seen, xs):
+    known = 0
+    for x in xs:
+        if int(x) in seen:
+            known += 1
+        else:
+            seen.add(int(x))
+    return known
+
+
+def group(groups, xs):
+    for x in xs:
+        groups[int(x) % 3].append(int(x))
+    return len(groups)
+
+
+def least_recent(cache, xs):
+    hits = 0
+    for x in xs:
+        k = int(x)
+        if k in cache:
+            cache.move_to_end(k)
+            hits += 1
+        else:
+            cache[k] = k * k
+            if len(cache) > 4:
+                cache.popitem(last=False)
+    return hits
+
+
+def window(last, xs):
+    total = 0.0
+    for x in xs:
+        last.append(float(x))
+        total += sum(last) / len(last)
+    return total
+
+
+def largest(heap, xs):
+    out = 0.0
+    for x in xs:
+        heapq.heappush(heap, (float(x), int(x)))
+        if len(heap) > 3:
+            out += heapq.heappop(heap)[0]
+    return out
+
+
+def connect(graph, edges):
+    for e in range(len(edges)):
+        a, b = int(edges[e, 0]), int(edges[e, 1])
+        graph[a].append(b)
+        graph[b].append(a)
+    return sum(len(row) for row in graph)
+
+
+def reached(graph, start):
+    dist, queue = {start: 0}, deque([start])
+    while queue:
+        u = queue.popleft()
+        for v in graph[u]:
+            if v not in dist:
+                dist[v] = dist[u] + 1
+                queue.append(v)
+    return dist
+
+
+def random_graph(n, seed):
+    rng = np.random.default_rng(seed)
+    return {i: [int(j) for j in rng.integers(0, n, int(rng.integers(0, 4)))] for i in range(n)}
+
+
+def cells(n):
+    return {(int(a), int(b)) for a, b in R.integers(0, 8, (n, 2))}
+
+
+EDGES = R.integers(0, 6, (10, 2))
+ROW = [1, 2]
+MORE = [(X,), (X + 3,), (X,)]
+PROGRAMS = {  # what makes the first argument, the function, and the others of each call
+    "life": (lambda: Life(cells(20)), Life.step, [()] * 4),
+    "state": (Shop, Shop.feed, MORE),
+    "list": (lambda: [1, 2], grow, [(5,), (7,), (0,)]),
+    "list, a step at a time": (lambda: [1.0], push, [(2.0,), (3.0,), (4.0,)]),
+    "empty list": (list, push, [(2,), (3,), (4,)]),
+    "counter": (Counter, count, MORE),
+    "set": (lambda: {1, 2}, remember, MORE),
+    "defaultdict": (lambda: defaultdict(list), group, MORE),
+    "ordered": (OrderedDict, least_recent, MORE),
+    "bounded deque": (lambda: deque([1.0], maxlen=3), window, MORE),
+    "heap of tuples": (list, largest, MORE),
+    "graph": (lambda: [[] for _ in range(6)], connect, [(EDGES,), (EDGES[::-1].copy(),)]),
+    "one row twice": (lambda: [ROW, [3], ROW, [], [4], [5]], connect, [(EDGES,)] * 2),
+}
+
+
+def outcome(function, first, calls):
+    first = copy.deepcopy(first)
+    return [function(first, *args) for args in calls], first
+
+
+def same(a, b):
+    if isinstance(a, np.ndarray):
+        return np.array_equal(a, b)
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, (list, tuple, deque)):
+        return len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(same(a[key], b[key]) for key in a)
+    return same(vars(a), vars(b)) if hasattr(a, "__dict__") else a == b
+
+
+@pytest.mark.parametrize("backend", ["native", "interpreter"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_as_python_and_compiled_once(name, backend):
+    make, function, calls = PROGRAMS[name]
+    first = make()
+    jitted = jt.jit(function, backend=backend)
+    assert same(outcome(jitted, first, calls), outcome(function, first, calls))
+    assert jitted.cache_info().misses == 1
+
+
+def test_graphs_of_any_size():
+    jitted = jt.jit(reached)
+    for n in (9, 14, 20):
+        graph = random_graph(n, n)
+        assert jitted(graph, 0) == reached(graph, 0)
+    assert jitted.cache_info().misses == 1
+
+
+def test_containers_are_the_ones_that_were_there():
+    g = [[1], [2], [3]]
+    rows = list(g)
+
+    @jt.jit
+    def turn(g, i):
+        g[i].append(7)
+        g.append(g[i])
+        g.reverse()
+        return g
+
+    assert turn(g, 1) is g
+    assert g == [[2, 7], [3], [2, 7], [1]]
+    assert g[0] is g[2] is rows[1] and g[3] is rows[0] and g[1] is rows[2]
+
+
+def test_new_containers_go_into_old_ones():
+    @jt.jit
+    def split(groups, xs):
+        for x in xs:
+            if int(x) not in groups:
+                groups[int(x)] = []
+            groups[int(x)].append(float(x))
+
+    groups = {7: [1.5]}
+    first = groups[7]
+    split(groups, X)
+    plain = {7: [1.5]}
+    for x in X:
+        plain.setdefault(int(x), []).append(float(x))
+    assert groups == plain and list(groups) == list(plain) and groups[7] is first
+
+
+def test_closures_and_globals():
+    cache = {}
+
+    def square(xs):
+        total = 0
+        for x in xs:
+            k = int(x)
+            if k not in cache:
+                cache[k] = k * k
+            total += cache[k]
+        return total
+
+    jitted = jt.jit(square)
+    assert [jitted(X), jitted(X + 2)] == [int((X**2).sum()), int(((X + 2) ** 2).sum())]
+    assert cache == {k: k * k for k in cache} and len(cache) == 11
+
+
+def test_what_fails_changes_nothing():
+    @jt.jit
+    def take(stack, n):
+        total, i = 0, 0
+        while i < n:
+            total += stack.pop()
+            i += 1
+        return total
+
+    stack = [1, 2, 3]
+    assert take(stack, 1) == 3
+    with pytest.raises(IndexError, match="pop from empty list"):
+        take(stack, 5)
+    assert stack == [1, 2]
+
+
+def test_other_elements_are_another_compilation():
+    @jt.jit
+    def add(values, n, x):
+        i = 0
+        while i < n:
+            values.append(x)
+            i += 1
+
+    ints, floats = [1], [0.5]
+    add(ints, 2, 3)
+    add(floats, 1, 2.5)
+    assert ints == [1, 3, 3] and floats == [0.5, 2.5] and add.cache_info().misses == 2
+    add(ints, 1, 2.5)
+    assert ints == [1, 3, 3, 2.5] and type(ints[0]) is int
+
+
+def test_large_ints_stay_pythons():
+    values = [1 << 70]
+    assert jt.jit(grow)(values, 2) == 3
+    assert values == [1 << 70, 1 << 70, (1 << 70) + 1]
+
+
+def test_a_row_that_is_given_as_well_is_that_row():
+    @jt.jit
+    def add(rows, row, i):
+        rows[i].append(7)
+        return len(row)
+
+    rows = [[1], [2], [3]]
+    assert add(rows, [5], 0) == 1
+    assert [add(rows, rows[k], k) for k in (0, 1, 1)] == [3, 2, 3]
+    assert add(rows, [5], 1) == 1
+    assert rows == [[1, 7, 7], [2, 7, 7, 7], [3]]

@@ -1,0 +1,229 @@
+"""Containers that were there before the call as native ones: what they hold, and how they are made.
+
+A list, dict, set or deque that a function is given, or finds outside, is an input: at each call a native
+container is made of it, whatever its length, and its content goes back into the very object when the
+call is over, where the function changes such ones.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...ir.ops.control.stores import HANDLE, RUNS, Items, Table
+from ..core.tracers import Tracer
+from ..messages import errors
+from .kinds import CLASSES, Again, Form, Kind, Unfit, current, kind_of
+from .stand_ins import Container
+
+Forms = tuple[Kind, Form | None, Form | None]
+_NUMBERS = (bool, int, float, np.float64, np.int64)
+
+
+class Entering:
+    """Of one container: its kind, and what was in it, and in those in it, while tracing."""
+
+    stands = True  # what it makes stands in the place of the container
+
+    def __init__(self, kind: Kind, forms: list[Forms]) -> None:
+        self.kind, self.forms = kind, forms
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Entering) and self._content == other._content
+
+    def __hash__(self) -> int:
+        return hash(self.kind.cls)
+
+    def __repr__(self) -> str:
+        return f"native {self._content}"
+
+    @property
+    def _content(self) -> list[Any]:
+        leaves = [[form and form.leaves for form in forms] for _, *forms in self.forms]
+        kinds = [(kind.cls, kind.detail) for kind, *_ in self.forms]
+        return [*zip(kinds, leaves, strict=True)]
+
+    def __call__(self, handle: Tracer) -> Container:
+        """What stands in for the container with this handle."""
+        kinds = current()
+        if kinds is None:
+            raise Unfit
+        made: Container = CLASSES[self.kind.cls](self.kind, handle)
+        kinds.entered.append(made)
+        kinds.numbers += self.forms
+        return made
+
+
+def entering(value: Any, known: dict[int, Kind]) -> Entering | None:
+    """How a container of Python's becomes a native one; None if it can't. `known` are the kinds of those
+    that were met already, by id."""
+    before = dict(known)
+    try:
+        kind = known.get(id(value)) or kind_of(value)
+        forms: list[Forms] = []
+        _learn(kind, value, known, forms)
+    except Unfit:
+        known.clear()
+        known.update(before)
+        return None
+    return Entering(kind, forms)
+
+
+def _learn(kind: Kind, value: Any, known: dict[int, Kind], forms: list[Forms]) -> None:
+    """Let `kind` be what is in a container of Python's."""
+    known[id(value)] = kind
+    if kind.cls is not type(value) or kind.detail != kind_of(value).detail:
+        raise Unfit
+    if isinstance(value, dict):
+        _learn_part(kind, "_key", value, known, forms)
+        _learn_part(kind, "_value", value.values(), known, forms)
+    else:
+        _learn_part(kind, "_key" if kind.cls is set else "_value", value, known, forms)
+    forms.append((kind, kind.key, kind.value))
+
+
+def _learn_part(
+    kind: Kind, name: str, items: Any, known: dict[int, Kind], forms: list[Forms]
+) -> None:
+    for item in _different(list(items)):
+        form = Form.of(_placed(item, kind, name, known, forms))
+        old = getattr(kind.root, name)
+        if old is None:
+            setattr(kind.root, name, form)
+        elif old != form:
+            raise Unfit
+        if name == "_key" and any(w is None and d != np.int64 for d, w in form.leaves):
+            raise Unfit
+
+
+def _different(items: list[Any]) -> list[Any]:
+    """Some of the items, among which there are all forms that items have."""
+    classes = set(map(type, items))
+    if len(classes) > 1 or not items:
+        return items
+    cls = classes.pop()
+    if cls in _NUMBERS:
+        return [min(items), max(items)] if cls is int else items[:1]
+    if cls is tuple and len(set(map(len, items))) == 1:
+        columns = [_different([*column]) for column in zip(*items, strict=True)]
+        if all(type(column[0]) in _NUMBERS for column in columns):
+            return [tuple(c[0] for c in columns), tuple(c[-1] for c in columns)]
+    return items
+
+
+def _placed(item: Any, kind: Kind, name: str, known: dict[int, Kind], forms: list[Forms]) -> Any:
+    """An element, with stand-ins for containers in it."""
+    if type(item) in CLASSES:
+        inner = kind.derived(name, type(item), kind_of(item).detail)
+        if id(item) in known:
+            _unite(known[id(item)], inner)
+        else:
+            _learn(inner, item, known, forms)
+        return CLASSES[type(item)](inner, np.uint64(0))
+    if type(item) is tuple:
+        return tuple(
+            [_placed(part, kind, f"{name}{i}", known, forms) for i, part in enumerate(item)]
+        )
+    if type(item) in _NUMBERS or isinstance(item, np.generic) or item is None:
+        return item
+    raise Unfit
+
+
+def _unite(a: Kind, b: Kind) -> None:
+    try:
+        a.unite(b)
+    except Again:
+        pass
+    except errors.JitneyError:
+        raise Unfit from None
+
+
+def inner_of(value: Any) -> Iterable[Any]:
+    """The containers in a container."""
+    parts = [*value, *value.values()] if isinstance(value, dict) else value
+    for part in parts:
+        if type(part) in CLASSES:
+            yield part
+            yield from inner_of(part)
+        elif type(part) is tuple:
+            yield from inner_of(part)
+
+
+class Entrance:
+    """What makes the native containers of a call, all at once."""
+
+    def __init__(self, kinds: Sequence[Kind]) -> None:
+        from .native_plans import planned  # which needs the code generator
+
+        self.kinds = kinds
+        self._words = planned(kinds)
+        self._nested = any(
+            form is not None and form.holds_containers
+            for kind in kinds
+            for form in (kind.key, kind.value)
+        )
+
+    def enter(self, values: Sequence[Any], interpreted: bool) -> tuple[Any, Any, Any] | None:
+        """Handles, what keeps the containers, and the addresses of objects that several may hold; None
+        if one is not as its kind says."""
+        if interpreted:
+            return _entered_in_python(values, self.kinds)
+        from ...runtime.call import objects
+
+        n = len(values)
+        handles, items = np.empty(n, HANDLE.dtype), (ctypes.py_object * n)(*values)
+        seen: Any = {} if self._nested else ctypes.py_object()
+        at = ctypes.addressof(items), n, ctypes.addressof(self._words), handles.ctypes.data
+        owner = objects.enter()(*at, seen)
+        return None if owner is None else (handles, owner, seen if self._nested else ())
+
+
+# Of the interpreter's runs
+
+
+def _entered_in_python(values: Sequence[Any], kinds: Sequence[Kind]) -> tuple[Any, Any, Any] | None:
+    """As `enter`, in the interpreter's own containers."""
+    known: dict[int, Kind] = {}
+    found = [entering(value, known) for value in values]
+    pairs = zip(found, kinds, strict=True)
+    if any(how is None or not _fits(how.kind, kind) for how, kind in pairs):
+        return None
+    root, made = RUNS.begin(), dict[int, int]()
+    handles = [_in_python(value, root, made) for value in values]
+    return np.array(handles, HANDLE.dtype), (root, [*values]), made
+
+
+def _fits(now: Kind, kind: Kind) -> bool:
+    """Whether containers of one kind are of another, as they were when the function was traced."""
+    forms = ((now.key, kind.key), (now.value, kind.value))
+    return now.cls is kind.cls and all(
+        a is None or (b is not None and a.leaves == b.leaves) for a, b in forms
+    )
+
+
+def _in_python(value: Any, root: int, made: dict[int, int]) -> int:
+    """The handle of the interpreter's container for one of Python's."""
+    handle = made.get(id(value))
+    if handle is None:
+        keyed = isinstance(value, (dict, set))
+        new: Any = Table() if keyed else Items()
+        handle = made[id(value)] = RUNS.keep(root, new)
+        new.made_of = value
+        for item in value:
+            key = _record(item, root, made)
+            if keyed:
+                new.put(key, _record(value[item], root, made) if isinstance(value, dict) else ())
+            else:
+                new.append(key)
+    return handle
+
+
+def _record(item: Any, root: int, made: dict[int, int]) -> tuple[Any, ...]:
+    if type(item) in CLASSES:
+        return (_in_python(item, root, made),)
+    if type(item) is tuple:
+        return tuple([x for part in item for x in _record(part, root, made)])
+    return () if item is None else (item,)
