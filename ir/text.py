@@ -155,7 +155,8 @@ def print_attribute(value: Any) -> str:
         return str(value)
     if isinstance(value, np.ndarray):
         return _print_array(value)
-    if callable(value):  # for the eye: a Python function cannot be read back
+    if callable(value) or hasattr(value, "__record_fields__"):
+        # For the eye: a Python function, or a library's loop, cannot be read back.
         return json.dumps(repr(value))
     raise TypeError(f"an attribute of type {type(value).__name__} has no text form")
 

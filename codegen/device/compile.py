@@ -18,7 +18,7 @@ from ..cuda.tuning import Chooser
 from ..limits import DEFAULT, limited
 from ..loop_ir.index import contiguous_strides
 from ..module import Donation
-from ..program.compile import lowered
+from ..program.compile import LoweredProgram, lowered
 from .build import ProgramBuilder
 from .lowering import DeviceContext
 from .trials import TrialBuilder
@@ -26,7 +26,6 @@ from .trials import TrialBuilder
 OUTPUTS = 256  # what addresses of outputs are a multiple of
 
 
-@limited(DEFAULT)  # those of a CPU, which tests vary, are no part of a GPU's target
 def compile_device(
     graph: Graph,
     target: CudaTarget,
@@ -43,6 +42,23 @@ def compile_device(
     the inputs lie; `signature`, `donations` and `verify` are those of `compile_graph`. Where there are
     several ways of doing a step, `chooser` takes one; without one the model's.
     """
+    return emitted(
+        graph, target, input_strides, input_alignment, signature, donations, chooser, verify
+    )[0]
+
+
+@limited(DEFAULT)  # those of a CPU, which tests vary, are no part of a GPU's target
+def emitted(
+    graph: Graph,
+    target: CudaTarget,
+    input_strides: Sequence[tuple[int, ...]] | None = None,
+    input_alignment: Sequence[int] | None = None,
+    signature: tuple[Sequence[Type], Sequence[Type]] | None = None,
+    donations: Sequence[Donation] = (),
+    chooser: Chooser | None = None,
+    verify: bool = False,
+) -> tuple[DeviceProgram, LoweredProgram]:
+    """What `compile_device` gives, and the program that it was emitted from."""
     low = lowered(
         widen_last(graph),
         lambda: DeviceContext(target, chooser, verify, compile_product),
@@ -54,7 +70,7 @@ def compile_device(
     builder = ProgramBuilder(target, alignments, chooser, lambda b: TrialBuilder(target, b))
     steps = builder.steps(low.program)
     layouts = zip(low.inputs, low.strides, alignments, strict=True)
-    return DeviceProgram(
+    program = DeviceProgram(
         ir=builder.ir(),
         kernels=builder.kernels,
         steps=steps,
@@ -71,6 +87,7 @@ def compile_device(
         in_place=low.in_place,
         arch=builder.arch,
     )
+    return program, low
 
 
 def compile_product(op: Op, target: CudaTarget, chooser: Chooser) -> DeviceProgram:

@@ -49,12 +49,24 @@ def compile_graph(
     inputs that may be overwritten; see `place` for what becomes of them. `verify` checks the steps
     after each rewriting of them.
     """
+    return emitted(graph, target, input_strides, signature, donations, verify)[0]
+
+
+def emitted(
+    graph: Graph,
+    target: Target,
+    input_strides: Sequence[tuple[int, ...]] | None = None,
+    signature: tuple[Sequence[Type], Sequence[Type]] | None = None,
+    donations: Sequence[Donation] = (),
+    verify: bool = False,
+) -> tuple[NativeModule, LoweredProgram]:
+    """What `compile_graph` gives, and the program that it was emitted from."""
     with limited(target.limits):
         graph = in_parts(graph)
         low = lowered(graph, lambda: Context(target, verify), input_strides, signature, donations)
         entry = EntryEmitter(target, low.here, low.there, ENTRY, low.arena_bytes)
         text = entry.module(low.program)
-        return _module(low, entry, text)
+        return _module(low, entry, text), low
 
 
 def _module(low: LoweredProgram, entry: EntryEmitter, text: str) -> NativeModule:

@@ -22,8 +22,7 @@ Lives = dict[Array, list[int]]  # first and last touch
 
 def plan(program: Program) -> int:
     """Set `offset` of every temporary that needs memory; returns the arena's size in bytes."""
-    lives: Lives = {}
-    _number(program, 0, lives, [])
+    lives = lifetimes(program)
     free = _FreeList()
     active: list[tuple[int, int, Array]] = []  # a heap: what dies next comes first
     order = count()
@@ -34,6 +33,13 @@ def plan(program: Program) -> int:
         array.offset = free.take(_rounded(array))
         heappush(active, (last, next(order), array))
     return free.top
+
+
+def lifetimes(program: Program) -> Lives:
+    """Of each temporary the numbers of the first and of the last step that need it."""
+    lives: Lives = {}
+    _number(program, 0, lives, [])
+    return lives
 
 
 def _rounded(array: Array) -> int:

@@ -11,7 +11,7 @@ The rules of `simplify` stand in `rules`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
 from ..graph import Graph
 from .accumulate import gather_sums
@@ -50,6 +50,8 @@ __all__ = [
 
 Pass = Callable[[Graph], Graph]
 
+STORABLE: tuple[Pass, ...] = (write_out_matrices, split_complex, pack_floats)
+
 PIPELINE: tuple[Pass, ...] = (
     inline_calls,  # what only speaks of derivatives has done its work
     eliminate_dead_code,
@@ -65,7 +67,9 @@ PIPELINE: tuple[Pass, ...] = (
 def storable(graph: Graph) -> Graph:
     """`graph` over the dtypes that code generation knows: bools, integers, float32 and float64. Small
     matrices are written out, while complex numbers still are numbers."""
-    return pack_floats(split_complex(write_out_matrices(graph)))
+    for run in STORABLE:
+        graph = run(graph)
+    return graph
 
 
 def prepare() -> None:
@@ -76,12 +80,27 @@ def prepare() -> None:
 def optimise(graph: Graph, *, verify: bool = False, fastmath: bool = False) -> Graph:
     """Run the pipeline. `verify` checks the graph after each pass; `fastmath` admits the rules that
     are not exact."""
-    for run in PIPELINE:
-        if fastmath and run is simplify:
-            run = simplify_fast
+    for run in pipeline(fastmath):
         graph = run(graph)
         if verify:
             from ..verify import verify as check
 
             check(graph)
     return graph
+
+
+def pipeline(fastmath: bool = False) -> Sequence[Pass]:
+    """The passes of `optimise`."""
+    if not fastmath:
+        return PIPELINE
+    return [simplify_fast if run is simplify else run for run in PIPELINE]
+
+
+def followed(graph: Graph, passes: Sequence[Pass]) -> Iterator[tuple[str, Graph]]:
+    """The graph after each of `passes`, by the name of the pass; one that runs again is `name_2`."""
+    seen: dict[str, int] = {}
+    for run in passes:
+        graph = run(graph)
+        name = run.__name__
+        seen[name] = seen.get(name, 0) + 1
+        yield (name if seen[name] == 1 else f"{name}_{seen[name]}"), graph

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
-_OF_CALLS = frozenset({"trace", "lower", "explain", "ptx"})  # they take the arguments of a call
+# They take the arguments of a call.
+_OF_CALLS = frozenset({"trace", "lower", "explain", "stages", "ptx"})
 _NEVER = frozenset({np.ndarray, bool, int, float, complex, str, dict, list, tuple, type(None)})
 
 
@@ -32,6 +33,7 @@ class BoundJitFunction(Generic[P, R]):  # noqa: D101  # a jitted method of one o
         trace: Callable[..., Graph]
         lower: Callable[..., Lowered]
         explain: Callable[..., str]
+        stages: Callable[..., Any]
         ptx: Callable[..., str]
         cache_info: Callable[[], CacheInfo]
         clear_cache: Callable[[], None]

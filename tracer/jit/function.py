@@ -54,12 +54,13 @@ from .options import (
     check_function,
 )
 from .programs import ATTEMPTS, install_programs, learn
-from .specialise import lower, make_entry, ptx, trace_call
+from .specialise import follow_call, lower, make_entry, ptx, trace_call
 
 if TYPE_CHECKING:
     from ...runtime.call.callable import NativeProgram
     from ..explain.explanation import Explanation
     from ..explain.lowered import Lowered
+    from ..stages.stages import Stage, Stages
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -479,6 +480,39 @@ class JitFunction(Generic[P, R]):
         nor has one of `jt.ShapeDtype`s. The result is a string with `.kernels` and `.to_dict()`.
         """
         return self.lower(*args, **kwargs).explain()
+
+    @overload
+    def stages(self, *args: Any, after: str, arch: str | None = None, **kwargs: Any) -> Stage: ...
+    @overload
+    def stages(self, *args: Any, arch: str | None = None, **kwargs: Any) -> Stages: ...
+
+    @shortened
+    def stages(
+        self, *args: Any, after: str | None = None, arch: str | None = None, **kwargs: Any
+    ) -> Any:
+        """What a call with these arguments (arrays, or `jt.ShapeDtype`) is at each stage of its way: the
+        source, the traced graph, the graph after each pass, loops, memory, LLVM text, assembly.
+
+        The result is a mapping of names to stages; with `after`, the stage of that name alone: "trace",
+        "simplify", "fuse", ... Each has `str`, shows itself in a notebook, and has `save(path)`. With
+        `arch` ("sm_90") it is the way to PTX for that GPU, which need not be here.
+
+        Raises KeyError for a stage that there is not.
+
+        >>> print(jit(lambda x: x * 2 + 1).stages(np.ones(8), after="fuse"))  # doctest: +ELLIPSIS
+        kernel mul_add_0: 1 nest, ...
+          for i0 in range(8):
+            output0[i0] = fma(x[i0], 2.0, 1.0)...
+        """
+
+        def followed(call: Call) -> Stages:
+            from ..stages.making import make_stages  # when it is asked for: no call needs it
+
+            with self._given(call):
+                return make_stages(self.__name__, *follow_call(self, call, arch))
+
+        stages = self._looked_at(followed, args, kwargs)
+        return stages if after is None else stages[after]
 
     @shortened
     def ptx(self, *args: Any, arch: str = "sm_90", **kwargs: Any) -> str:

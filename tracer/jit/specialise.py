@@ -47,10 +47,12 @@ from .trace_cache import CachedTrace
 
 if TYPE_CHECKING:
     from ...codegen.cuda.program import DeviceProgram
+    from ...codegen.cuda.target import CudaTarget
     from ...codegen.module import Donation, NativeModule
     from ...ir.passes.mincut import SavePlan
     from ...runtime.cuda.client import LoadedProgram
     from ...runtime.executable import Executable
+    from ...runtime.following import Followed
     from ..explain.lowered import Lowered
     from .function import JitFunction
 
@@ -478,17 +480,48 @@ def _arguments(
 
 def ptx(function: JitFunction, call: Call, arch: str) -> str:
     """The PTX of a call for an architecture."""
-    from ...codegen.cuda.target import CudaTarget
-    from ...runtime.cuda.assemble import architecture_number, assemble, ptx_for
+    from ...runtime.cuda.assemble import assemble
     from ...runtime.cuda.client import device_program
 
     with function._lock:
         traced, _ = trace_call(function, call, views=False)
     graph, _ = _plan(function, traced.graph)
-    version = ptx_for(arch)
-    target = CudaTarget(architecture_number(arch), version, exact=arch.endswith("a"))
+    target = _architecture(arch)
     program = device_program(graph, target, function._options.compile())
-    return assemble(program.ir, arch, version)
+    return assemble(program.ir, arch, target.ptx)
+
+
+def _architecture(arch: str) -> CudaTarget:
+    """What code for an architecture by name is generated for, which need not be here."""
+    from ...codegen.cuda.target import CudaTarget
+    from ...runtime.cuda.assemble import architecture_number, ptx_for
+
+    return CudaTarget(architecture_number(arch), ptx_for(arch), exact=arch.endswith("a"))
+
+
+def follow_call(function: JitFunction, call: Call, arch: str | None) -> tuple[Graph, Followed, str]:
+    """The graph of a call, what becomes of it, and what its machine code is called; for a GPU of
+    `arch` if there is one, else for where the call would run."""
+    from ...runtime.following import follow, follow_to_gpu
+
+    captured = function._captured_variables(call)
+    device = CPU if arch is not None else _device(call, captured)
+    on_cpu = arch is None and device == CPU
+    with function._lock:
+        traced, captured = trace_call(function, call, captured, views=on_cpu)
+    graph, _ = _plan(function, traced.graph)
+    options = function._options.compile(_donations(function, traced, call))
+    if on_cpu:
+        _fetch_captures(traced)
+        return graph, follow(graph, options, _strides(traced, call, captured)), "asm"
+    if arch is None:
+        from ...runtime.cuda.client import target_of
+
+        info = client(device).info
+        target, arch = target_of(info), info.arch
+    else:
+        target = _architecture(arch)
+    return graph, follow_to_gpu(graph, options, target, arch), "ptx"
 
 
 def _donations(function: JitFunction, traced: Traced, call: Call) -> tuple[Donation, ...]:
