@@ -250,14 +250,9 @@ class CapturedVariables:
         kept: Kept,
     ) -> Any:
         with heap.entered(tracers, states) as before:
-<<<<<<< HEAD
-            args = [heap.in_place_of(arg) for arg in args]
-            kwargs = {name: heap.in_place_of(arg) for name, arg in kwargs.items()}
-=======
             others = heap.given(tracers)
             args = [others.get(id(arg), arg) for arg in args]
             kwargs = {name: others.get(id(arg), arg) for name, arg in kwargs.items()}
->>>>>>> b249d68 (Containers that were there before the call are native ones where compiled loops and branches change them or look things up: arguments, attributes, closures and globals grew nowhere, and each length was another compilation)
             result = self.adapt(self.function)(*args, **kwargs)
             refuse_lazy(result, self.function)
             given = [*tracers, *pytree.flatten((list(args), kwargs))[0]]

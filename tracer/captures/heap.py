@@ -51,11 +51,8 @@ from .heap_nodes import (
     Input,
     InputOf,
     Node,
-<<<<<<< HEAD
-    by_key,
-=======
     Place,
->>>>>>> b249d68 (Containers that were there before the call are native ones where compiled loops and branches change them or look things up: arguments, attributes, closures and globals grew nowhere, and each length was another compilation)
+    by_key,
     class_data,
     contents,
     put_root,
@@ -186,13 +183,9 @@ class Heap:
             number = self._numbers.get(id(value))
             if number is None and len(self.nodes) < _LIMIT:
                 number = self._numbers[id(value)] = len(self.nodes)
-<<<<<<< HEAD
-                node = Node(value, cls, name, {}, log, live, standing=value)
+                node = Node(value, cls, name, place, {}, log, live, standing=value)
                 node.records = kind_of_records(value) if is_array else None
                 self.nodes.append(node)
-=======
-                self.nodes.append(Node(value, cls, name, place, {}, log, live, standing=value))
->>>>>>> b249d68 (Containers that were there before the call are native ones where compiled loops and branches change them or look things up: arguments, attributes, closures and globals grew nowhere, and each length was another compilation)
             if number is not None:
                 if not log and self.nodes[number].log:
                     self.nodes[number].log = False  # it is read under another name
@@ -200,21 +193,14 @@ class Heap:
                 return Inner(number)
         if is_random_state(value):
             return Fixed(value, None)  # by identity: who draws from it sees to the rest
-<<<<<<< HEAD
+        if cls is set:
+            self.natives.others.append((value, place))
         return self._seen(value) if is_traceable_array(value) else Fixed(value, freeze(value))
 
     def _seen(self, array: Any) -> Fixed:
         """An array that the function sees itself, see `Policy`."""
         number = self._arrays.setdefault(id(array), len(self._arrays))
         return Fixed(array, elements_of(array), number)
-=======
-        if is_traceable_array(value):
-            number = self._arrays.setdefault(id(value), len(self._arrays))
-            return Fixed(value, elements_of(value), number)
-        if cls is set:
-            self.natives.others.append((value, place))
-        return Fixed(value, freeze(value))
->>>>>>> b249d68 (Containers that were there before the call are native ones where compiled loops and branches change them or look things up: arguments, attributes, closures and globals grew nowhere, and each length was another compilation)
 
     def _input(self, value: Any, spec: Spec) -> int:
         self.inputs.append(InputOf(value, spec))
@@ -293,12 +279,6 @@ class Heap:
             for node in self.nodes:
                 node.standing = node.value
 
-    def in_place_of(self, argument: Any) -> Any:
-        """What stands in the place of an argument that is a structured array."""
-        if not is_structured_array(argument):
-            return argument
-        return next((n.standing for n in self.nodes if n.value is argument), argument)
-
     def restore(self, before: Snapshot) -> None:
         """Let everything be as it was."""
         for node, content in zip(self.nodes, before.nodes, strict=True):
@@ -357,7 +337,8 @@ class Heap:
     def given(self, tracers: Sequence[Any]) -> dict[int, Any]:
         """By id, the arguments in whose place something else stands."""
         pairs = [(path.find(), content) for path, content in self.roots if path.kind == "object"]
-        return {id(value): self._standing(content, tracers, value) for value, content in pairs}
+        found = {id(value): self._standing(content, tracers, value) for value, content in pairs}
+        return found | {id(n.value): n.standing for n in self.nodes if n.records is not None}
 
     def _tuple(self, node: Node, tracers: Sequence[Any]) -> Any:
         """A tuple with tracers in it, or what else the node is."""

@@ -16,11 +16,8 @@ from typing import Any
 
 from ..data import pytree
 from ..messages import errors
-<<<<<<< HEAD
-from ..records.arrays import Records
-=======
 from ..messages.errors import ChangedArgument as ChangedArgument
->>>>>>> b249d68 (Containers that were there before the call are native ones where compiled loops and branches change them or look things up: arguments, attributes, closures and globals grew nowhere, and each length was another compilation)
+from ..records.arrays import Records
 from .subjects import is_object
 
 Place = int | str

@@ -10,12 +10,7 @@ from __future__ import annotations
 import enum
 import functools
 import inspect
-<<<<<<< HEAD
-from collections import deque
-=======
-import operator
 from collections import Counter, deque
->>>>>>> b249d68 (Containers that were there before the call are native ones where compiled loops and branches change them or look things up: arguments, attributes, closures and globals grew nowhere, and each length was another compilation)
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from itertools import accumulate
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
@@ -457,14 +452,14 @@ def _whole(value: Any) -> Any:
     return ObjectLeaf(value) if is_parted(value) else value
 
 
-<<<<<<< HEAD
 def _is(old: Any, new: Any) -> bool:
     """Whether two leaves are one; the fields of a structured array are views that are made anew."""
     if old is new or not isinstance(old, np.ndarray) or not isinstance(new, np.ndarray):
         return old is new
     owner = owner_of(old)
     return owner is not None and owner is owner_of(new) and byte_bounds(old) == byte_bounds(new)
-=======
+
+
 def containers_in(value: Any) -> list[Any]:
     """The containers in an argument that can be changed."""
     if type(value) not in (list, dict, tuple, deque):
@@ -472,7 +467,6 @@ def containers_in(value: Any) -> list[Any]:
     parts = value.values() if type(value) is dict else value
     inner = [x for part in parts for x in containers_in(part)]
     return inner if type(value) is tuple else [value, *inner]
->>>>>>> b249d68 (Containers that were there before the call are native ones where compiled loops and branches change them or look things up: arguments, attributes, closures and globals grew nowhere, and each length was another compilation)
 
 
 def is_parted(value: Any) -> bool:

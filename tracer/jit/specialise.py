@@ -327,13 +327,9 @@ def make_entry(function: JitFunction, call: Call, reason: str) -> Entry:
         donated = frozenset(_donated(function, call))
         return Entry(call, traced, captured, runnable, reason, seconds, donated)
     traced, captured = trace_call(function, call, captured)
-<<<<<<< HEAD
-    if "trace" in function._options.check:
-=======
     if captured.heap is not None:
         captured.heap.interpreted = function._options.backend == "interpreter"
-    if function._options.check:
->>>>>>> b249d68 (Containers that were there before the call are native ones where compiled loops and branches change them or look things up: arguments, attributes, closures and globals grew nowhere, and each length was another compilation)
+    if "trace" in function._options.check:
         compare(traced, trace_call(function, call)[0])
     _fetch_captures(traced)
     seconds = {"trace": time.perf_counter() - start}
