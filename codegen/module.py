@@ -62,10 +62,38 @@ class CallbackSite:
 
 @record
 class CopySite:
-    """An array that is copied because it cannot be updated, or carried, where it is."""
+    """An array that is copied because it cannot be updated, or carried, where it is. `slot`: the probe
+    that counts how often (see `StepReport`)."""
 
     nbytes: int
     why: str
+    loc: SourceLine | None = None
+    slot: int = -1
+
+
+@record
+class Reason:
+    """Why something was not done (`codegen.journal`): of what `kind`, to what and where, and what would
+    change it; `other` is what it would have been done together with."""
+
+    kind: str
+    subject: str
+    loc: SourceLine | None
+    why: str
+    remedy: str = ""
+    other: str = ""
+    other_loc: SourceLine | None = None
+
+
+@record
+class BufferReport:
+    """A temporary: what is in it, where it lies in the arena, and from which step to which it lives."""
+
+    name: str
+    nbytes: int
+    offset: int
+    first: int
+    last: int
     loc: SourceLine | None = None
 
 
@@ -161,3 +189,7 @@ class NativeModule:
     probes_at: int = 0
     # Of code that records its steps: what it calls itself when it does.
     identity: int = 0
+    # Of such code, too: why things were not done, its temporaries, and of what fusion has made none.
+    reasons: tuple[Reason, ...] = ()
+    buffers: tuple[BufferReport, ...] = ()
+    unstored: tuple[int, int] = (0, 0)  # how many, and bytes

@@ -22,6 +22,7 @@ from .call.program import native_dtype, overlaps
 from .compile import Strides, compile, generate
 from .executable import Executable, prepare
 from .memory import arrays as memory
+from .native.engine import engine_for
 from .native.host import current_target
 from .options import CompileOptions
 
@@ -63,7 +64,7 @@ def probed(graph: Graph, options: CompileOptions, input_strides: Strides) -> Exe
 
 def outlined(graph: Graph, options: CompileOptions, input_strides: Strides) -> NativeModule:
     """The program of a graph, with its outline, and no machine code of it."""
-    target = replace(current_target(), probe=True, sanitize=False)
+    target = replace(current_target(), probe="count", sanitize=False)
     return generate(graph, target, input_strides, options)[0]
 
 
@@ -88,6 +89,11 @@ def measure(executable: Executable, arrays: Sequence[Array]) -> Costs:
         StepCost(int(t) * period, int(n)) for t, n in zip(best.ticks, best.counts, strict=True)
     ]
     return Costs(calls, tuple(steps))
+
+
+def vectorised(executable: Executable) -> set[str]:
+    """Names of functions in the code that LLVM has made vectors of."""
+    return engine_for(current_target()).vectorised(executable.module.text)
 
 
 class _Counters(NamedTuple):

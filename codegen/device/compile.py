@@ -19,6 +19,7 @@ from ..limits import DEFAULT, limited
 from ..loop_ir.index import contiguous_strides
 from ..module import Donation
 from ..program.compile import LoweredProgram, lowered
+from ..program.memory_reports import copies_within
 from .build import ProgramBuilder
 from .lowering import DeviceContext
 from .trials import TrialBuilder
@@ -82,7 +83,7 @@ def emitted(
         constants=[a.data for a in builder.constants if a.data is not None],
         errors=low.context.errors,
         callbacks=low.context.callbacks,
-        copies=low.context.copies,
+        copies=copies_within(low.program),
         reports=list(builder.reports.values()),
         in_place=low.in_place,
         arch=builder.arch,

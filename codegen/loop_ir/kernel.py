@@ -18,6 +18,7 @@ import numpy as np
 
 from ...ir.graph import Op, SourceLine
 from ...ir.record import field, record
+from ..journal import Subject
 from ..scalar import Expr, nodes_of
 from .index import Index, Var, contiguous_strides, linear, of_var
 
@@ -185,6 +186,11 @@ class Stage:
         return tuple(v.extent for v in self.dims)
 
     @property
+    def subject(self) -> Subject:
+        """What notes call it."""
+        return Subject(self.ops[0] if self.ops else self.op or self.action, self.loc)
+
+    @property
     def point(self) -> tuple[Index, ...]:
         """Where its loops are."""
         return tuple([of_var(v) for v in self.dims])
@@ -231,6 +237,11 @@ class Kernel:
         """The lines of all that it computes, each once."""
         own = (loc for s in self.stages for loc in (*(op.loc for op in s.sources), s.loc))
         return tuple(dict.fromkeys(loc for loc in own if loc is not None))
+
+    @property
+    def subject(self) -> Subject:
+        """What notes call it: its last stage."""
+        return self.stages[-1].subject
 
     @property
     def idempotent(self) -> bool:

@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 
 from ...ir.graph import SourceLine
 from ...ir.record import field, record
+from ..journal import Subject
 from ..limits import limits
+from ..module import CopySite
 from .kernel import Array, Kernel
 
 
@@ -250,6 +252,11 @@ class ScalarCode:
     name: str = ""
     loc: SourceLine | None = None
 
+    @property
+    def subject(self) -> Subject:
+        """What notes call it."""
+        return Subject("the loop", self.loc)
+
 
 @record(frozen=False, eq=False)
 class TapeNew:
@@ -332,9 +339,10 @@ Step = (
 
 @record(frozen=False, eq=False)
 class Program:
-    """Steps in execution order."""
+    """Steps in execution order; `copies` are those that each run makes and could have been spared."""
 
     steps: list[Any] = field(default_factory=list)
+    copies: list[CopySite] = field(default_factory=list)
 
 
 def inner_programs(step: Any) -> list[Program]:

@@ -12,7 +12,7 @@ from ...ir.types import TensorType, dtype_name
 from ..limits import limits
 from ..loop_ir.kernel import Array
 from ..loop_ir.steps import Carry, Program, Sort, TimeTiles
-from ..module import CallbackSite, CopySite, ErrorSite
+from ..module import CallbackSite, ErrorSite
 from ..schedule.fusion import fuse
 from ..schedule.rowblocks import row_blocks
 from ..schedule.sort_blocks import U32, count_words
@@ -36,7 +36,6 @@ class Context:
         self.errors: list[ErrorSite] = []
         self.callbacks: list[CallbackSite] = []
         self.constants: dict[int, Array] = {}
-        self.copies: list[CopySite] = []  # of arrays that could not be updated where they are
         self.filled: set[Array] = set()  # buffers of carries that start with the initial value
 
     @property

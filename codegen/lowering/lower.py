@@ -27,6 +27,7 @@ from ..loop_ir.index import Index, Var, contiguous_strides, linear, of_var
 from ..loop_ir.kernel import Array, Stage
 from ..loop_ir.steps import Program
 from ..math.combiners import FOLDS
+from ..module import CopySite
 from ..schedule.in_place import dead_after, reads_first
 from .context import Context
 from .fills import without_dead_fills
@@ -57,7 +58,8 @@ def lower(
     lowering.run()
     outputs = lowering.finish()
     keep = {a for a in outputs if a is not None}
-    return Program(context.arrange(without_dead_fills(lowering.items), keep)), outputs
+    steps = context.arrange(without_dead_fills(lowering.items), keep)
+    return Program(steps, lowering.copies), outputs
 
 
 class Lowering:
@@ -96,6 +98,7 @@ class Lowering:
         self.taken: set[Array] = set()  # parameters that an output was computed over
         self.inlined: dict[Value, int] = {}  # ops inlined into a value that has no array
         self.cost: dict[Value, int] = {}
+        self.copies: list[CopySite] = []  # of arrays that could not be updated where they are
         self.packed: dict[Any, Any] = {}  # operands of contractions that are packed already
         self.partial_sums: dict[tuple[Value, tuple[int, ...]], Any] = {}  # see `lower_chunks`
 

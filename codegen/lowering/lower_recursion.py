@@ -31,13 +31,13 @@ WORK = 1024  # scalar operations that a call counts for
 def _recursion(low: Lowering, op: Op) -> None:
     context = low.context
     targets, others = dict(low.target_of), dict(low.other_target_of)
-    sites, copies = len(context.errors), len(context.copies)
+    sites, copies = len(context.errors), len(low.copies)
     try:
         c = ScalarBuilder(low, op)
         emit_step(c, op, _called(c, op), WORK)
     except Unfit:
         low.target_of, low.other_target_of = targets, others
-        del context.errors[sites:], context.copies[copies:]
+        del context.errors[sites:], low.copies[copies:]
         interpreted(low, op)
 
 

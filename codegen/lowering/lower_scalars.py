@@ -45,14 +45,14 @@ def scalar_loop(low: Lowering, op: Op) -> bool:
     """Lower the loop `op` to scalar code if that suits it; False: nothing was done."""
     context = low.context
     targets, others = dict(low.target_of), dict(low.other_target_of)
-    sites, copies = len(context.errors), len(context.copies)
+    sites, copies = len(context.errors), len(low.copies)
     try:
         work = work_of(op)
         c = ScalarBuilder(low, op)
         emit_step(c, op, _loop(c, op, top=True), work)
     except Unfit:
         low.target_of, low.other_target_of = targets, others
-        del context.errors[sites:], context.copies[copies:]
+        del context.errors[sites:], low.copies[copies:]
         return False
     return True
 

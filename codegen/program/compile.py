@@ -14,6 +14,7 @@ from ...ir.graph import Graph
 from ...ir.opdef import GraphError
 from ...ir.record import record
 from ...ir.types import TensorType, Type, bits_dtype, is_complex, is_small, real_dtype
+from ..journal import written
 from ..limits import limited
 from ..loop_ir.index import contiguous_strides
 from ..loop_ir.kernel import Array
@@ -22,11 +23,12 @@ from ..loop_ir.steps import Loop, Matmul, Program, ScalarCode, Scan, Tiled, step
 from ..lowering.context import Context
 from ..lowering.lower import lower
 from ..lowering.parts import in_parts
-from ..module import Donation, NativeModule
+from ..module import Donation, NativeModule, Reason
 from ..schedule.aliasing import find_aliases, settle
-from ..schedule.memory import plan
+from ..schedule.memory import lifetimes, plan
 from ..target import Target
 from .entry import EntryEmitter
+from .memory_reports import buffers, copies_within, unstored
 from .probes import Counters, Events
 from .reports import Reports
 
@@ -61,12 +63,15 @@ def emitted(
     verify: bool = False,
 ) -> tuple[NativeModule, LoweredProgram]:
     """What `compile_graph` gives, and the program that it was emitted from."""
-    with limited(target.limits):
+    with limited(target.limits), written(bool(target.probe)) as journal:
         graph = in_parts(graph)
         low = lowered(graph, lambda: Context(target, verify), input_strides, signature, donations)
         entry = EntryEmitter(target, low.here, low.there, ENTRY, low.arena_bytes)
         text = entry.module(low.program)
-        return _module(low, entry, text), low
+        module = _module(low, entry, text)
+        if isinstance(entry.probes, Counters):
+            _look_into(module, low, entry.probes, journal)
+        return module, low
 
 
 def _module(low: LoweredProgram, entry: EntryEmitter, text: str) -> NativeModule:
@@ -93,7 +98,7 @@ def _module(low: LoweredProgram, entry: EntryEmitter, text: str) -> NativeModule
         imports=entry.imports,
         errors=context.errors,
         callbacks=context.callbacks,
-        copies=context.copies,
+        copies=copies_within(low.program),
         in_place=low.in_place,
         arrays=entry.provenance.texts if entry.provenance else [],
         kernels=reports.kernels(),
@@ -103,6 +108,17 @@ def _module(low: LoweredProgram, entry: EntryEmitter, text: str) -> NativeModule
         work=None if unknown else flops,
         keeps_gil=entry.keeps_gil,
     )
+
+
+def _look_into(
+    module: NativeModule, low: LoweredProgram, probes: Counters, journal: dict[Reason, None]
+) -> None:
+    """Add what `explain` tells, to code that has counters."""
+    steps = steps_within(low.program)
+    module.copies = copies_within(low.program, probes.slots)
+    module.reasons = tuple(journal)
+    module.buffers = buffers(steps, lifetimes(low.program))
+    module.unstored = unstored(steps)
 
 
 @record

@@ -15,11 +15,12 @@ from typing import Any
 from ...ir.record import fields, record
 from ..cpu import units
 from ..cpu.kernels import KernelEmitter
+from ..journal import Subject, note
 from ..kernels.tape import cpu_tapes as tapes
 from ..llvm.builder import Number, Value, constant
 from ..llvm.functions import FunctionTable
 from ..llvm.modules import Function, declarations
-from ..llvm.scalar_code.nests import NestEmitter, is_nest
+from ..llvm.scalar_code.nests import NestEmitter, why_no_nest
 from ..llvm.scalar_code.routines import RoutineEmitter
 from ..llvm.scalar_code.statements import ScalarCodeEmitter
 from ..loop_ir.kernel import Array, Kernel
@@ -261,10 +262,15 @@ class EntryEmitter:
         return function, (*pointers, *status)
 
     def scalar_code(self, step: ScalarCode) -> None:
-        kind = NestEmitter if is_nest(step) else ScalarCodeEmitter
+        refusal = why_no_nest(step)
+        kind = NestEmitter if refusal is None else ScalarCodeEmitter
+        if refusal is not None:
+            note("scalar", step.subject, refusal)
         emitter = kind(step, self.target, self.definitions, self.elementwise)
         step.name = self.function(emitter.function(), readable(step.ops))
         if isinstance(emitter, NestEmitter):
+            for loc, doubt in emitter.doubts:
+                note("vectors", Subject(step.name, loc), doubt)
             step.name = self.function(emitter.caller(step.name), readable(step.ops))
         self.declarations |= set(emitter.b.declarations)
         length = grain = 0

@@ -25,6 +25,7 @@ from itertools import groupby
 from typing import Any
 
 from ...ir.record import field, record
+from ..journal import Refusal, listening, note
 from ..limits import limits
 from ..loop_ir.index import Index
 from ..loop_ir.kernel import Array, Kernel, Nest, Stage
@@ -39,6 +40,37 @@ MAX_UNRELATED = 3  # beside the first: they share the loops only, and more of th
 STACK_BYTES = 1 << 18  # what the row buffers of one kernel may take
 SHORT_ROW = 32  # and elements of a row for each simple instruction of that
 SERIAL_WORK = 1 << 14  # elements under which a kernel without parallel outer loops is fine
+NOTABLE = 1 << 10  # points from which it is worth saying why loops are not shared
+
+# Why a stage does not join a group.
+CLOSED = Refusal(
+    "the other writes element by element in an order of its own (a scan, a scatter, an update)",
+    "put what is elementwise before it",
+)
+ALONE = Refusal("it writes in an order of its own (a scan, a scatter, an update in place)")
+LARGE = Refusal("one kernel of both would be too large", "nothing: a kernel of so much is full")
+AGAIN = Refusal("both write the same array")
+LOOPS = Refusal(
+    "their loops differ", "give both the same shape (slice before computing, not afterwards)"
+)
+ROWS = Refusal("they reduce over other axes", "reduce over the same axes, keepdims=True")
+FEW_ROWS = Refusal(
+    "there are too few rows to share among threads: all elements belong to one",
+    "give it many short rows (a batch) rather than one long one",
+)
+LONG_ROWS = Refusal(
+    "a row of it does not stay in the cache", "work on shorter rows: more, smaller batches of them"
+)
+ELSEWHERE = Refusal(
+    "it reads what the other computes at other places than its own (shifted, transposed, gathered)",
+    "transpose or shift the input, before anything is computed of it",
+)
+WHOLE = Refusal("it needs all of what the other computes before it can begin")
+ACROSS = Refusal(
+    "vectors would run along rows for one and across rows for the other",
+    "lay the array out so that both go along its last axis (np.ascontiguousarray(x.T))",
+)
+UNRELATED = Refusal("they have no array in common")
 
 
 @record(frozen=False, eq=False)
@@ -103,12 +135,29 @@ def _join_group(
     last = len(steps) - 1
     candidates = [earliest] if earliest >= 0 else []
     candidates += range(last, max(earliest, last - WINDOW), -1)
+    refusals: list[tuple[Group, Refusal]] = []
     for position in candidates:
         group = steps[position]
-        if isinstance(group, Group) and _join(group, stage):
-            return position
+        if isinstance(group, Group):
+            refusal = _join(group, stage)
+            if refusal is None:
+                return position
+            refusals.append((group, refusal))
+    if listening():
+        _tell(stage, refusals)
     steps.append(_open(stage))
     return len(steps) - 1
+
+
+def _tell(stage: Stage, refusals: list[tuple[Group, Refusal]]) -> None:
+    """Note why a stage does not share the loops of a neighbour that it has to do with."""
+    for group, refusal in refusals:
+        made = [s for a, s in group.made.items() if any(r.array is a for r in stage.reads)]
+        beside = made or (list(group.made.values()) if _shares_reads(group, stage) else [])
+        points = max(math.prod(s.extents) for s in (stage, *group.made.values()))
+        if beside and points >= NOTABLE:
+            note("fusion", stage.subject, refusal, beside[-1].subject)
+            return
 
 
 def _open(stage: Stage) -> Group:
@@ -134,49 +183,52 @@ def _add(group: Group, stage: Stage) -> None:
     group.count += 1
 
 
-def _join(group: Group, stage: Stage) -> bool:
-    """Try to make `stage` part of `group`."""
-    if group.closed or stage.ordered or stage.action not in ("store", "reduce"):
-        return False
+def _join(group: Group, stage: Stage) -> Refusal | None:
+    """Make `stage` part of `group`, or say why it cannot be."""
+    if group.closed:
+        return CLOSED
+    if stage.ordered or stage.action not in ("store", "reduce"):
+        return ALONE
     if group.count >= MAX_STAGES or group.cost + stage.cost > MAX_COST:
-        return False
+        return LARGE
     if len(group.touched.union([a.array for a in stage.accesses])) > MAX_ARRAYS:
-        return False
+        return LARGE
     if stage.array in group.made and stage.whole:
-        return False
-    return _join_map(group, stage) or _join_row(group, stage)
+        return AGAIN
+    if group.flexible and stage.action == "store":
+        return _join_map(group, stage) if stage.extents == group.extents else LOOPS
+    return _join_row(group, stage)
 
 
-def _join_map(group: Group, stage: Stage) -> bool:
-    if not group.flexible or stage.action != "store" or stage.extents != group.extents:
-        return False
+def _join_map(group: Group, stage: Stage) -> Refusal | None:
     own = stage.point
     related = _shares_reads(group, stage)
     for access in stage.reads:
         maker = group.made.get(access.array)
         if maker is not None and not (_at_own_points(maker) and access.index == own):
-            return False
+            return ELSEWHERE
         related = related or maker is not None
     if not related:
         if group.unrelated >= MAX_UNRELATED:
-            return False
+            return UNRELATED
         group.unrelated += 1
     group.nests[0].stages.append(stage)
     _add(group, stage)
-    return True
+    return None
 
 
-def _join_row(group: Group, stage: Stage) -> bool:
+def _join_row(group: Group, stage: Stage) -> Refusal | None:
     """Make `stage` a part of each row, in an existing nest or one of its own."""
     outer = len(group.extents) if not group.flexible else stage.outer
-    if group.flexible and (stage.action != "reduce" or len(group.extents) < outer):
-        return False
+    if group.flexible and len(group.extents) < outer:
+        return LOOPS
     if stage.action == "reduce" and stage.outer != outer:
-        return False
+        return ROWS
     if len(stage.dims) < outer or stage.extents[:outer] != group.extents[:outer]:
-        return False
-    if not _row_fits(group, stage, outer):
-        return False
+        return LOOPS
+    refusal = _row_misfit(group, stage, outer)
+    if refusal is not None:
+        return refusal
     own = stage.point
     depends = False
     for access in stage.reads:
@@ -185,22 +237,22 @@ def _join_row(group: Group, stage: Stage) -> bool:
             continue
         depends = True
         if maker.outer < outer or access.index[:outer] != own[:outer] or not _at_own_points(maker):
-            return False
+            return ELSEWHERE if maker.outer >= outer else WHOLE
     mode = group.mode
     inner = len(stage.dims) > outer
     if stage.action == "reduce":
         wanted = vector_mode(stage, outer)
         if mode and wanted != mode:
-            return False
+            return ACROSS
         if group.flexible and wanted == "outer" and len(group.extents) > outer:
-            return False
+            return ACROSS
         mode = wanted
     elif inner:
         if mode == "outer":
-            return False
+            return ACROSS
         mode = "inner"
     if not depends and not _shares_reads(group, stage):
-        return False
+        return UNRELATED
     if group.flexible:
         group.nests[0].outer = outer
         group.extents = group.extents[:outer]
@@ -212,7 +264,7 @@ def _join_row(group: Group, stage: Stage) -> bool:
     else:
         group.nests.append(Nest([stage], outer))
     _add(group, stage)
-    return True
+    return None
 
 
 def _at_own_points(maker: Stage) -> bool:
@@ -227,7 +279,7 @@ def _shares_reads(group: Group, stage: Stage) -> bool:
     return any(a.array in group.reads for a in stage.reads)
 
 
-def _row_fits(group: Group, stage: Stage, outer: int) -> bool:
+def _row_misfit(group: Group, stage: Stage, outer: int) -> Refusal | None:
     """Rows must be small enough to stay in cache, and enough of them to share among cores."""
     rows = math.prod(stage.extents[:outer])
     work = math.prod(stage.extents[outer:])
@@ -235,8 +287,10 @@ def _row_fits(group: Group, stage: Stage, outer: int) -> bool:
     if group.flexible:
         largest = max(work, math.prod(group.extents[outer:]))
     if rows * largest <= SERIAL_WORK:
-        return True
-    return rows >= 16 and largest * stage.array.dtype.itemsize <= limits().row_bytes
+        return None
+    if rows < 16:
+        return FEW_ROWS
+    return LONG_ROWS if largest * stage.array.dtype.itemsize > limits().row_bytes else None
 
 
 def _fits_nest(nest: Nest, stage: Stage, group: Group, outer: int, own: tuple[Index, ...]) -> bool:

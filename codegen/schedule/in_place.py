@@ -126,7 +126,7 @@ def report_copy(low: Lowering, op: Op, base: Value, overwritten: int = 0) -> Non
         lines = {user.loc.line for user in low.users[base] if user is not op and user.loc}
         where = f", at line {max(lines)}" if lines else ""
         why = f"its value before the update is needed afterwards{where}"
-    low.context.copies.append(CopySite(base.tensor.nbytes - overwritten, why, op.loc))
+    low.copies.append(CopySite(base.tensor.nbytes - overwritten, why, op.loc))
 
 
 def updatable(low: Lowering, op: Op) -> Array:

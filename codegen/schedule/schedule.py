@@ -19,6 +19,7 @@ from collections.abc import Iterable, Sequence
 
 from ...ir.record import field, record
 from ...ir.types import BOOL
+from ..journal import Refusal, note
 from ..limits import limits
 from ..loop_ir.index import Index, Var, of_var, variables
 from ..loop_ir.kernel import Access, Kernel, Nest, Stage
@@ -30,7 +31,30 @@ from .survey import Survey, crossing, invariants, loads, survey
 
 WIDEST = 64  # lanes: more, of single bytes, gain little, and a gather has code for each
 PAGE_BYTES = 1 << 12  # a tile narrower than a page is hard on the prefetcher
+NOTABLE = 1 << 10  # points from which it is worth saying why there are no vectors
+NOTABLE_NS = 1000.0  # and why one thread does it
 LIGHT = 12  # operations per point up to which accumulators have the registers to themselves
+
+
+# Why a loop is no loop of vectors, and why threads do not share it.
+UPDATES = Refusal(
+    "it changes elements at places that may meet, one after the other",
+    "where places do not meet, assign a slice or use np.take and a reduction instead",
+)
+SCANS = Refusal(
+    "each element of a row needs the one before it",
+    "scan along the first axis: neighbouring columns go side by side then",
+)
+SHORT = Refusal(
+    "its inner loop is shorter than a vector",
+    "put the longest axis last",
+)
+ORDERED = Refusal("its elements are changed in an order that matters")
+LITTLE = Refusal("it takes less time than handing it to threads", "nothing: it would be slower")
+WHOLE = Refusal(
+    "its outer loop has one iteration",
+    "reduce along an axis of a matrix, or put more rows in one call",
+)
 
 
 @record(frozen=False)
@@ -205,9 +229,9 @@ def _walks_as_one(flat: Index, before: Var, last: Var) -> bool:
 
 def _width(kernel: Kernel, plan: Schedule, target: Target) -> int:
     """Lanes: a vector register of the widest float (else integer) type, times an unroll factor."""
-    if kernel.stages[0].action == "update" and not _vector_update(kernel):
-        return 1
-    if plan.mode == "inner" and any(s.action == "scan" for s in kernel.stages):
+    refusal = _in_order(kernel, plan)
+    if refusal is not None:
+        note("lanes", kernel.subject, refusal)
         return 1
     dtypes = [s.array.dtype for s in kernel.stages]
     dtypes += [a.array.dtype for s in kernel.stages for a in s.reads if a.array.size > 1]
@@ -233,6 +257,8 @@ def _width(kernel: Kernel, plan: Schedule, target: Target) -> int:
             if loops.vars
         ]
     longest = max([n for n, _ in sizes], default=1)
+    if longest < lanes and math.prod(kernel.extents) * longest >= NOTABLE:
+        note("lanes", kernel.subject, SHORT)
     while width >= 2 * longest and width > 1:
         width //= 2
     while width > lanes and longest < 4 * width:
@@ -241,6 +267,15 @@ def _width(kernel: Kernel, plan: Schedule, target: Target) -> int:
     while width > lanes and _padded(sizes, width) > 1.1 * _padded(sizes, width // 2):
         width //= 2
     return min(width, WIDEST)
+
+
+def _in_order(kernel: Kernel, plan: Schedule) -> Refusal | None:
+    """Why points have to come one after the other, if they have to."""
+    if kernel.stages[0].action == "update" and not _vector_update(kernel):
+        return UPDATES
+    if plan.mode == "inner" and any(s.action == "scan" for s in kernel.stages):
+        return SCANS
+    return None
 
 
 def _padded(sizes: Sequence[tuple[int, int]], width: int) -> int:
@@ -385,7 +420,10 @@ def _share(kernel: Kernel, plan: Schedule) -> None:
             plan.flops += n * size
     plan.nanoseconds = nanoseconds
     length = plan.range
-    if kernel.ordered or nanoseconds < limits().parallel_ns or length < 2:
+    refusal = _unshared(kernel, nanoseconds, length)
+    if refusal is not None:
+        if nanoseconds >= NOTABLE_NS:
+            note("threads", kernel.subject, refusal)
         plan.grain = max(length, 1)
         return
     plan.parallel = True
@@ -394,3 +432,12 @@ def _share(kernel: Kernel, plan: Schedule) -> None:
     unit = plan.width if lanes else plan.rows if plan.mode == "inner" else 1
     grain = -(-length // chunks)
     plan.grain = -(-grain // unit) * unit
+
+
+def _unshared(kernel: Kernel, nanoseconds: float, length: int) -> Refusal | None:
+    """Why one thread does all of a kernel, if one should."""
+    if nanoseconds < limits().parallel_ns:
+        return LITTLE
+    if kernel.ordered:
+        return ORDERED
+    return WHOLE if length < 2 else None

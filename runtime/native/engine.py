@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import itertools
 import platform
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
@@ -28,6 +29,8 @@ from .llvm import llvm, lock
 from .loop_passes import MARK, Split, optimise
 
 _linkers: list[Any] = []  # never disposed of: libraries, and code on other threads, outlive engines
+
+_VECTOR = re.compile(r"<\d+ x (?:float|double|i\d+)>")
 
 
 class NativeError(RuntimeError):
@@ -75,6 +78,17 @@ class Engine:
         for name in parts.crossing:
             module.get_function(name).linkage = "internal"
         return module
+
+    def vectorised(self, text: str) -> set[str]:
+        """The functions that went through LLVM's passes and have vectors afterwards."""
+        if MARK not in text:
+            return set()
+        parts = Split(text)
+        with lock:
+            loops = self._parse(parts.loops)
+            optimise(self._llvm, self._machine, loops)
+            bodies = {f.name: str(f) for f in loops.functions if not f.is_declaration}
+        return {name for name, body in bodies.items() if _VECTOR.search(body)}
 
     @contextmanager
     def _selections(self, text: str) -> Iterator[None]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...ir.record import record
 from ..data.pytree import tree_map
-from ..explain.explanation import size_text, time_text
 from ..explain.steps import place
+from ..explain.units import size_text, time_text
 from ..jit.decorator import jit
 from ..jit.dispatch import Call
 from ..jit.function import JitFunction

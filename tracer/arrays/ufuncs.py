@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.types import BOOL
+from ...ir.types import BOOL, F64
+from ..core.trace import Cast, current_trace
 from ..core.tracers import Tracer, as_value, wrap, wrap_like
 from ..data.promotion import NoLoop, can_hold, check_python_int, ufunc_dtypes
 from ..messages import errors
 from ..messages.errors import complain
+from ..messages.source import user_line
 from .common import broadcast_shape, broadcast_values, build, kind, operand, store
 from .float_errors import checked, raising
 from .lowerings import LOWERINGS
@@ -61,13 +63,28 @@ def loop_dtypes(
     kinds = tuple(kind(x) for x in operands)
     wanted = dtype if dtype is None or isinstance(dtype, tuple) else np.dtype(dtype)
     try:
-        return ufunc_dtypes(ufunc, kinds, wanted, casting)
+        dtypes = ufunc_dtypes(ufunc, kinds, wanted, casting)
+        if dtypes[0] == F64 and len(kinds) > 1 and dtype is None:
+            _note_cast(operands, kinds)
+        return dtypes
     except TypeError as error:
         what, remedy = str(error), "convert an operand with .astype(dtype)."
         if isinstance(error, NoLoop):
             remedy = error.remedy
         names = {f"operand {i}": x for i, x in enumerate(operands)}
         complain(errors.DTypeError, what, f"{remedy}", operands=names, cause=error)
+
+
+def _note_cast(operands: Sequence[Any], kinds: Sequence[Any]) -> None:
+    """Note that arrays of smaller dtypes become float64, if it is for a scalar's sake."""
+    pairs = list(zip(operands, kinds, strict=True))
+    arrays = [k for x, k in pairs if isinstance(x, Tracer) and x.shape]
+    scalars = [(x, k) for x, k in pairs if not np.ndim(x) and k in (F64, float)]
+    trace = current_trace()
+    if trace and arrays and scalars and all(k.kind in "iuf" and k != F64 for k in arrays):
+        x, kind = scalars[0]
+        shown = "a scalar" if isinstance(x, Tracer) else repr(x)
+        trace.casts.append(Cast(user_line(), str(arrays[0]), shown, kind is float))
 
 
 def _check_exponent(exponent: Any) -> None:

@@ -13,13 +13,13 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ...ir.build import Builder
 from ...ir.forks import in_child, renewed
-from ...ir.graph import Graph, Op, Value
+from ...ir.graph import Graph, Op, SourceLine, Value
 from ...ir.intervals import Interval, remembered
 from ...ir.record import record
 from ...ir.surface import ensure
@@ -130,6 +130,15 @@ class _Nesting(threading.local):
 nesting = _Nesting()
 
 
+class Cast(NamedTuple):
+    """An array that became float64 beside a scalar: where, the array's dtype, and the scalar."""
+
+    loc: SourceLine | None
+    dtype: str
+    scalar: str
+    python: bool
+
+
 class Trace:
     """One tracing in progress. Enter it with `tracing`."""
 
@@ -189,6 +198,8 @@ class Trace:
         self.forms: list[Any] = [] if parent is None else parent.forms
         self.facts: dict[Value, frozenset[int]] = {}
         self.implied: dict[Value, tuple[Any, Any]] = {}
+        # Arrays that a scalar makes float64: lines, and what happened there.
+        self.casts: list[Cast] = [] if parent is None else parent.casts
         self.unasked = False  # what is read is no program's wish
         # They wrap here, since what is checked would be checked in one order for all examples.
         self.wraps: bool = parent is not None and parent.wraps

@@ -29,7 +29,7 @@ from ..messages.expressions import tell_of_traced
 from ..messages.scopes import own_names
 from .specs import Same, Spec, Static
 from .threaded_state import BorrowedStates, refuse_rebound
-from .trace import Array, Capture, EagerBuilder, Trace, TraceOptions, current_trace, tracing
+from .trace import Array, Capture, Cast, EagerBuilder, Trace, TraceOptions, current_trace, tracing
 from .tracers import Storage, Tracer, as_value, parameter, weak_kind
 
 _FOLD_BYTES = 4096  # larger arrays stay hidden parameters: native code need not hold their data
@@ -88,7 +88,8 @@ class Traced:
     are the array results, then the final values of the `mutated` parameters (indices). `arrays` holds
     the ndarray of every value of an eager trace. `token` is the last of its effects, None without.
     Native code writes to the parameters that are `overwritten` itself. `advanced` are states of
-    enclosing traces, and the values of the graph that they have afterwards (see `streams`).
+    enclosing traces, and the values of the graph that they have afterwards (see `streams`). `casts`
+    are arrays that a scalar made float64.
     """
 
     graph: Graph
@@ -100,6 +101,7 @@ class Traced:
     token: Value | None = None
     overwritten: list[int] = field(default_factory=list)
     advanced: list[tuple[Storage, Value]] = field(default_factory=list)
+    casts: list[Cast] = field(default_factory=list)
 
     def settled(self, in_place: Sequence[tuple[int, int]]) -> Traced:
         """As compiled: some outputs have taken the place of parameters, which are `overwritten`."""
@@ -264,6 +266,7 @@ def trace_function(
         trace.builder.arrays if isinstance(trace.builder, EagerBuilder) else None,
         trace.token,
         advanced=[] if borrowed is None else borrowed.advanced,
+        casts=trace.casts,
     )
 
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Any
 
-from ..messages.source import shown_file
-from .steps import Block, KernelCost, Step, kernels_of
+from .memory import MemoryCost
+from .steps import Block, KernelCost, Step, grouped, kernels_of
+from .units import size_text, time_text
 
 _MOST_OPS = 24  # of a kernel that are listed one by one
 _NEAR = 0.5  # of a limit of the machine: then it is said to be the kernel's
@@ -20,6 +21,8 @@ class Explanation(str):
     kernels     one `KernelCost` for each kernel, in the order in which they run first
     steps       the same as a tree: kernels, copies, and loops and branches with what is inside of them
     seconds     of one call in compiled code, the fastest of some; None if nothing was run
+    memory      a `MemoryCost`: temporaries, who lives at the peak, what fusion spared
+    reasons     sentences: what was not done, where, why, and what would change it
     to_dict()   all of it as numbers, texts, lists and dicts
     """
 
@@ -27,6 +30,9 @@ class Explanation(str):
     steps: tuple[Step, ...]
     seconds: float | None
     head: tuple[str, ...]
+    memory: MemoryCost
+    reasons: tuple[str, ...]
+    charts: str
 
     def __repr__(self) -> str:
         return str(self)
@@ -37,23 +43,38 @@ class Explanation(str):
             "seconds": self.seconds,
             "kernels": [kernel.to_dict() for kernel in self.kernels],
             "steps": [step.to_dict() for step in self.steps],
+            "memory": self.memory.to_dict(),
+            "reasons": list(self.reasons),
         }
 
     def _repr_html_(self) -> str:
         head = "<br>".join(map(escape, self.head))
         columns = ("step", "lines", "runs", "time", "share", "moves", "flops", "of the limit")
         cells = "".join(f"<th style='text-align:left'>{name}</th>" for name in columns)
-        rows = "".join(_html_rows(self.steps, 0))
-        return f"<div>{head}<table><tr>{cells}</tr>{rows}</table></div>"
+        rows = "".join(_html_rows(grouped(self.steps), 0))
+        table = f"<div style='overflow-x:auto'><table><tr>{cells}</tr>{rows}</table></div>"
+        why = "".join(f"<li>{escape(reason)}</li>" for reason in self.reasons)
+        return f"<div>{head}{table}{f'<ul>{why}</ul>' if why else ''}{self.charts}</div>"
 
 
-def shown(head: Sequence[str], steps: tuple[Step, ...], seconds: float | None) -> Explanation:
-    """The text of these steps, under these lines."""
-    made = Explanation("\n".join([*head, *_lines(steps, 1)]))
+def shown(
+    head: Sequence[str],
+    steps: tuple[Step, ...],
+    seconds: float | None,
+    memory: MemoryCost,
+    reasons: tuple[str, ...] = (),
+    charts: str = "",
+) -> Explanation:
+    """The text of these steps, under these lines; what was not done, and why, stands below."""
+    why = ["  why not:", *(f"    {reason}" for reason in reasons)] if reasons else []
+    made = Explanation("\n".join([*head, *_lines(grouped(steps), 1), *why]))
     made.kernels = tuple(kernels_of(steps))
     made.steps = steps
     made.seconds = seconds
     made.head = tuple(head)
+    made.memory = memory
+    made.reasons = reasons
+    made.charts = charts
     return made
 
 
@@ -73,7 +94,7 @@ def _lines(steps: Sequence[Step], depth: int) -> Iterator[str]:
             if block.text and (block.steps or block.runs is not None):
                 yield f"{margin}  {_block_text(step, block)}"
                 deeper += 1
-            yield from _lines(block.steps, deeper)
+            yield from _lines(grouped(block.steps), deeper)
 
 
 def _kernel_text(kernel: KernelCost) -> str:
@@ -159,7 +180,7 @@ def _html_rows(steps: Sequence[Step], depth: int) -> Iterator[str]:
             if block.text and (block.steps or block.runs is not None):
                 text = f"<i style='padding-left:{1.5 * depth + 1.5}em'>{escape(block.text)}</i>"
                 yield f"<tr><td style='text-align:left' colspan=8>{text}</td></tr>"
-            yield from _html_rows(block.steps, depth + 1 + bool(block.text))
+            yield from _html_rows(grouped(block.steps), depth + 1 + bool(block.text))
 
 
 def _bar(share: float) -> str:
@@ -172,25 +193,3 @@ def _limit_text(kernel: KernelCost) -> str:
     parts = [("bandwidth", kernel.of_bandwidth), ("flops", kernel.of_flops)]
     known = [(part, name) for name, part in parts if part is not None]
     return "{:.0%} {}".format(*max(known)) if known else ""
-
-
-def at(loc: Any) -> str:
-    """Where something is, for the middle of a sentence."""
-    return f" at {shown_file(loc.file)}:{loc.line}" if loc is not None else ""
-
-
-def time_text(seconds: float) -> str:
-    """A time with the unit that suits it: `12.3 us`."""
-    for unit, factor in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
-        if seconds * factor >= 1:
-            return f"{seconds * factor:.3g} {unit}"
-    return f"{seconds * 1e9:.3g} ns"
-
-
-def size_text(n: float) -> str:
-    """Bytes with the unit that suits them: `1.5 MiB`."""
-    for unit in ("B", "KiB", "MiB"):
-        if n < 1024:
-            return f"{n:.4g} {unit}"
-        n /= 1024
-    return f"{n:.4g} GiB"

@@ -12,14 +12,19 @@ from ...ir.record import record
 from ...runtime.devices import CPU, Device
 from ..messages import errors
 from ..messages.errors import complain
-from .explanation import Explanation, at, shown, size_text, time_text
+from .explanation import Explanation, shown
+from .memory import MemoryCost, memory_of
+from .reasons import sentences
+from .roofline import roofline
 from .steps import KernelCost, bare, kernels_of, measured
+from .units import at, size_text, time_text
 
 if TYPE_CHECKING:
     from ...codegen.module import NativeModule
     from ...ir.passes.mincut import SavePlan
     from ...runtime.executable import Executable
     from ...runtime.probing import Costs
+    from ..core.trace import Cast
     from ..core.tracing import Traced
     from ..jit.options import Options
 
@@ -34,7 +39,8 @@ class Lowered:
 
     `plan` tells what `jit(save=...)` has chosen to keep and to compute again; None without.
     `probed` makes the same program as `executable` with clocks in it, on the CPU, and `arguments` are
-    the arrays of the call; None where it was lowered for shapes and dtypes alone.
+    the arrays of the call; None where it was lowered for shapes and dtypes alone. `casts` are arrays
+    that a scalar made float64.
     """
 
     graph: Graph
@@ -44,6 +50,7 @@ class Lowered:
     device: Device = CPU
     probed: Callable[[], Executable] | None = None
     arguments: Sequence[np.ndarray[Any, Any]] | None = None
+    casts: Sequence[Cast] = ()
 
     @property
     def kernels(self) -> list[Any]:
@@ -77,23 +84,38 @@ def explain(lowered: Lowered) -> Explanation:
     """What became of a call: kernels in order, in the loops and branches that they stand in, with bytes
     and flops; with times, if there are arguments and a call does no more than compute."""
     from ...runtime.machine_limits import machine_limits
+    from ...runtime.probing import vectorised
 
-    found, limits, footprint = None, None, 0
-    if lowered.probed is not None:
-        clocked = lowered.probed()
-        module = clocked.module
-        if lowered.arguments is not None:
-            found = _costs(clocked, lowered.arguments)
-            limits = machine_limits()
-            footprint = sum(t.nbytes for t in (*module.inputs, *module.outputs)) + module.probes_at
+    if lowered.probed is None:
+        own = lowered.executable.module
+        memory = MemoryCost(own.arena_bytes, sum(t.nbytes for t in own.outputs))
+        why = sentences((), own.copies, lowered.casts, (), None)
+        return shown(_head(lowered, None, memory), bare(lowered.kernels), None, memory, why)
+    found, limits, charts = None, None, ""
+    clocked = lowered.probed()
+    module = clocked.module
+    results = sum(t.nbytes for t in module.outputs)
+    memory = memory_of(module.probes_at, results, module.buffers, module.unstored)
+    footprint = memory.peak + sum(t.nbytes for t in module.inputs)
+    if lowered.arguments is not None:
+        found = _costs(clocked, lowered.arguments)
+        limits = machine_limits()
+    steps = measured(module.outline, found, limits, footprint)
+    if limits is not None and any(_beyond(kernel) for kernel in kernels_of(steps)):
+        limits = machine_limits(again=True)
         steps = measured(module.outline, found, limits, footprint)
-        if any(_beyond(kernel) for kernel in kernels_of(steps)):
-            steps = measured(module.outline, found, machine_limits(again=True), footprint)
-    else:
-        steps = bare(lowered.kernels)
+    if limits is not None:
+        kernels = list(kernels_of(steps))
+        itemsize = max((r.itemsize for r in module.kernels), default=8)
+        charts = roofline(kernels, limits.bandwidth(footprint), limits.peak_flops(itemsize))
     seconds = None if found is None else found.seconds
-    head = [_title(lowered, seconds), *_settings(lowered)]
-    return shown(head, steps, seconds)
+    why = sentences(module.reasons, module.copies, lowered.casts, vectorised(clocked), found)
+    head = _head(lowered, seconds, memory)
+    return shown(head, steps, seconds, memory, why, charts + memory.chart())
+
+
+def _head(lowered: Lowered, seconds: float | None, memory: MemoryCost) -> list[str]:
+    return [_title(lowered, seconds), *_settings(lowered, memory)]
 
 
 def _beyond(kernel: KernelCost) -> bool:
@@ -108,9 +130,11 @@ def _title(lowered: Lowered, seconds: float | None) -> str:
     return text if seconds is None else f"{text}; {time_text(seconds)} a call in compiled code"
 
 
-def _settings(lowered: Lowered) -> list[str]:
-    """Options; memory; what was kept for derivatives; copies."""
-    lines = [f"  options: {str(lowered.options) or 'as by default'}", *_memory(lowered)]
+def _settings(lowered: Lowered, memory: MemoryCost) -> list[str]:
+    """Options; memory; what was kept for derivatives."""
+    lines = [f"  options: {str(lowered.options) or 'as by default'}"]
+    lines += [f"  {line}" for line in memory.lines()]
+    lines += _calls(lowered)
     plan = lowered.plan
     if plan is not None:
         lines.append(
@@ -121,21 +145,13 @@ def _settings(lowered: Lowered) -> list[str]:
     return lines
 
 
-def _memory(lowered: Lowered) -> list[str]:
-    """The arena, the results and their sum, which is the most that a call allocates; copies."""
+def _calls(lowered: Lowered) -> list[str]:
+    """Results in the place of arguments, and what is called in Python."""
     module = lowered.executable.module
-    results = sum(type.nbytes for type in module.outputs)
-    arena, peak = size_text(module.arena_bytes), size_text(module.arena_bytes + results)
-    lines = [f"  memory: arena {arena}, results {size_text(results)}, peak {peak}"]
-    if module.in_place:
-        count = len(module.in_place)
-        lines.append(f"  {count} result{'s' if count != 1 else ''} in the place of arguments")
+    count = len(module.in_place)
+    lines = [f"  {count} result{'s' * (count != 1)} in the place of arguments"] if count else []
     calls = [site for site in getattr(module, "callbacks", ()) if hasattr(site.function, "name")]
-    lines += [f"  calls Python: {site.function.name}{at(site.loc)}" for site in calls]
-    lines += [
-        f"  copies {size_text(copy.nbytes)}{at(copy.loc)}: {copy.why}" for copy in module.copies
-    ]
-    return lines
+    return lines + [f"  calls Python: {site.function.name}{at(site.loc)}" for site in calls]
 
 
 def _costs(probed: Executable, arguments: Sequence[np.ndarray[Any, Any]]) -> Costs | None:

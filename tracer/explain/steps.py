@@ -7,13 +7,15 @@ from typing import Any
 
 from ...codegen.module import BlockReport, KernelReport, StepReport
 from ...ir.graph import SourceLine
-from ...ir.record import fields, record
+from ...ir.record import fields, record, replace
 from ...runtime.machine_limits import MachineLimits
 from ...runtime.probing import Costs
 from ..messages.source import shown_file
 
 _UNSHOWN = ("check",)  # steps that are of interest only where they cost something
 _MOST_NAMES = 4  # that are shown of one line
+_REPEATS = 3  # from which on steps that are the same are told once
+_LONGEST = 12  # steps in what is repeated
 _NOTABLE = 0.01  # share of a call from which on they are shown
 
 
@@ -113,6 +115,62 @@ def kernels_of(steps: Sequence[Step]) -> Iterator[KernelCost]:
             yield step.kernel
         for block in step.blocks:
             yield from kernels_of(block.steps)
+
+
+def grouped(steps: Sequence[Step]) -> tuple[Step, ...]:
+    """Steps with those that repeat each other told once: what is the same several times in a row, alone
+    or in a sequence, becomes one block of so many runs."""
+    found: list[Step] = []
+    k = 0
+    while k < len(steps):
+        length, times = _repeated(steps, k)
+        if times < _REPEATS:
+            found.append(steps[k])
+            k += 1
+            continue
+        all_of_them = steps[k : k + length * times]
+        same = [all_of_them[i::length] for i in range(length)]
+        text = f"{times} times in a row"
+        found.append(
+            Step(text, "", None, None, None, None, (Block("", None, tuple(map(_added, same))),))
+        )
+        k += length * times
+    return tuple(found)
+
+
+def _repeated(steps: Sequence[Step], start: int) -> tuple[int, int]:
+    """How many steps from `start` on are repeated right after, and how often they are there."""
+    for length in range(1, min(_LONGEST, (len(steps) - start) // _REPEATS) + 1):
+        keys = [_key(step) for step in steps[start : start + length]]
+        times = 1
+        while [_key(s) for s in steps[start + times * length :][:length]] == keys:
+            times += 1
+        if times >= _REPEATS and None not in keys:
+            return length, times
+    return 1, 1
+
+
+def _key(step: Step) -> object:
+    """What makes two steps the same code; None for one that is like no other."""
+    kernel = step.kernel
+    return None if kernel is None or step.blocks else (kernel.name, kernel.extents, kernel.ops)
+
+
+def _added(steps: Sequence[Step]) -> Step:
+    """Steps that are the same code as one, with all of their time."""
+    first = steps[0]
+    assert first.kernel is not None
+    seconds = _sum([s.seconds for s in steps])
+    share = _sum([s.share for s in steps])
+    runs = _sum([s.runs for s in steps])
+    lines = dict.fromkeys(line for s in steps if s.kernel for line in s.kernel.lines)
+    kernel = replace(first.kernel, lines=tuple(lines), seconds=seconds, share=share, runs=runs)
+    return replace(first, kernel=kernel, seconds=seconds, share=share, runs=runs)
+
+
+def _sum(values: Sequence[Any]) -> Any:
+    """None if one is."""
+    return None if None in values else sum(values)
 
 
 def place(loc: SourceLine | None) -> str:

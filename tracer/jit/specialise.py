@@ -450,7 +450,7 @@ def lower(function: JitFunction, call: Call) -> Lowered:
     compile_options = options.compile(_donations(function, traced, call))
     if device != CPU:
         program: LoadedProgram = client(device).compile(graph, compile_options)
-        return Lowered(traced.graph, program, options, plan, device)
+        return Lowered(traced.graph, program, options, plan, device, casts=traced.casts)
     from ...runtime.compile import compile
     from ...runtime.probing import probed
 
@@ -459,7 +459,7 @@ def lower(function: JitFunction, call: Call) -> Lowered:
     executable = compile(graph, compile_options, strides)
     arrays = _arguments(call, traced, captured)
     clocked = partial(probed, graph, compile_options, strides)
-    return Lowered(traced.graph, executable, options, plan, device, clocked, arrays)
+    return Lowered(traced.graph, executable, options, plan, device, clocked, arrays, traced.casts)
 
 
 def _arguments(

@@ -131,9 +131,9 @@ def _inside(function: str, steps: Sequence[StepReport]) -> Iterator[tuple[int, _
         else:
             loc, name = step.loc, step.text
             category = "callback" if name == "callback" else "control"
-        leaf = not step.blocks
+        leaf = not step.blocks or step.kernel is not None
         yield step.slot, _Step(category, name, function, _scope(loc), place(loc), leaf)
-        for block in step.blocks:
+        for block in step.blocks if step.kernel is None else ():  # no probe is in scalar code
             yield block.slot, _block(function, step, block)
             yield from _inside(function, block.steps)
 

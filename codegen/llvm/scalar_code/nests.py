@@ -12,7 +12,10 @@ their arrays, and which functions of vectors our elementwise functions have. A n
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+from ....ir.graph import SourceLine
+from ...journal import Refusal, listening, note
 from ...limits import limits
 from ...loop_ir.scalar_code import Body, Repeat, Write, calls, has_routines, may_fail, nodes, within
 from ...loop_ir.steps import ScalarCode
@@ -33,21 +36,43 @@ MARK = '"loops"'  # the attribute of functions that go through LLVM's passes
 SIDE_BY_SIDE = 4  # sums of elements that LLVM makes a vector of
 
 
-def is_nest(step: ScalarCode) -> bool:
-    """Whether a step should go through LLVM's passes: long loops over elements, or inside of loops.
+CALLS_ITSELF = Refusal("a function in it calls itself", "write the recursion as a loop")
+WAITS = Refusal(
+    "each iteration waits for the number of the one before",
+    "if it is a sum that may be made in any order, allow that with jit(fastmath=True) or write np.sum",
+)
+NUMBERS = Refusal("its loops touch numbers only, no elements of arrays")
+LITTLE = Refusal("it is little work: passes over it would take longer than they save")
+# Why LLVM may make no vectors of a loop in a nest, if it makes none.
+FAILS = Refusal(
+    "an iteration of the inner loop may raise (an index out of bounds, an overflow, an assert)",
+    "loop over range(len(x)) of the arrays that are indexed, or jit(boundscheck=False)",
+)
+ENDS = Refusal(
+    "the loop may end in any iteration (break, return, while)", "move the test out of it"
+)
+HANDS_ON = Refusal(
+    "an iteration of the inner loop needs a number of the one before",
+    "allow sums in any order with jit(fastmath=True), or write np.sum over the row",
+)
+
+
+def why_no_nest(step: ScalarCode) -> Refusal | None:
+    """Why a step should not go through LLVM's passes, which take long loops over elements, or inside of
+    loops.
 
     A single loop that carries floats runs at the latency of its operations, with passes or without, if
     it does not seek an extreme, is no sum in any order, and has no vector of sums side by side.
     """
     if has_routines(step.body):
-        return False
+        return CALLS_ITSELF
     loops = list(outer_loops(step.body))
     if not any(True for s in loops for _ in outer_loops(s.body)):
         if any(_waits(s) and extreme_of(s) is None for s in loops):
-            return False
+            return WAITS
         if not any(_touches(s.body) for s in loops):
-            return False
-    return heft(step.body) > limits().nest_work
+            return NUMBERS
+    return None if heft(step.body) > limits().nest_work else LITTLE
 
 
 def _waits(s: Repeat) -> bool:
@@ -81,11 +106,18 @@ class NestEmitter(ScalarCodeEmitter):
     shared: Repeat | None = None  # the loop whose trips threads share, `grain` of them at a time
     length = grain = 0
     span: tuple[Value, Value]
+    doubts: list[tuple[SourceLine | None, Refusal]]  # why LLVM may make no vectors of inner loops
+
+    def __init__(self, *args: Any) -> None:
+        self.doubts = []
+        super().__init__(*args)
 
     def take(self, b: TextEmitter) -> list[Value]:
         b.moves = "inbounds "
         shared = shared_loop(self.step)
-        if shared is not None:
+        if isinstance(shared, Refusal):
+            note("threads", self.step.subject, shared)
+        else:
             self.shared, self.grain = shared
             self.length = self.shared.length
         names = [*(f"p{k}" for k in range(len(self.arrays))), "status"]
@@ -120,7 +152,12 @@ class NestEmitter(ScalarCodeEmitter):
     def _repeat(self, s: Repeat) -> None:
         """A loop that may end in its middle LLVM makes no vectors of."""
         before = self.b.as_on_x86
-        self.b.as_on_x86 = self.on_x86 and (s.condition is not None or may_fail(s.body))
+        fails = may_fail(s.body)
+        self.b.as_on_x86 = self.on_x86 and (s.condition is not None or fails)
+        if listening() and not any(True for _ in outer_loops(s.body)):
+            refusal = ENDS if s.condition is not None else FAILS if fails else None
+            if refusal is not None or s.carries:
+                self.doubts.append((s.loc, refusal or HANDS_ON))
         super()._repeat(s)
         self.b.as_on_x86 = before
 
