@@ -37,6 +37,7 @@ class DeviceContext(Context):
 
     chunk: ClassVar[int] = 1 << 12
     selects_pairs: ClassVar[bool] = True
+    tapes_in_code: ClassVar[bool] = False
     rules: ClassVar[Mapping[str, Callable[[Any, Op], None]]] = {
         "dot": product_of_matrices,
         "conv": convolution,

@@ -285,9 +285,10 @@ class TapePop:
 
 @record(frozen=False, eq=False)
 class StoreRoot:
-    """Put where the call's containers are kept (an address, as uint64) into `handle`."""
+    """Put where the call's containers, or its tapes, are kept (an address, as 64 bits) into `handle`."""
 
     handle: Array
+    tapes: bool = False
 
 
 @record(frozen=False, eq=False)

@@ -28,6 +28,7 @@ class Context:
 
     scan_rows: ClassVar[int] = 8  # rows from which it scans whole ones
     selects_pairs: ClassVar[bool] = False  # whether parts of sorted pairs can be had for less
+    tapes_in_code: ClassVar[bool] = True  # whether scalar code can push and pop
     rules: ClassVar[Mapping[str, Callable[[Any, Op], None]]] = {}
 
     def __init__(self, target: Any, verify: bool = False) -> None:

@@ -350,8 +350,8 @@ MODULES = {
     "kernels.matmul.lower_contraction": ("dot",),
     "lowering.lower_control": (
         *("cond", "assert", "create_token", "pure_callback", "io_callback"),
-        *("tape_new", "tape_push", "tape_pop"),
     ),
+    "kernels.tape.lower_tapes": ("tape_new", "tape_push", "tape_pop"),
     "kernels.convolution.lower_convolution": ("conv",),
     "kernels.draws.lower_draws": ("draw",),
     "kernels.stores.lower_stores": ("store",),

@@ -1,5 +1,5 @@
-"""Lowering of branches, effects and tapes. A branch becomes a program of its own, which writes its
-results where the op's results are. A tape lives behind an int64 handle that no push or pop changes.
+"""Lowering of branches and effects. A branch becomes a program of its own, which writes its results
+where the op's results are.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from ...ir.graph import Graph, Op, Value
 from ..loop_ir.kernel import Array
-from ..loop_ir.steps import Branch, Callback, Check, Copy, Program, TapeNew, TapePop, TapePush
+from ..loop_ir.steps import Branch, Callback, Check, Copy, Program
 from ..schedule.in_place import joined
 from .lower import Lowering, lower, lowering, memory_type
 
@@ -71,37 +71,6 @@ def _callback(low: Lowering, op: Op) -> None:
         )
     )
     bind(low, op, results)
-
-
-@lowering("tape_new")
-def _tape_new(low: Lowering, op: Op) -> None:
-    array = result_array(low, op.result)
-    assert array is not None
-    low.items.append(TapeNew(array, _no_memory(low, op)))
-    low.arrays[op.result] = array
-
-
-@lowering("tape_push")
-def _tape_push(low: Lowering, op: Op) -> None:
-    tape, *values = op.operands
-    handle = low.arrays[tape]
-    arrays = [contiguous(low, operand_array(low, v)) for v in values]
-    low.items.append(TapePush(handle, [a for a in arrays if a is not None], _no_memory(low, op)))
-    low.arrays[op.result] = handle
-
-
-def _no_memory(low: Lowering, op: Op) -> int:
-    return low.context.site("memory", "no memory for what the backward pass of this loop needs", op)
-
-
-@lowering("tape_pop")
-def _tape_pop(low: Lowering, op: Op) -> None:
-    handle = low.arrays[op.operands[0]]
-    tape, *values = op.results
-    arrays = [result_array(low, v) for v in values]
-    low.items.append(TapePop(handle, [a for a in arrays if a is not None]))
-    low.arrays[tape] = handle
-    bind(low, op, [None, *arrays])
 
 
 def operand_array(low: Lowering, value: Value) -> Array | None:

@@ -24,7 +24,7 @@ from ...ir.types import I64, TOKEN
 from ..loop_ir.index import Index, Var, of_var
 from ..loop_ir.kernel import Array
 from ..loop_ir.scalar_code import Choose, Repeat
-from ..loop_ir.steps import Copy, ScalarCode
+from ..loop_ir.steps import Copy, ScalarCode, StoreRoot
 from ..math import EXPANSIONS
 from ..scalar import Expr, Unique, const, var
 from ..schedule.in_place import carried
@@ -82,6 +82,8 @@ def emit_step(c: ScalarBuilder, op: Op, held: Sequence[Held], work: int) -> None
             low.overwrite(value)
     fresh = c.writes.keys() - set(homes)  # what is read of these has been written here
     reads = dict.fromkeys([*(a.array for a in c.p.reads if a.array not in fresh), *homes])
+    if c.tape_list is not None:
+        low.items.append(StoreRoot(c.tape_list, tapes=True))
     names = [inner.name for region in op.regions for inner in region.ops]
     code = ScalarCode(c.block, list(reads), list(c.writes), names, work, loc=op.loc)
     low.items.append(code)
@@ -336,7 +338,7 @@ def _cheap(op: Op) -> bool:
             if inner.name == "pow" or inner.result.shape:
                 return False
             cost += inner.definition.cost.work
-        numbers = [v for v in region.outputs if v.type is not TOKEN]
-        if any(memory_type(v) is None or v.tensor.shape for v in numbers):
+        types = [memory_type(v) for v in region.outputs if v.type is not TOKEN]
+        if any(type is None or type.shape for type in types):
             return False
     return cost <= CHEAP

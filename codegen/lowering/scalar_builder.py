@@ -232,6 +232,9 @@ class ScalarBuilder:
         self.homes: list[Carried] = []  # of the large carries of the outermost loop
         # The functions that we are in, by name, and where what is the same in all their calls is.
         self.routines: dict[str, tuple[Routine, list[Held]]] = {}
+        self.tape_list: Array | None = (
+            None  # where the list of the call's tapes is, if it is asked for
+        )
         self.taken: Expr | None = None  # where what is computed counts; None: always
         self._numbers = count(1)
         self._searched = searched(op)
@@ -250,14 +253,14 @@ class ScalarBuilder:
     def in_memory(self, value: Value) -> bool:
         """Whether a value is better not taken apart."""
         most = FEW if self.counted or value in self._searched else SMALL
-        return value.tensor.size > most
+        return isinstance(value.type, TensorType) and value.tensor.size > most
 
     def get(self, value: Value) -> Held:
         """Where a value is: taken apart if it is small, else it must be in memory."""
         if memory_type(value) is None:
             return None
         if not isinstance(value.type, TensorType):
-            raise Unfit  # a tape
+            return self.handle(value)
         view = self.p.views.get(value)
         if view is not None and (self.in_memory(value) or view.owned):
             self.p.check(view)
@@ -271,6 +274,25 @@ class ScalarBuilder:
         if self.counted:
             return self.spill(value)
         raise Unfit
+
+    def handle(self, tape: Value) -> Elements:
+        """The number that stands for a tape."""
+        if tape not in self.p.known:
+            if tape not in self.p.arrays or not self.low.context.tapes_in_code:
+                raise Unfit
+            held = np.empty((), object)
+            held[()] = self.p.load(self.p.arrays[tape], (), None)
+            self.let(held)
+            self.p.known[tape] = held
+        return self.p.known[tape]
+
+    def tapes(self) -> Expr:
+        """Where the call's list of tapes is."""
+        if not self.low.context.tapes_in_code:
+            raise Unfit
+        if self.tape_list is None:
+            self.tape_list = Array((), I64, name="tapes")
+        return self.outermost.load(self.tape_list, (), None)
 
     def given(self, values: Sequence[Value], written: Sequence[Held] | None = None) -> list[Given]:
         """Where values are that a region is given, which may write to the memory of `written`; None: to
@@ -302,6 +324,8 @@ class ScalarBuilder:
 
     def elements(self, value: Value) -> Elements:
         """The elements of a value, computed where we stand."""
+        if not isinstance(value.type, TensorType):
+            return self.handle(value)
         elements = self.p.known.get(value)
         if elements is None:
             if value.tensor.size > MOST_ELEMENTS:

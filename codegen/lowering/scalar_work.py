@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
-from ...ir.graph import Op
+from ...ir.graph import Op, Value
 from ..limits import limits
 from . import scalar_rules
 from .extents import cuts, has_counts
@@ -40,7 +41,7 @@ def _counted_work(op: Op) -> int:
             if inner.regions and inner.name != "lanes_while":
                 work += _counted_work(inner)
                 continue
-            sizes = [v.tensor.size for v in inner.results if memory_type(v) is not None]
+            sizes = _sizes(inner.results)
             work += min(max(sizes, default=0), SMALL)
             if inner.name == "dot":
                 (over, _), _ = inner.attrs["contract"], inner.attrs["batch"]
@@ -76,11 +77,11 @@ def _costs(op: Op) -> tuple[int, int]:
                 if s * trips > k * trips:
                     raise Unfit
                 continue
-            sizes = [v.tensor.size for v in inner.results if memory_type(v) is not None]
+            sizes = _sizes(inner.results)
             if inner.definition.updates:
                 sizes = [inner.operands[1].tensor.size]
             elif not inner.definition.pointwise:
-                sizes += [v.tensor.size for v in inner.operands if memory_type(v) is not None]
+                sizes += _sizes(inner.operands)
                 kernels += KERNEL
             size = max(sizes, default=0)
             if size > SMALL and inner.name in ("gather", "scatter") and scalar_rules.is_part(inner):
@@ -93,6 +94,11 @@ def _costs(op: Op) -> tuple[int, int]:
             scalar += cost * size
             kernels += cost * -(-size // LANES)
     return scalar, kernels
+
+
+def _sizes(values: Sequence[Value]) -> list[int]:
+    """How many elements values have, those that have memory."""
+    return [type.size for v in values if (type := memory_type(v)) is not None]
 
 
 def is_shared(op: Op) -> bool:

@@ -10,20 +10,22 @@ cross blocks; blocks double in size up to a limit.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...llvm.builder import NULL, Value, constant, symbol
 from ...llvm.modules import Function
 from ...loop_ir.kernel import Array
 from ...loop_ir.steps import StoreRoot, TapeNew, TapePop, TapePush
-from ..stores.layout import free_all
+from ..stores.layout import free_all, nothing
 
 if TYPE_CHECKING:
     from ...program.entry import EntryEmitter
 
+_WORD = 8
 _STORES = 8  # where in a call's lists that of its containers is
-_FIRST_BLOCK = 1 << 12
+_FIRST_BLOCK = 1 << 9
 _LARGEST_BLOCK = 1 << 24
 
 # Byte offsets. A tape: the next tape of the call, its block, top and end of the stack, the next block's
@@ -33,13 +35,14 @@ _BELOW, _SAVED_TOP, _SAVED_END, _BLOCK_HEAD = 0, 8, 16, 32
 
 
 @cache
-def _runtime() -> tuple[Function, ...]:
+def runtime() -> tuple[Function, ...]:
     """What entries with tapes call."""
-    new = _new()
-    return new, _open(new), _push(), _pop(), _free_all()
+    return new_tape(), _open(new_tape()), _push(), _pop(), _room(), _free_all()
 
 
-def _new() -> Function:
+@cache
+def new_tape() -> Function:
+    """An empty tape in the call's list; null if there is no memory."""
     f = Function("ptr", "tape_new", internal=True, tapes="ptr")
     tape = f.call("ptr", "malloc", _TAPE_BYTES)
     out, made = f.later("out"), f.later("made")
@@ -70,6 +73,7 @@ def _open(new: Function) -> Function:
     return f
 
 
+@cache
 def _push() -> Function:
     """Space for n bytes on top of the tape; null if there is no memory."""
     f = Function("ptr", "tape_push", internal=True, tape="ptr", n="i64")
@@ -105,6 +109,32 @@ def _push() -> Function:
     return f
 
 
+@cache
+def _room() -> Function:
+    """The tape, or a new one if it is null, with room for n bytes; null if there is no memory."""
+    f = Function("ptr", "tape_room", internal=True, tape="ptr", n="i64", tapes="ptr")
+    make, none, there, out = (
+        f.later("make"),
+        f.later("none"),
+        f.later("there", t="ptr"),
+        f.later("out"),
+    )
+    f.fork(f.tape.eq(NULL), make, (), there, (f.tape,))
+    f.at(make)
+    made = f.run(new_tape(), f.tapes)
+    f.fork(made.eq(NULL), none, (), there, (made,))
+    (tape,) = f.at(there)
+    record = f.run(_push(), tape, f.n)
+    f.branch(record.eq(NULL), none, out)
+    f.at(out)
+    f.store(record, tape, _TOP)
+    f.ret(tape)
+    f.at(none)
+    f.ret(NULL)
+    return f
+
+
+@cache
 def _pop() -> Function:
     """Drop the block that a pop has emptied, then take n bytes off. Null if the tape is empty."""
     f = Function("ptr", "tape_pop", internal=True, tape="ptr", n="i64")
@@ -154,6 +184,55 @@ def _free_all() -> Function:
     return f
 
 
+# What scalar code does with a tape where it stands.
+
+
+def with_room(b: Any, tape: Value, nbytes: int, tapes: Value) -> Value:
+    """The tape with room for a record; null if there is no memory. Mostly there is room."""
+    look, more, out = b.later("look"), b.later("more"), b.later("room", tape="ptr")
+    b.fork(tape.eq(NULL), more, (), look, hint=b.unlikely())
+    b.at(look)
+    with b.scope():
+        room = b.load("ptr", tape, _END, align=8).to("ptrtoint", "i64")
+        room = room - b.load("ptr", tape, _TOP, align=8).to("ptrtoint", "i64")
+        b.fork(room.ult(nbytes), more, (), out, (tape,), hint=b.unlikely())
+    b.at(more)
+    with b.scope():
+        b.jump(out, b.run(_room(), tape, nbytes, tapes))
+    found: Value = b.at(out)[0]
+    return found
+
+
+def push_there(b: Any, tape: Value, nbytes: int) -> Value:
+    """Where the record is that comes on top of a tape with room for it."""
+    top: Value = b.load("ptr", tape, _TOP, align=8)
+    b.store(b.offset(top, nbytes), tape, _TOP, align=8)
+    return top
+
+
+def pop_there(b: Any, tape: Value, nbytes: int) -> Value:
+    """Where the record is that has been on top; zeros, if there was none."""
+    look, in_block, take = b.later("look"), b.later("in_block"), b.later("take")
+    other, out = b.later("other"), b.later("popped", record="ptr")
+    b.fork(tape.eq(NULL), other, (), look, hint=b.unlikely())
+    b.at(look)
+    with b.scope():
+        block, top = (b.load("ptr", tape, field, align=8) for field in (_BLOCK, _TOP))
+        b.fork(block.eq(NULL), other, (), in_block, hint=b.unlikely())
+        b.at(in_block)
+        b.fork(top.eq(b.offset(block, _BLOCK_HEAD)), other, (), take, hint=b.unlikely())
+        b.at(take)
+        record = b.offset(top, -nbytes)
+        b.store(record, tape, _TOP, align=8)
+        b.jump(out, record)
+    b.at(other)
+    with b.scope():
+        record = b.run(_pop(), tape, nbytes)
+        b.jump(out, b.select(record.ne(NULL), record, b.table(nothing(nbytes), "nothing")))
+    found: Value = b.at(out)[0]
+    return found
+
+
 def wrapper(body: Function, name: str) -> Function:
     """The entry around what was to be it, which takes the lists of tapes and containers, too."""
     body.name, body.address, body.internal = "body", symbol("body"), True
@@ -173,13 +252,13 @@ def _tapes(e: EntryEmitter) -> Value:
     """The lists of tapes and of containers, for which the entry gets one more parameter."""
     if e.tapes is None:
         *_, e.tapes = e.f.takes(args="ptr", tapes="ptr")
-        e.add((*_runtime(), free_all()))
+        e.add((*runtime(), free_all()))
     return e.tapes
 
 
 def root(e: EntryEmitter, step: StoreRoot) -> None:
-    """Where the list of the call's containers is."""
-    stores = e.f.offset(_tapes(e), _STORES)
+    """Where the list of the call's containers, or of its tapes, is."""
+    stores = e.f.offset(_tapes(e), 0 if step.tapes else _STORES)
     e.f.store(stores.to("ptrtoint", "i64"), e.pointer(step.handle), align=8)
 
 
@@ -223,18 +302,25 @@ def _addresses(
     e: EntryEmitter, record: Value, step: TapePush | TapePop
 ) -> list[tuple[Value, Array, int]]:
     """Where in a record each value is."""
-    addresses, offset = [], 0
-    for array in step.values:
-        if array.nbytes:
-            at = e.f.offset(record, constant("i64", offset))
-            addresses.append((at, array, array.nbytes))
-        offset += _rounded(array.nbytes)
-    return addresses
+    offsets, _ = places([array.nbytes for array in step.values])
+    return [
+        (e.f.offset(record, constant("i64", offset)), array, array.nbytes)
+        for array, offset in zip(step.values, offsets, strict=True)
+        if array.nbytes
+    ]
 
 
 def _record_bytes(step: TapePush | TapePop) -> int:
-    return max(sum(_rounded(v.nbytes) for v in step.values), 16)
+    return places([array.nbytes for array in step.values])[1]
 
 
-def _rounded(nbytes: int) -> int:
-    return -(-nbytes // 16) * 16
+def places(sizes: Sequence[int]) -> tuple[list[int], int]:
+    """Where in a record values of so many bytes are, and how many bytes it has: numbers one after the
+    other, then arrays, which begin at multiples of 16."""
+    order = sorted(range(len(sizes)), key=lambda k: sizes[k] > _WORD)
+    offsets, end = [0] * len(sizes), 0
+    for k in order:
+        unit = _WORD if sizes[k] <= _WORD else 16
+        offsets[k] = -(-end // unit) * unit
+        end = offsets[k] + -(-sizes[k] // unit) * unit
+    return offsets, max(-(-end // 16) * 16, 16)
