@@ -36,6 +36,25 @@ if TYPE_CHECKING:
     from .tracer import random as random
     from .tracer.ahead.cost import cost as cost
     from .tracer.ahead.shapes import eval_shape as eval_shape
+    from .tracer.checks.asserts import assert_close as assert_close
+    from .tracer.checks.asserts import assert_equal as assert_equal
+    from .tracer.checks.asserts import assert_finite as assert_finite
+    from .tracer.checks.asserts import assert_greater as assert_greater
+    from .tracer.checks.asserts import assert_greater_equal as assert_greater_equal
+    from .tracer.checks.asserts import assert_in_range as assert_in_range
+    from .tracer.checks.asserts import assert_less as assert_less
+    from .tracer.checks.asserts import assert_less_equal as assert_less_equal
+    from .tracer.checks.asserts import assert_negative as assert_negative
+    from .tracer.checks.asserts import assert_non_negative as assert_non_negative
+    from .tracer.checks.asserts import assert_non_positive as assert_non_positive
+    from .tracer.checks.asserts import assert_not_equal as assert_not_equal
+    from .tracer.checks.asserts import assert_positive as assert_positive
+    from .tracer.checks.asserts import check as check
+    from .tracer.checks.shapes import assert_compatible as assert_compatible
+    from .tracer.checks.shapes import assert_dtype as assert_dtype
+    from .tracer.checks.shapes import assert_rank as assert_rank
+    from .tracer.checks.shapes import assert_shape as assert_shape
+    from .tracer.checks.shapes import assert_shapes as assert_shapes
     from .tracer.control.associative import associative_scan as associative_scan
     from .tracer.control.callbacks import debug_print as debug_print
     from .tracer.control.callbacks import io_callback as io_callback
@@ -96,6 +115,25 @@ _HOMES = {
     "ShapeDtype": "tracer.data.shapes",
     "__array_namespace_info__": "tracer.interop.array_api",
     "TensorArray": "tracer.control.tensor_array",
+    "assert_close": "tracer.checks.asserts",
+    "assert_compatible": "tracer.checks.shapes",
+    "assert_dtype": "tracer.checks.shapes",
+    "assert_equal": "tracer.checks.asserts",
+    "assert_finite": "tracer.checks.asserts",
+    "assert_greater": "tracer.checks.asserts",
+    "assert_greater_equal": "tracer.checks.asserts",
+    "assert_in_range": "tracer.checks.asserts",
+    "assert_less": "tracer.checks.asserts",
+    "assert_less_equal": "tracer.checks.asserts",
+    "assert_negative": "tracer.checks.asserts",
+    "assert_non_negative": "tracer.checks.asserts",
+    "assert_non_positive": "tracer.checks.asserts",
+    "assert_not_equal": "tracer.checks.asserts",
+    "assert_positive": "tracer.checks.asserts",
+    "assert_rank": "tracer.checks.shapes",
+    "assert_shape": "tracer.checks.shapes",
+    "assert_shapes": "tracer.checks.shapes",
+    "check": "tracer.checks.asserts",
     "associative_scan": "tracer.control.associative",
     "bench": "measure.bench",
     "c_": "tracer.indexing.concatenators",

@@ -42,6 +42,7 @@ class Callbacks:
             for output, value in zip(arrays[count:], values, strict=True):
                 output[...] = value
         except BaseException as error:
+            _note(error, site)
             self._failures.error = error
             return 1
         return 0
@@ -51,6 +52,18 @@ class Callbacks:
         error: BaseException = self._failures.error
         del self._failures.error
         return error
+
+
+def _note(error: BaseException, site: CallbackSite) -> None:
+    """Say where the program that called the function is."""
+    if site.loc is None or not isinstance(error, Exception):
+        return
+    name = getattr(site.function, "name", "")
+    where = f"at {site.loc}{site.loc.inside}"
+    if name and name != type(error).__name__:  # else a `raise` of the user's, of any class
+        where = f"in {name}, called {where}"
+    if where not in getattr(error, "__notes__", ()):
+        error.add_note(where)
 
 
 def _array_at(pointer: int | None, type: TensorType) -> np.ndarray[Any, Any]:

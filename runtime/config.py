@@ -199,7 +199,8 @@ class Config:
                        where there are; asked when a device is first used     JITNEY_CUDA_WARPGROUPS
     verify             graphs and steps are checked after each pass of the
                        compiler, for tests; off by default                    JITNEY_VERIFY
-    full_tracebacks    of errors show jitney's own frames, too                JITNEY_FULL_TRACEBACKS
+    full_tracebacks    of errors show jitney's own frames, too; on under
+                       `python -X dev`                                       JITNEY_FULL_TRACEBACKS
     check              what compiled functions are watched for, beside what
                        `jit(check=...)` says: some of "nan", "inf", "bounds",
                        "overflow", "trace"                                   JITNEY_CHECK
@@ -228,7 +229,7 @@ class Config:
     cublas = choice("JITNEY_CUBLAS", "auto", "on", "off")
     cuda_warpgroups = flag("JITNEY_CUDA_WARPGROUPS", True)
     verify = flag("JITNEY_VERIFY", False)
-    full_tracebacks = flag("JITNEY_FULL_TRACEBACKS", False)
+    full_tracebacks = flag("JITNEY_FULL_TRACEBACKS", lambda: sys.flags.dev_mode)
     check = _check()
     allow = Setting("JITNEY_ALLOW", lambda _, asked: _words("allow", asked.split(",")), _words)
     log_compiles = flag("JITNEY_LOG_COMPILES", False)

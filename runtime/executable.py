@@ -10,6 +10,7 @@ scratch.
 from __future__ import annotations
 
 import ctypes
+import linecache
 import operator
 import time
 from collections.abc import Container, Sequence
@@ -279,6 +280,8 @@ def error_of(site: ErrorSite, status: Sequence[int]) -> Exception:
     if site.loc is not None:
         where = f"at {site.loc}{site.loc.inside}"
         message = f"{message}\n  {where}" if message else where
+        source = linecache.getline(site.loc.file, site.loc.line).strip()
+        message += f"\n    {source}" if source else ""
     return (_EXCEPTIONS.get(site.kind) or exceptions_of_users()[site.kind])(message)
 
 

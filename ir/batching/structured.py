@@ -301,6 +301,8 @@ def batch_assert(b: BatchBuilder, op: Op, operands: Sequence[Value], batched: Ma
     if batched[0]:
         failing = b.argmin(pred, axis=0)
         pred = b.op("all", pred, axes=(0,))
+    elif b.active is not None and any(batched):
+        failing = b.argmax(b.active, axis=0)
     else:
         failing = b.const(0, "int64")
     shown = [

@@ -79,8 +79,8 @@ class Raised:
     def of(error: BaseException) -> Raised | None:
         """None unless a `raise` statement raised it, or Python itself, and the compiled function can."""
         mark = getattr(error, errors.RAISED, None)
-        if mark is None and type(error) is errors.BoundsError:
-            return Raised(IndexError(str(error).partition("\n")[0]))
+        if mark is None and isinstance(error, errors.BoundsError):
+            return Raised(IndexError(error.what))
         if not isinstance(error, Exception) or (mark is None and type(error) not in _PYTHONS):
             return None
         return Raised(error, mark == "emitted")

@@ -85,7 +85,7 @@ def _error_of_none(operation: Callable[[], Any]) -> Exception | None:
     try:
         operation()
     except errors.JitneyError as error:
-        return TypeError(str(error).splitlines()[0])
+        return TypeError(error.what or str(error))
     except _NO_SUCH as error:
         return error
     return None

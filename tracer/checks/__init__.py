@@ -1,4 +1,5 @@
 """Checks of values, shapes and dtypes: what a program asserts, and what it is watched for.
 
-`traps` finds the op that made the first NaN, where `jit(check=...)` or `jt.config.check` asks for it.
+`asserts` and `shapes` hold what programs assert, when they run and while they are traced. `traps` finds
+the op that made the first NaN, where `jit(check=...)` or `jt.config.check` asks for it.
 """

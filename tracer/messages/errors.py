@@ -38,10 +38,11 @@ class TracerBase:
 
 
 class JitneyError(Exception):
-    """Base of the errors that the tracer raises about user code. `asked` tells of which parameters the
-    values were computed that it is about."""
+    """Base of the errors that the tracer raises about user code. `what` is what happened, `asked` tells
+    of which parameters the values were computed that it is about."""
 
     line: SourceLine | None = None
+    what: str = ""
     asked: tuple[frozenset[int] | None, ...] = ()
 
 
@@ -187,6 +188,10 @@ class IntegerOverflowError(JitneyError, OverflowError):
     """`jit(check="overflow")`: an op computed integers that do not fit into their dtype."""
 
 
+class FailedAssertion(JitneyError, AssertionError, ValueError):
+    """`jt.assert_shape` and its kin: a rank, shape or dtype is not what the program says it is."""
+
+
 class ImpureFunctionError(JitneyError, ValueError):
     """A function whose trace depends on more than its arguments: random numbers, changing state."""
 
@@ -231,9 +236,10 @@ def complain(
         if source:
             text.append(f"    {source}")
         where = f"{shown_file(line.file)}:{line.line}: "
+        text[0] = f"{where}{what}"
     text.append(f"{where}{remedy}")
     error = kind("\n".join(text))
-    error.line = line
+    error.line, error.what = line, what
     traced = [o for o in (operands or {}).values() if isinstance(o, TracerBase)]
     error.asked = tuple([operand._behind() for operand in traced])
     raise error from cause

@@ -190,3 +190,35 @@ def test_good_calls_cost_nothing() -> None:
         for _ in range(10_000):
             guarded(1)
         assert time.perf_counter() - start < 0.1
+
+
+def test_exceptions_of_callbacks_say_where_they_were_called() -> None:
+    def fail(x: Any) -> Any:
+        raise LookupError("nothing there")
+
+    @jt.jit
+    def f(x: Any) -> Any:
+        with jt.name_scope("table"):
+            return jt.pure_callback(fail, jt.ShapeDtype((), float), x) + 1
+
+    line = f.__wrapped__.__code__.co_firstlineno + 3
+    with pytest.raises(LookupError, match="nothing there") as caught:
+        f(1.0)
+    (note,) = caught.value.__notes__
+    assert note.startswith("in ") and "fail, called at " in note
+    assert f"{__file__}:{line}, in " in note and note.endswith("scope table")
+
+
+def test_errors_of_compiled_code_show_the_line() -> None:
+    @jt.jit
+    def f(x: Any, i: Any) -> Any:
+        return x[i] + 1
+
+    with pytest.raises(IndexError, match="index 9 is out of bounds") as caught:
+        f(np.ones(3), np.int64(9))
+    assert str(caught.value).splitlines()[-1] == "    return x[i] + 1"
+
+
+def test_dev_mode_shows_all_frames() -> None:
+    with jt.config(full_tracebacks=None):
+        assert jt.config.full_tracebacks == sys.flags.dev_mode
