@@ -26,7 +26,6 @@ __array_api_version__ = "2024.12"
 if TYPE_CHECKING:
     from . import errors as errors
     from . import summary as summary
-    from .ir.text_parser import parse_graph as parse_graph
     from .measure.bench import bench as bench
     from .runtime.config import config as config
     from .runtime.cuda.array import DeviceArray as DeviceArray
@@ -85,6 +84,7 @@ if TYPE_CHECKING:
     from .tracer.interop.array_api import __array_namespace_info__ as __array_namespace_info__
     from .tracer.interop.array_api import from_dlpack as from_dlpack
     from .tracer.interop.array_api import isdtype as isdtype
+    from .tracer.interop.parsed import parse_graph as parse_graph
     from .tracer.jit.decorator import jit as jit
     from .tracer.kernels.guvectorize import guvectorize as guvectorize
     from .tracer.kernels.stencil import stencil as stencil
@@ -173,7 +173,7 @@ _HOMES = {
     "map_fn": "tracer.control.scans",
     "name": "tracer.core.naming",
     "name_scope": "tracer.core.naming",
-    "parse_graph": "ir.text_parser",
+    "parse_graph": "tracer.interop.parsed",
     "profile": "tracer.profiling.profile",
     "prange": "tracer.control.prange",
     "pure_callback": "tracer.control.callbacks",

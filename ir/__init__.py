@@ -5,3 +5,10 @@ that is needed. The core stands in this folder; derivatives, batching, passes an
 their own. What does not live here: anything that knows Python functions (`tracer`), machines
 (`codegen`) or memory (`runtime`).
 """
+
+from .surface import provides
+
+
+@provides("graph")
+def _fetching() -> None:
+    from . import fetching  # noqa: F401

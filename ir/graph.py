@@ -15,11 +15,12 @@ Graphs are built by appending (see `build.Builder`) and never edited in place; a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from .record import record, replace
+from .surface import ensure
 from .types import TensorType, Type
 
 if TYPE_CHECKING:
@@ -171,6 +172,15 @@ class Op:
         return f"<Op {self.name} {[str(v.type) for v in self.operands]} {self.attrs}>"
 
 
+# What methods of graphs do that lies above: see `surface`.
+_served: dict[str, Callable[..., Any]] = {}
+
+
+def serve(**methods: Callable[..., Any]) -> None:
+    """Let methods of `Graph` do this."""
+    _served.update(methods)
+
+
 class Graph:
     """Parameters, ops in execution order, and outputs."""
 
@@ -228,6 +238,42 @@ class Graph:
         from .export import to_networkx
 
         return to_networkx(self)
+
+    def __getitem__(self, name: str) -> Value:
+        """The value called so by `jt.name` or in the graph's text: `graph["encoder/h"]`. KeyError."""
+        ensure("graph")
+        value: Value = _served["find"](self, name)
+        return value
+
+    def between(self, sources: Iterable[str | Value], targets: Iterable[str | Value]) -> Graph:
+        """The graph from some values to others, with what that needs and no more (`ir.fetching`)."""
+        ensure("graph")
+        part: Graph = _served["between"](self, sources, targets)
+        return part
+
+    def run(self, fetches: Any, feeds: Mapping[str | Value, Any]) -> Any:
+        """The values of `fetches` where those of `feeds` are given: names, or values of this graph.
+
+        `fetches` is one of them, or lists, tuples and dicts. What is needed is computed, by the
+        interpreter. Raises GraphError where a parameter is needed that is not given, KeyError for
+        a name that there is not, TypeError for an array that is not of the value's type.
+
+        >>> graph = jt.jit(lambda x: jt.name(x + 1, "h") * 2).trace(1.0)
+        >>> graph.run("h", {"x": 2.0}), graph.run(graph.outputs, {"h": 5.0})
+        (array(3.), [array(10.)])
+        """
+        ensure("graph")
+        return _served["run"](self, fetches, feeds)
+
+    def to_function(self) -> Any:
+        """A compiled function of the graph's parameters, positional or by name, that gives its output,
+        or a tuple of them; it can be differentiated and batched, and called while tracing.
+
+        >>> jt.jit(lambda x: x * 2).trace(1.0).to_function()(3.0)
+        np.float64(6.0)
+        """
+        ensure("graph function")
+        return _served["to_function"](self)
 
     def giving(self, outputs: Iterable[Value]) -> Graph:
         """The same ops with other outputs."""

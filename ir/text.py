@@ -50,7 +50,7 @@ def print_graph(graph: Graph) -> str:
 
 
 def _graph_lines(graph: Graph) -> Iterator[str]:
-    names = _unique_names(graph)
+    names = printed_names(graph)
     params = ", ".join(f"{names[v]}: {v.type}" for v in graph.params)
     arrow = f" -> {_types(graph.outputs)}" if graph.outputs else ""
     name = graph.name if re.fullmatch(NAME, graph.name) else json.dumps(graph.name)
@@ -79,7 +79,7 @@ def _column(widths: Iterator[int]) -> int:
     return max((n for n in widths if n <= _MAX_COLUMN), default=0)
 
 
-def _unique_names(graph: Graph) -> dict[Value, str]:
+def printed_names(graph: Graph) -> dict[Value, str]:
     """`%name` for each value: hints cleaned and made unique, values without one numbered."""
     hints = {v: _clean(v.name) for v in graph.values()}
     used = set(hints.values())  # so that a suffixed name never takes another value's hint

@@ -224,6 +224,9 @@ class _Parser:
         if opened:
             self.end_of_line()
         builder.loc = loc
+        if isinstance(attrs.get("function"), str):
+            message = f"{attrs['function']} is a Python function, of which a text has but the name"
+            raise self.error(message, head.position)
         try:
             op = builder.append(OPS[head.text], operands, attrs, regions)
         except (GraphError, TypeError) as error:  # TypeError: operands or attributes are missing

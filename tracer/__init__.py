@@ -42,6 +42,11 @@ def _special() -> None:
     from . import special  # noqa: F401
 
 
+@provides("graph function")
+def _graph_functions() -> None:
+    from .interop import graph_functions  # noqa: F401
+
+
 @provides("device array")
 def _devices() -> None:
     from .interop import device_functions  # noqa: F401
