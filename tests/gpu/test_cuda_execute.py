@@ -173,8 +173,6 @@ class Device:
 
 
 ERROR = ErrorSite("index", "index {} is bad", SourceLine("model.py", 7, "f"), values=("i64",))
-
-
 CHAIN = program(
     [
         axpy(2.0, inp(0), inp(1), arena(0)),

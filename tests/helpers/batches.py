@@ -10,14 +10,8 @@ import numpy as np
 import jitney as jt
 
 RNG = np.random.default_rng(3)
-
-
 X = RNG.normal(size=(4, 3))
-
-
 Y = RNG.normal(size=(4, 3))
-
-
 W = RNG.normal(size=(3, 2))
 
 
@@ -57,8 +51,6 @@ def newton(a: Any) -> Any:
 
 
 A = np.linspace(0.1, 50, 37)
-
-
 GRADIENT_ORDERS: dict[str, Callable[[Any], Any]] = {
     "vmap(grad)": lambda f: jt.vmap(jt.grad(f)),
     "jit(vmap(grad))": lambda f: jt.jit(jt.vmap(jt.grad(f))),

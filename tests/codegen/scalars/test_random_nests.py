@@ -42,8 +42,6 @@ PLACES = (
 
 
 SURE = ("k[{i}]", "{i} % 3", "{i} // 2", "0")  # never too large: tracing complains, taken or not
-
-
 VALUES = (
     "a[{p}, {q}]",
     "v[{p}] * 0.5",

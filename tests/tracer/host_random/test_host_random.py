@@ -22,14 +22,8 @@ from streams import agree, check, metropolis, pi, state
 import jitney as jt
 
 BOTH = pytest.mark.parametrize("autograph", [False, True], ids=["plain", "autograph"])
-
-
 rng = np.random.default_rng(11)
-
-
 table = {"rngs": [np.random.default_rng(12), np.random.RandomState(13)]}
-
-
 bound = np.random.default_rng(14).normal
 
 

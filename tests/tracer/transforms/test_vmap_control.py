@@ -209,8 +209,6 @@ PROGRAMS = {
 
 
 STARTS = np.array([0.5, 1.1, 0.9, 0.7])
-
-
 COUNTS = np.array([3, 0, 7, 4])
 
 
