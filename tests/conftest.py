@@ -33,6 +33,14 @@ settings.register_profile(  # for who asks only whether a test fails
 )
 settings.load_profile("jitney")
 
+# Where Python is told to write no bytecode, as images of containers do, each process that a test starts
+# would compile the package anew, which takes longer than most of them run; and pytest all tests.
+if sys.dont_write_bytecode:
+    sys.dont_write_bytecode = False
+    sys.pycache_prefix = str(_tests.parent / ".pytest_cache" / "bytecode")
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
+
 # Before jitney is imported: the tests neither read nor fill the user's cache of compiled code. The
 # workers of pytest-xdist inherit the folder from their parent, so they share what they compile.
 if "PYTEST_XDIST_WORKER" not in os.environ:

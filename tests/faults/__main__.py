@@ -40,10 +40,8 @@ def copied(tree: Path, to: Path) -> Path:
 def tested(tree: Path, tests: list[str], *options: str) -> tuple[int, str]:
     """pytest's exit status in a tree, and the end of what it said."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, *tests]
-    # The same examples each time, and no compiled Python files left of what is wrong.
+    # The same examples each time.
     environment = {**os.environ, "PYTHONPATH": str(tree.parent), "CI": "1"}
-    if "-x" in options:
-        environment["PYTHONDONTWRITEBYTECODE"] = "1"
     try:
         done = subprocess.run(
             command, cwd=tree, env=environment, capture_output=True, text=True, timeout=LIMIT
