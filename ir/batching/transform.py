@@ -106,8 +106,7 @@ class BatchBuilder(Builder):
                 raise batching_error(op, "has no batching rule")
             results, flags = op.definition.batch(self, op, operands, batched)
         else:
-            with self.at(op.loc):
-                results = self.append(op.definition, operands, op.attrs, op.regions).results
+            results = self.again(op, operands).results
             flags = [False] * len(results)
         for old, new, flag in zip(op.results, results, flags, strict=True):
             self._check(op, old, new, flag)

@@ -21,16 +21,18 @@ class Ran:
 
     def __init__(self) -> None:
         self.everything = False
-        self._codes: set[CodeType] = set()
+        # By id: a code object's hash is that of all that is in it, made anew for each call.
+        self.codes: dict[int, CodeType] = {}
+        self._positions: set[Position] = set()
+        self._placed = 0  # how many of them have theirs there
 
     def any(self, codes: set[CodeType]) -> bool:
         if self.everything:
             return True
-        positions = {position_of(code) for code in self._codes}
-        return any(position_of(code) in positions for code in codes)
-
-    def note(self, code: CodeType) -> None:
-        self._codes.add(code)
+        if self._placed != len(self.codes):
+            self._positions = {position_of(code) for code in self.codes.values()}
+            self._placed = len(self.codes)
+        return any(position_of(code) in self._positions for code in codes)
 
 
 @contextmanager
@@ -57,11 +59,12 @@ def watched_code(wanted: bool) -> Iterator[Ran]:
 
 
 def _profile(ran: Ran, before: Callable[..., Any] | None) -> Callable[..., Any]:
-    note = ran.note
+    codes = ran.codes
 
     def profile(frame: FrameType, event: str, argument: Any) -> None:
         if event == "call":
-            note(frame.f_code)
+            code = frame.f_code
+            codes[id(code)] = code
         if before is not None:
             before(frame, event, argument)
 
@@ -76,8 +79,7 @@ def without_watching(codes: set[CodeType], function: Callable[..., Any]) -> Call
         return function
 
     def run(*args: Any, **kwargs: Any) -> Any:
-        for code in codes:
-            ran.note(code)
+        ran.codes.update((id(code), code) for code in codes)
         sys.setprofile(None)
         try:
             return function(*args, **kwargs)

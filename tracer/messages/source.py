@@ -6,7 +6,10 @@ import functools
 import linecache
 import os
 import sys
+import threading
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
@@ -63,8 +66,30 @@ def is_own_frame(frame: FrameType) -> bool:
     return own and not is_user_frame(frame)
 
 
+class _Formula(threading.local):
+    """The user's line while one of our formulas is traced for it."""
+
+    line: SourceLine | None = None
+
+
+_formula = _Formula()
+
+
+@contextmanager
+def one_line() -> Iterator[None]:
+    """Inside runs no code of the user's: the line is the one that it is now. Formulas of hundreds of ops
+    that call each other through transformations are deep, and each op asks."""
+    before, _formula.line = _formula.line, user_line(3)
+    try:
+        yield
+    finally:
+        _formula.line = before
+
+
 def user_line(depth: int = 1) -> SourceLine | None:
     """The line of the user's code that is executing, or None when no frame is the user's."""
+    if _formula.line is not None:
+        return _formula.line
     frame: FrameType | None = sys._getframe(depth)
     users = _users
     while frame is not None:

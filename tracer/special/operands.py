@@ -13,6 +13,7 @@ from ...ir.types import C128, F32, F64, complex_dtype, is_complex, is_float, is_
 from ..arrays.common import broadcast_shape, broadcast_values, common_dtype, operand
 from ..arrays.table import function, refuse_complex
 from ..core.tracers import as_value, wrap
+from ..messages.source import one_line
 from .eager import Blockwise
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -68,7 +69,8 @@ def special(
             else:
                 chosen, inside = of_complex, C128 if wide else dtype
             values = broadcast_values(operands, [inside] * len(operands), "operands")
-            results = chosen(*(wrap(v) for v in values))
+            with one_line():
+                results = chosen(*(wrap(v) for v in values))
             if isinstance(results, tuple):
                 return tuple(wrap(as_value(part, dtype)) for part in results)
             return wrap(as_value(results, dtype))
