@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from .tracer.checks.shapes import assert_rank as assert_rank
     from .tracer.checks.shapes import assert_shape as assert_shape
     from .tracer.checks.shapes import assert_shapes as assert_shapes
+    from .tracer.compare.compare import compare as compare
     from .tracer.control.associative import associative_scan as associative_scan
     from .tracer.control.callbacks import debug_print as debug_print
     from .tracer.control.callbacks import io_callback as io_callback
@@ -142,6 +143,7 @@ _HOMES = {
     "checkpoint": "tracer.transforms.remat",
     "checkpoint_name": "tracer.transforms.remat",
     "compute_gradient_error": "tracer.transforms.check_grads",
+    "compare": "tracer.compare.compare",
     "cond": "tracer.control.control",
     "config": "runtime.config",
     "cost": "tracer.ahead.cost",

@@ -31,7 +31,7 @@ def _difference(x: Any, y: Any, tolerance: float | None) -> str:
         return "" if x is y or x == y else f"{x!r} is not {y!r}"
     if a.shape != b.shape:
         return f"the shapes are {a.shape} and {b.shape}"
-    numeric = a.dtype.kind in "biufcV" and b.dtype.kind in "biufcV"
+    numeric = all(d.kind in "biufcV" and d.names is None for d in (a.dtype, b.dtype))
     if not numeric:
         return "" if np.array_equal(a, b) else f"{x!r} is not {y!r}"
     if not a.size:
