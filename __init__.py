@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     from .tracer.checks.shapes import assert_shapes as assert_shapes
     from .tracer.compare.compare import compare as compare
     from .tracer.control.associative import associative_scan as associative_scan
-    from .tracer.control.callbacks import debug_print as debug_print
     from .tracer.control.callbacks import io_callback as io_callback
     from .tracer.control.callbacks import pure_callback as pure_callback
     from .tracer.control.callbacks import py_func as py_func
@@ -65,6 +64,9 @@ if TYPE_CHECKING:
     from .tracer.control.control import fori_loop as fori_loop
     from .tracer.control.control import switch as switch
     from .tracer.control.control import while_loop as while_loop
+    from .tracer.control.debugging import breakpoint as breakpoint
+    from .tracer.control.debugging import debug_callback as debug_callback
+    from .tracer.control.debugging import debug_print as debug_print
     from .tracer.control.prange import prange as prange
     from .tracer.control.recursion import recursive as recursive
     from .tracer.control.scans import foldl as foldl
@@ -85,7 +87,11 @@ if TYPE_CHECKING:
     from .tracer.interop.array_api import __array_namespace_info__ as __array_namespace_info__
     from .tracer.interop.array_api import from_dlpack as from_dlpack
     from .tracer.interop.array_api import isdtype as isdtype
+<<<<<<< HEAD
     from .tracer.interop.parsed import parse_graph as parse_graph
+=======
+    from .tracer.jit.asked import disable_jit as disable_jit
+>>>>>>> 08c77d7d (Debugging: prints that are rare and short, callbacks that drop what they give, Python's breakpoint in compiled code, and jit switched off)
     from .tracer.jit.decorator import jit as jit
     from .tracer.kernels.guvectorize import guvectorize as guvectorize
     from .tracer.kernels.stencil import stencil as stencil
@@ -137,6 +143,7 @@ _HOMES = {
     "check": "tracer.checks.asserts",
     "associative_scan": "tracer.control.associative",
     "bench": "measure.bench",
+    "breakpoint": "tracer.control.debugging",
     "c_": "tracer.indexing.concatenators",
     "case": "tracer.control.control",
     "check_grads": "tracer.transforms.check_grads",
@@ -149,7 +156,9 @@ _HOMES = {
     "cost": "tracer.ahead.cost",
     "custom_jvp": "tracer.transforms.custom",
     "custom_vjp": "tracer.transforms.custom",
-    "debug_print": "tracer.control.callbacks",
+    "debug_callback": "tracer.control.debugging",
+    "debug_print": "tracer.control.debugging",
+    "disable_jit": "tracer.jit.asked",
     "device": "tracer.devices.devices",
     "device_put": "tracer.devices.devices",
     "devices": "tracer.devices.devices",

@@ -204,6 +204,7 @@ class Config:
     check              what compiled functions are watched for, beside what
                        `jit(check=...)` says: some of "nan", "inf", "bounds",
                        "overflow", "trace"                                   JITNEY_CHECK
+    disable_jit        jitted functions run as they were written             JITNEY_DISABLE_JIT
     allow              names of scopes (`jt.name_scope`) in which what `check`
                        looks for may be                                      JITNEY_ALLOW
     log_compiles       each compilation is logged (by `logging`, as
@@ -230,6 +231,7 @@ class Config:
     cuda_warpgroups = flag("JITNEY_CUDA_WARPGROUPS", True)
     verify = flag("JITNEY_VERIFY", False)
     full_tracebacks = flag("JITNEY_FULL_TRACEBACKS", lambda: sys.flags.dev_mode)
+    disable_jit = flag("JITNEY_DISABLE_JIT", False)
     check = _check()
     allow = Setting("JITNEY_ALLOW", lambda _, asked: _words("allow", asked.split(",")), _words)
     log_compiles = flag("JITNEY_LOG_COMPILES", False)

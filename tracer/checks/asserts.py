@@ -15,6 +15,7 @@ import numpy as np
 from ...ir.types import is_complex
 from ..control.callbacks import each_time
 from ..control.control import cond
+from ..control.debugging import Fields
 from ..core import effects
 from ..core.tracers import Tracer, as_value
 from .shapes import fail
@@ -37,7 +38,7 @@ def check(condition: Any, message: str = "", *values: Any, **named: Any) -> None
     """
     if not isinstance(message, str):
         raise TypeError(f"the message of jt.check is a string, not {message!r}")
-    _Fields().vformat(message, values, named)  # a wrong template is an error here
+    Fields().vformat(message, values, named)  # a wrong template is an error here
     holds = np.all(condition)
     given = [*values, *named.values()]
     if not any(isinstance(x, Tracer) for x in (holds, *given)):
@@ -56,16 +57,6 @@ def check(condition: Any, message: str = "", *values: Any, **named: Any) -> None
 
     tell.__name__ = "AssertionError"
     cond(holds, lambda: None, lambda: each_time(tell, *given))
-
-
-class _Fields(string.Formatter):
-    """Finds the values that a template names; how they print is known when the numbers are."""
-
-    def convert_field(self, value: Any, conversion: str | None) -> Any:
-        return value
-
-    def format_field(self, value: Any, format_spec: str) -> str:
-        return ""
 
 
 def _positional(message: str, count: int, names: list[str]) -> str | None:

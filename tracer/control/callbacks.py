@@ -1,4 +1,4 @@
-"""Python functions as ops: `pure_callback`, `io_callback`, `py_func`, `debug_print`.
+"""Python functions as ops: `pure_callback`, `io_callback`, `py_func`.
 
 Compiled code calls back into Python, which costs microseconds per call. The function gets arrays
 (copies, NumPy scalars for scalars; leaves that are no arrays as they are) and gives a tree of arrays
@@ -11,7 +11,6 @@ rule may be a callback, too.
 
 from __future__ import annotations
 
-import string
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -86,39 +85,18 @@ def py_func(function: Function, result_like: Any, *args: Any, **kwargs: Any) -> 
 _warned = False
 
 
-class _Fields(string.Formatter):
-    """Finds the values that a template names; how they print is known when the numbers are."""
-
-    def convert_field(self, value: Any, conversion: str | None) -> Any:
-        return value
-
-    def format_field(self, value: Any, format_spec: str) -> str:
-        return ""
-
-
-def debug_print(template: str, *args: Any, **kwargs: Any) -> None:
-    """`print(template.format(*args, **kwargs))` with the values that the program has here.
-
-        jt.debug_print("step {i}: loss {}", loss, i=i)
-
-    It happens each time, in program order, also in loops and branches.
-
-    >>> jt.debug_print("loss {:.2f}", 0.125)
-    loss 0.12
-    """
-    _Fields().vformat(template, args, kwargs)  # a wrong template is an error here
-
-    def show(*values: Any, **named: Any) -> None:
-        print(template.format(*values, **named))
-
-    show.__name__ = "debug_print"
-    _callback("debug_print", show, None, args, kwargs)
-
-
 def each_time(function: Function, *args: Any) -> None:
     """Call `function(*args)` for what it does whenever the program comes here, in program order; under
     `jt.vmap` for each example."""
-    _callback("debug_print", function, None, args, {})
+    called_for_effect(function, args, {})
+
+
+def called_for_effect(
+    function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], name: str = "debug_print"
+) -> None:
+    """As `each_time`, with keywords. What is called `debug_print` raises nothing that `except` waits
+    for."""
+    _callback("debug_print", function, None, args, kwargs, name=name)
 
 
 class _Flat:
@@ -204,6 +182,7 @@ def _callback(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     ordered: bool = True,
+    name: str | None = None,
 ) -> Any:
     check_callable(function, what)
     out_leaves, out_tree = pytree.flatten(result_like)
@@ -216,7 +195,7 @@ def _callback(
         results = flat(*(np.array(x) for x in arrays))
         return pytree.unflatten(out_tree, [x.copy()[()] for x in results])
     handle = PythonFunction(
-        flat, tuple(types), function_name(function), each=what in ("py_func", "debug_print")
+        flat, tuple(types), name or function_name(function), each=what in ("py_func", "debug_print")
     )
     op = _append(what, handle, [as_value(x) for x in arrays], ordered)
     return pytree.unflatten(out_tree, [wrap(v) for v in op.results[: len(types)]])

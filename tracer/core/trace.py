@@ -189,6 +189,8 @@ class Trace:
         self.origins: list[Storage] | None = None if parent is None else parent.origins
         # What functions assign to outside of them, see `slots`.
         self.watched: Watched | None = None if parent is None else parent.watched
+        # How often run time came to a line, for what is to happen sometimes only (`control.debugging`).
+        self.times: dict[Any, Iterator[int]] = {} if parent is None else parent.times
         self.derivatives_taken = 0  # of those around it, see `custom_call.after`
         # Of Python's integers and of what counts trips: the least and greatest; and what loops hand on.
         self.reaches: dict[Value, Interval] = {}

@@ -6,6 +6,7 @@ options, which is called instead. Its own native calls are off meanwhile.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
@@ -19,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class Asked:
-    """What `jt.config.check` has now."""
+    """What `jt.config.check` and `jt.config.disable_jit` have now; `any`: whether there is something."""
 
     def __init__(self) -> None:
-        self.checks: tuple[str, ...] = config.check
+        self._read()
         self.functions: WeakSet[JitFunction[..., Any]] = WeakSet()
 
     def add(self, function: JitFunction[..., Any]) -> None:
@@ -30,13 +31,18 @@ class Asked:
 
     def lacks(self, options: Options) -> bool:
         """Whether a function with these options checks less than is asked."""
-        return not set(self.checks) <= set(options.check)
+        return self.off or not set(self.checks) <= set(options.check)
 
     def more(self, options: Options) -> Options:
         return replace(options, check=tuple(sorted({*options.check, *self.checks})))
 
+    def _read(self) -> None:
+        self.checks: tuple[str, ...] = config.check
+        self.off = config.disable_jit
+        self.any = self.off or bool(self.checks)
+
     def change(self, _: Any) -> None:
-        self.checks = config.check
+        self._read()
         for function in list(self.functions):
             with function._lock:
                 install_programs(function)
@@ -44,3 +50,16 @@ class Asked:
 
 ASKED = Asked()
 serve("check", ASKED.change)
+serve("disable_jit", ASKED.change)
+
+
+def disable_jit() -> AbstractContextManager[Any]:
+    """A context in which jitted functions run as they were written, without being compiled: every line
+    can be stepped through, and what it computes is NumPy's. The same as `jt.config(disable_jit=True)`.
+
+    >>> with disable_jit():
+    ...     jt.jit(lambda x: type(x).__name__)(np.ones(2))
+    'ndarray'
+    """
+    made: AbstractContextManager[Any] = config(disable_jit=True)
+    return made

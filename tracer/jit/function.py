@@ -145,8 +145,9 @@ class JitFunction(Generic[P, R]):
     # Calling
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        if ASKED.checks and self._asked and CURRENT.get() is None:
-            return self._watched_twin()(*args, **kwargs)
+        if ASKED.any and self._asked and CURRENT.get() is None:
+            called = self._function if ASKED.off else self._watched_twin()
+            return called(*args, **kwargs)
         try:
             if not kwargs and self._simple and CURRENT.get() is None:
                 fast = fast_key([CHOSEN.get()], args)
