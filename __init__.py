@@ -87,11 +87,8 @@ if TYPE_CHECKING:
     from .tracer.interop.array_api import __array_namespace_info__ as __array_namespace_info__
     from .tracer.interop.array_api import from_dlpack as from_dlpack
     from .tracer.interop.array_api import isdtype as isdtype
-<<<<<<< HEAD
     from .tracer.interop.parsed import parse_graph as parse_graph
-=======
     from .tracer.jit.asked import disable_jit as disable_jit
->>>>>>> 08c77d7d (Debugging: prints that are rare and short, callbacks that drop what they give, Python's breakpoint in compiled code, and jit switched off)
     from .tracer.jit.decorator import jit as jit
     from .tracer.kernels.guvectorize import guvectorize as guvectorize
     from .tracer.kernels.stencil import stencil as stencil
