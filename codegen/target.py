@@ -21,7 +21,8 @@ class Target:
     kernels should use. `sanitize`: code tells the runtime of each array, so that it can check accesses.
     `limits`: of blocks, tiles and units. `free_sums`: loops over elements may add in any order.
     `probe`: code tells of its steps (`program.probes`): "count" how often they ran and how long in all,
-    "record" of each time that one ran.
+    "record" of each time that one ran. `lines`: instructions say which line of the user's they compute
+    (`marks`).
     """
 
     triple: str
@@ -32,6 +33,7 @@ class Target:
     limits: Limits = DEFAULT
     free_sums: bool = False
     probe: str = ""
+    lines: bool = False
 
     PARALLEL_FOR: ClassVar[str] = "jitney_parallel_for"
     RECORD: ClassVar[str] = "jitney_record"  # void (i64 program, i64 slot, i64 begin, i64 end)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..ir.graph import Graph
+from ..ir.graph import Graph, SourceLine
 from ..ir.record import record, replace
 from ..ir.types import TensorType
 from .options import CompileOptions
@@ -30,6 +30,7 @@ class Followed:
     kernels  the reports of its kernels
     module   the `NativeModule` or `DeviceProgram`;  `llvm` is its text
     code     makes the machine code: assembly, or PTX
+    lines    those that `.loc` directives of the assembly number, from 1 on
     """
 
     passes: tuple[tuple[str, Graph], ...]
@@ -38,30 +39,33 @@ class Followed:
     module: Any
     llvm: str
     code: Callable[[], str]
+    lines: Sequence[SourceLine] = ()
 
 
-def follow(graph: Graph, options: CompileOptions, strides: Sequence[tuple[int, ...]]) -> Followed:
-    """As `compile` makes it for this CPU."""
+def follow(
+    graph: Graph, options: CompileOptions, strides: Sequence[tuple[int, ...]], lines: bool = False
+) -> Followed:
+    """As `compile` makes it for this CPU. With `lines` the assembly says which lines it computes."""
     from ..codegen.program.compile import emitted
     from ..ir.passes import STORABLE, followed, pipeline
     from .compile import load_compiler
     from .native.engine import engine_for
     from .native.host import current_target
+    from .native.line_tables import numbered
 
     load_compiler()
-    target = replace(current_target(), sanitize=False)
+    target = replace(current_target(), sanitize=False, lines=lines)
     signature = graph.input_types, graph.output_types
     passes = tuple(followed(graph, [*STORABLE, *pipeline()]))
     free = replace(target, free_sums=options.fastmath)
     module, low = emitted(passes[-1][1], free, strides, signature, options.donations)
-    return Followed(
-        passes,
-        low.program,
-        module.kernels,
-        module,
-        module.text,
-        lambda: engine_for(target).asm(module.text),
-    )
+    marks = low.context.marks
+
+    def code() -> str:
+        return engine_for(target).asm(module.text if marks is None else numbered(module.text))
+
+    known = () if marks is None else tuple(marks.lines)
+    return Followed(passes, low.program, module.kernels, module, module.text, code, known)
 
 
 def follow_to_gpu(graph: Graph, options: CompileOptions, target: CudaTarget, arch: str) -> Followed:

@@ -20,6 +20,7 @@ from ..llvm.stages import StageEmitter
 from ..llvm.text import LINE, TextEmitter
 from ..loop_ir.index import Var
 from ..loop_ir.kernel import Kernel
+from ..marks import Marks
 from ..schedule.schedule import Schedule
 from ..schedule.signature import Signature
 from ..schedule.survey import results_read
@@ -43,6 +44,7 @@ class KernelEmitter:
         target: Target,
         definitions: dict[str, str],
         functions: FunctionTable,
+        marks: Marks | None = None,
     ) -> None:
         surveys = plan.surveys.values()
         b = self.b = TextEmitter(target, plan.width, definitions=definitions)
@@ -52,6 +54,7 @@ class KernelEmitter:
         calls = Calls(functions, functions.called(f for s in surveys for f in s.calls))
         self.exprs = exprs = ScalarEmitter(b, calls=calls)
         exprs.turn = self.turn
+        exprs.marks = marks
         exprs.read_results = results_read(surveys)
         self.indices = IndexEmitter(exprs)
         self.memory = AccessEmitter(self.indices, self.pointers, signature.origins)

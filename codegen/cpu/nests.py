@@ -46,6 +46,7 @@ class NestEmitter:
                     continue
                 old = values[position : position + fold.count]
                 position += fold.count
+                self.stages.mark(stage)
                 new = fold.combine(old)
                 results += new
                 if stage.action == "scan":
@@ -58,6 +59,7 @@ class NestEmitter:
             if fold is None or stage.action == "scan":
                 position += fold.count if fold else 0
                 continue
+            self.stages.mark(stage)
             result = fold.finish(ends[position : position + fold.count])
             position += fold.count
             self.stages.keep(stage, result)

@@ -26,6 +26,7 @@ class CudaTarget:
 
     WARP: ClassVar[int] = 32
     free_sums: ClassVar[bool] = False
+    lines: ClassVar[bool] = False
     vector_bits: ClassVar[int] = 128  # of one access to memory
     features: ClassVar[str] = ""
 

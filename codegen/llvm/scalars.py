@@ -19,6 +19,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ...ir.types import BOOL, F16, F32, bits_dtype
+from ..marks import Marks
 from ..math.functions import Elementwise
 from ..math.small_floats import half_bits, half_value
 from ..scalar import DType, Expr, LoopBody, var
@@ -55,6 +56,7 @@ class ScalarEmitter:
         self.leaves: Leaves | None = None
         self.calls = calls
         self.turn: Callable[[Block], None] | None = None
+        self.marks: Marks | None = None
         self.read_results: dict[Expr, set[int]] = {}  # of loops; of one not in it all may be read
         self._memo: dict[Expr, Operand] = {}
         self._memo_log: list[Expr] = []
@@ -99,7 +101,9 @@ class ScalarEmitter:
 
     def narrower(self, width: int) -> ScalarEmitter:
         """An emitter of `width` lanes that goes on where this one stands."""
-        return ScalarEmitter(self.b.narrower(width))
+        emitter = ScalarEmitter(self.b.narrower(width))
+        emitter.marks = self.marks
+        return emitter
 
     def begin_like(self, other: ScalarEmitter) -> None:
         """Know what a scalar emitter knows, which emits what stands around: it is uniform."""
@@ -130,7 +134,7 @@ class ScalarEmitter:
         memoised = memo.get(root)
         if memoised is not None:
             return memoised
-        log, b, instructions = self._memo_log, self.b, self._instructions
+        log, b, instructions, marks = self._memo_log, self.b, self._instructions, self.marks
         stack = [root]
         while stack:
             node = stack[-1]
@@ -143,6 +147,8 @@ class ScalarEmitter:
                 stack += missing
                 continue
             stack.pop()
+            if marks is not None:
+                marks.note(b.lines, node)
             instruction = instructions.get(node.op)
             if instruction is None:
                 value = self._emit_other(node)

@@ -86,7 +86,13 @@ class StageEmitter:
             self._update(stage)
             return
         value = self.exprs.operand(stage.value)
+        self.mark(stage)
         self.keep(stage, value)
+
+    def mark(self, stage: Stage) -> None:
+        """What comes next is what the stage does with its value."""
+        if self.exprs.marks is not None:
+            self.exprs.marks.at(self.b.lines, stage.loc)
 
     def keep(self, stage: Stage, value: Operand) -> None:
         """Remember a stage's value in a register, and write it to memory if it has any."""

@@ -12,6 +12,7 @@ from ...ir.types import TensorType, dtype_name
 from ..limits import limits
 from ..loop_ir.kernel import Array
 from ..loop_ir.steps import Carry, Program, Sort, TimeTiles
+from ..marks import Marks
 from ..module import CallbackSite, ErrorSite
 from ..schedule.fusion import fuse
 from ..schedule.rowblocks import row_blocks
@@ -37,6 +38,7 @@ class Context:
         self.errors: list[ErrorSite] = []
         self.callbacks: list[CallbackSite] = []
         self.constants: dict[int, Array] = {}
+        self.marks = Marks() if target.lines else None
         self.filled: set[Array] = set()  # buffers of carries that start with the initial value
 
     @property

@@ -212,7 +212,7 @@ class Lowering:
         self.overwritten.add(value)
 
     def point(self) -> Pointwise:
-        return Pointwise(self.arrays, self.context.site)
+        return Pointwise(self.arrays, self.context.site, self.context.marks)
 
     def store(self, value: Value, array: Array) -> None:
         """Compute `value` into an array."""

@@ -22,6 +22,7 @@ from ...ir.types import BOOL, I32, I64
 from ..loop_ir.index import ZERO, Data, Index, Var, delinearise, linear, variables
 from ..loop_ir.index import contiguous_strides as strides_of
 from ..loop_ir.kernel import Access, Array, Bound, Demand, indices_of
+from ..marks import Marks
 from ..math import EXPANSIONS
 from ..math.combiners import FOLDS, fold
 from ..math.functions import call
@@ -130,9 +131,15 @@ class Pointwise:
     which is what fusion looks at. `site` makes an error site for a bounds check.
     """
 
-    def __init__(self, arrays: dict[Value, Array], site: Callable[[str, str, Op], int]) -> None:
+    def __init__(
+        self,
+        arrays: dict[Value, Array],
+        site: Callable[[str, str, Op], int],
+        marks: Marks | None = None,
+    ) -> None:
         self.arrays = arrays
         self.site = site
+        self.marks = marks
         self.reads: list[Access] = []
         self.ops: dict[Op, None] = {}
         self.memo: dict[tuple[Value, IndexTuple, int], Expr] = {}
@@ -147,6 +154,8 @@ class Pointwise:
         expr = self.memo.get(key)
         if expr is None:
             expr = self.memo[key] = self._build(value, index, mask)
+            if self.marks is not None and value.op is not None:
+                self.marks.tag(expr, value.op.loc)
         return expr
 
     def _build(self, value: Value, index: IndexTuple, mask: Expr | None) -> Expr:

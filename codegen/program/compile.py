@@ -66,7 +66,8 @@ def emitted(
     with limited(target.limits), written(bool(target.probe)) as journal:
         graph = in_parts(graph)
         low = lowered(graph, lambda: Context(target, verify), input_strides, signature, donations)
-        entry = EntryEmitter(target, low.here, low.there, ENTRY, low.arena_bytes)
+        marks = low.context.marks
+        entry = EntryEmitter(target, low.here, low.there, ENTRY, low.arena_bytes, marks)
         text = entry.module(low.program)
         module = _module(low, entry, text)
         if isinstance(entry.probes, Counters):

@@ -43,6 +43,7 @@ from ..loop_ir.steps import (
     TapePush,
     TrueIndices,
 )
+from ..marks import Marks
 from ..schedule.blocking import Blocking, blocking
 from ..schedule.schedule import Schedule, schedule
 from ..schedule.signature import Signature, signature
@@ -84,8 +85,10 @@ class EntryEmitter:
         outputs: Sequence[Array],
         name: str,
         arena_bytes: int = 0,
+        marks: Marks | None = None,
     ) -> None:
         self.target = target
+        self.marks = marks
         self.name = name
         self.inputs = list(inputs)
         self.outputs = list(outputs)
@@ -250,8 +253,10 @@ class EntryEmitter:
         """
         own = signature(step)
         key = own.key
+        if self.marks is not None:
+            key = own.key, id(step)  # equal kernels of other lines are others
         if plan is not None:
-            key = own.key, plan.width, plan.split_last, plan.grain % plan.width == 0
+            key = key, plan.width, plan.split_last, plan.grain % plan.width == 0
         function = self.kernels.get(key)
         if function is None:
             function = self.kernels[key] = self._emit(step, own, plan)
@@ -304,7 +309,8 @@ class EntryEmitter:
 
     def _emit(self, step: Kernel, own: Signature, plan: Schedule | None) -> Done:
         plan = plan or schedule(step, self.target)
-        emitter = KernelEmitter(step, own, plan, self.target, self.definitions, self.elementwise)
+        table = self.definitions, self.elementwise
+        emitter = KernelEmitter(step, own, plan, self.target, *table, self.marks)
         text = emitter.function()
         self.declarations |= set(emitter.b.declarations)
         if emitter.polls:

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from ...runtime.call.callable import NativeProgram
     from ..explain.explanation import Explanation
     from ..explain.lowered import Lowered
+    from ..stages.exploring import Exploration
     from ..stages.stages import Stage, Stages
 
 P = ParamSpec("P")
@@ -514,6 +515,21 @@ class JitFunction(Generic[P, R]):
 
         stages = self._looked_at(followed, args, kwargs)
         return stages if after is None else stages[after]
+
+    @shortened
+    def explore(self, *args: Any, arch: str | None = None, **kwargs: Any) -> Exploration:
+        """Source, loops and assembly of a call with these arguments side by side: in a notebook, or a
+        page (`f.explore(x).save("f.html")`), pointing at a line lights up its loops and instructions, and
+        back. With `arch` ("sm_90") the PTX for that GPU, of which functions have lines, instructions not.
+        """
+
+        def followed(call: Call) -> Exploration:
+            from ..stages.exploring import Exploration
+
+            with self._given(call):
+                return Exploration(self.__name__, *follow_call(self, call, arch, lines=True))
+
+        return self._looked_at(followed, args, kwargs)
 
     @shortened
     def ptx(self, *args: Any, arch: str = "sm_90", **kwargs: Any) -> str:

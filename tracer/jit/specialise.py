@@ -495,9 +495,11 @@ def _architecture(arch: str) -> CudaTarget:
     return CudaTarget(architecture_number(arch), ptx_for(arch), exact=arch.endswith("a"))
 
 
-def follow_call(function: JitFunction, call: Call, arch: str | None) -> tuple[Graph, Followed, str]:
+def follow_call(
+    function: JitFunction, call: Call, arch: str | None, lines: bool = False
+) -> tuple[Graph, Followed, str]:
     """The graph of a call, what becomes of it, and what its machine code is called; for a GPU of
-    `arch` if there is one, else for where the call would run."""
+    `arch` if there is one, else for where the call would run. `lines`: see `follow`."""
     from ...runtime.following import follow, follow_to_gpu
 
     captured = function._captured_variables(call)
@@ -509,7 +511,7 @@ def follow_call(function: JitFunction, call: Call, arch: str | None) -> tuple[Gr
     options = function._options.compile(_donations(function, traced, call))
     if on_cpu:
         _fetch_captures(traced)
-        return graph, follow(graph, options, _strides(traced, call, captured)), "asm"
+        return graph, follow(graph, options, _strides(traced, call, captured), lines), "asm"
     if arch is None:
         from ...runtime.cuda.client import target_of
 
