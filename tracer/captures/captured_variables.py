@@ -26,6 +26,8 @@ from ..data import pytree
 from ..data.generators import GeneratorKind, asking, behind
 from ..messages import errors
 from ..messages.errors import complain
+from .callbacks.conflicts import refuse_conflicts
+from .callbacks.reads import CallbackReads
 from .effects import Effects, collect
 from .free_variables import FreeVariables, Key, find_free_variables
 from .frozen import IMMUTABLE, attributes_of, is_random_state, is_user_function, random_state, walk
@@ -73,7 +75,7 @@ class CapturedVariables:
         self.function = function
         self.objects = list(objects)
         self.adapt = adapt
-        self.substitutes = substitute
+        self.substitutes, self.wary = substitute, wary
         self.policy = policy or Policy()
         self.variables: FreeVariables = find_free_variables(function, objects, static)
         self.heap = find_heap(self.variables, objects, self.policy) if substitute else None
@@ -85,6 +87,8 @@ class CapturedVariables:
         self.dropped: frozenset[Hashable] = frozenset()
         self._doubtful: dict[int, Key] = {}  # of guards, by their ids
         self._random: list[tuple[Path, Any, str]] = []
+        # What compiled code has of outside: it has to be found where it was.
+        self.kept: list[tuple[Path, Any]] = []
         self.drawing: list[tuple[Path, Any]] = []  # functions that draw, by names of their own
         if wary:
             self.variables.fixed.update(self.variables.doubtfully_fixed)
@@ -196,6 +200,11 @@ class CapturedVariables:
         parts = [part for value in values for part, _ in walk(value)]
         return [x for x in parts if isinstance(x, np.ndarray) and not x.dtype.hasobject]
 
+    @property
+    def keeps_objects(self) -> bool:
+        """Whether compiled code has objects of outside, which are compared by identity."""
+        return bool(self.kept or (self.heap is not None and self.heap.kept))
+
     def forget(self) -> None:
         """Let go of the objects that were there when the function was traced."""
         if self.heap is not None:
@@ -207,6 +216,7 @@ class CapturedVariables:
         """Call the function with stand-ins for the hidden values. Returns its result, or the leaves of
         its `effects`. What is `kept` of the caller's must not be in there."""
         require_trace().is_guarded = self._is_guarded
+        require_trace().own = self._callback_reads(kept)
         if self.heap is not None:
             states = list(self._stand_ins(stand_ins[1:]))
             result = self._call_with_heap(self.heap, args, kwargs, stand_ins[0], states, kept)
@@ -216,6 +226,7 @@ class CapturedVariables:
                 _refuse_leaks(path.find(), attributes_of(path.find()) or {})
         else:
             copies = _Copies(self, stand_ins)
+            require_trace().own = self._callback_reads(kept, copies)
             function = copies.function(self.function)
             args = [copies.object(arg) for arg in args]
             kwargs = {name: copies.object(arg) for name, arg in kwargs.items()}
@@ -230,6 +241,36 @@ class CapturedVariables:
             # What stands in for objects among the arguments is the caller's own, too.
             kept.refuse_within(result, [*read, *stand_ins, *args, *kwargs.values()])
         return result
+
+    def _callback_reads(self, kept: Kept, copies: _Copies | None = None) -> CallbackReads:
+        paths = [path for _, every in self.variables.functions.values() for path in every]
+        paths += [path for path, _ in self.variables.values.values()]
+        if self.heap is not None:
+            paths += [path for path, _ in self.heap.roots]
+        cells = {id(path.root): path.root for path in paths if path.kind == "cell"}
+
+        def own(value: Any, names: set[str]) -> Any:
+            kept.refuse(value)  # what was taken apart is not the caller's
+            return self._kept(value if copies is None else copies.original(value), names)
+
+        if copies is None:
+            return CallbackReads(own, {}, cells)
+        return CallbackReads(own, copies.namespaces(), cells | copies.cells(cells))
+
+    def _kept(self, value: Any, names: set[str]) -> Any:
+        """The object of outside that this one stands for, or is; each call has to find it there."""
+        if self.heap is not None:
+            own = self.heap.keep(value, names)
+            if own is not None:
+                return own
+        known = {path.key for path, _ in self.kept}
+        paths = [*self.objects, *(above for h in self.hidden for above in h.path.prefixes)]
+        values = [*((path, path.find()) for path in paths), *self.variables.values.values()]
+        for path, found in values:
+            if found is value and path.key not in known:
+                self.kept.append((path, value))
+                break
+        return value
 
     def _is_guarded(self, generator: Any) -> bool:
         """Whether a guard notices when another generator takes the place of this one."""
@@ -257,6 +298,7 @@ class CapturedVariables:
             refuse_lazy(result, self.function)
             given = [*tracers, *pytree.flatten((list(args), kwargs))[0]]
             self.effects, self.missed = collect(heap, before, given, result, kept)
+            refuse_conflicts(heap, self.effects, tracers)
         return self.effects.leaves
 
     def _stand_ins(self, stand_ins: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
@@ -272,12 +314,18 @@ class CapturedVariables:
     def compile(self, extra: tuple[Any, ...]) -> Callable[[], tuple[Any, ...] | None]:
         """A function that gives the hidden arrays and then `extra`, and then the nodes of a heap in a
         list; None if a guard fails."""
-        check, heap = compile_check(self.guards, self.hidden, extra), self.heap
+        check, heap, kept = compile_check(self.guards, self.hidden, extra), self.heap, self.kept
         if heap is None:
-            return check
+            if not kept:
+                return check
+
+            def check_kept() -> tuple[Any, ...] | None:
+                return check() if all(path.find() is value for path, value in kept) else None
+
+            return check_kept
 
         def check_all() -> tuple[Any, ...] | None:
-            others = check()
+            others = check() if all(path.find() is value for path, value in kept) else None
             slots = None if others is None else heap.read()
             return None if others is None or slots is None else (*slots[0], *others, slots[1])
 
@@ -412,6 +460,18 @@ class _Copies:
         """The copy of an object, or itself if none of its attributes was exchanged."""
         entry = self._objects.get(id(value))
         return entry[1] if entry else value
+
+    def original(self, value: Any) -> Any:
+        """The object that this is a copy of, or itself."""
+        return next((own for own, copy, _ in self._objects.values() if copy is value), value)
+
+    def namespaces(self) -> dict[int, dict[str, Any]]:
+        """The modules' own globals, by the ids of their copies."""
+        return {id(copy): own for own, copy in self._globals.values()}
+
+    def cells(self, own: dict[int, CellType]) -> dict[int, CellType]:
+        """The functions' own cells, by the ids of their copies."""
+        return {id(copy): own[key] for key, copy in self._cells.items() if key in own}
 
     def carry_over(self) -> None:
         """What the traced code assigned to globals and attributes is assigned for real."""

@@ -188,6 +188,9 @@ class _Finder:
                 self.function(value, None, free, path)
             elif isinstance(value, MethodType):
                 self.callable(value, None, False)
+            elif isinstance(value, tuple) and is_ours(function.__globals__.get("__name__")):
+                for part in filter(callable, value):
+                    self.callable(part, None, False)
             elif not is_ours(function.__globals__.get("__name__")) and value is not ABSENT:
                 self.end(path, value, False)
         if wrapped is not None and not (free and id(wrapped) in self.variables.functions):
@@ -385,6 +388,8 @@ class _Finder:
             self.callable(value.func, None, False)
         elif isinstance(inspect.getattr_static(value, "__wrapped__", None), FunctionType):
             wrapped = value.__wrapped__
+            if hasattr(type(value), "__jitney_rules__"):
+                self.rules(value)
             jitted = type(value).__name__ == "JitFunction"
             free = free and jitted and path is not None and not path.attrs
             self.function(wrapped, None, free, path if free else None)
@@ -399,6 +404,13 @@ class _Finder:
                 self.reach(value)
             elif isinstance(value, type):
                 self.end(self.path_to(value), value, False)
+
+    def rules(self, value: Any) -> None:
+        """The rules of a function with derivatives of the user's own, which run beside it."""
+        path = self.path_to(value)
+        for name, rule in value.__jitney_rules__.items():
+            self.record(path.get(name), rule, True, "is")
+            self.callable(rule, None, False)
 
     def reach(self, value: Any) -> None:
         """Whatever code a value as a whole leads to: it may run."""

@@ -116,6 +116,8 @@ class Heap:
         self.mentions, self.policy = mentions, policy
         # Nodes of one class, and whether they are changed: then they must be no other ones.
         self.apart: list[list[tuple[int, bool]]] = []
+        # Nodes that callbacks have, always the same objects, and names that these mention.
+        self.kept: dict[int, tuple[Any, set[str]]] = {}
         # Whether one that the function saw itself, see `Policy`, has to be the same at each call.
         self.keeps_arrays = True
         self.interpreted = False
@@ -414,6 +416,8 @@ class Heap:
                     return None
         if not all(_are_apart(nodes, group) for group in self.apart):
             return None
+        if any(nodes[number] is not value for number, (value, _) in self.kept.items()):
+            return None
         return self._with_natives(inputs, nodes)
 
     def _with_natives(
@@ -430,6 +434,15 @@ class Heap:
         if self.keeps_arrays and value is not content.value:
             return False
         return type(value) is np.ndarray and bool(elements_of(value) == content.frozen)
+
+    def keep(self, value: Any, names: set[str]) -> Any:
+        """The object that this one stands for, or is, which has to be that node at each call; `names`
+        are looked at there. None if it is no node."""
+        for number, node in enumerate(self.nodes):
+            if value is node.standing or value is node.value:
+                self.kept.setdefault(number, (node.value, set()))[1].update(names)
+                return node.value
+        return None
 
     def _take(self, number: int, value: Any, inputs: list[Any]) -> bool:
         wanted = self.inputs[number].spec

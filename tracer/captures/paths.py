@@ -52,6 +52,12 @@ class Path:
         return Path(self.kind, self.root, self.name)
 
     @property
+    def prefixes(self) -> list[Path]:
+        """The paths to all that attributes are read from on the way, the first one first."""
+        parts = range(len(self.attrs))
+        return [Path(self.kind, self.root, self.name, self.attrs[:n]) for n in parts]
+
+    @property
     def key(self) -> tuple[Any, ...]:
         return (self.kind, id(self.root), self.name, self.attrs)
 

@@ -189,9 +189,14 @@ def _callback(
     types = [_declared(leaf, what) for leaf in out_leaves]
     leaves, tree = pytree.flatten((args, kwargs))
     scalars = [_is_scalar(leaf) for leaf in leaves]
+    trace = current_trace()
+    if trace is not None and trace.own is not None:
+        function = trace.own(function)
+        pairs = zip(leaves, scalars, strict=True)
+        leaves = [trace.own(x) if scalar is None else x for x, scalar in pairs]
     flat = _Flat(function, tree, leaves, scalars, out_tree, types, what)
     arrays = [x for x, s in zip(leaves, scalars, strict=True) if s is not None]
-    if current_trace() is None:
+    if trace is None:
         results = flat(*(np.array(x) for x in arrays))
         return pytree.unflatten(out_tree, [x.copy()[()] for x in results])
     handle = PythonFunction(

@@ -185,6 +185,8 @@ class Trace:
         self.stand_ins: dict[int, Tracer] | None = None
         # Whether an object is one of those that the guards of this trace compare by identity.
         self.is_guarded: Callable[[Any], bool] | None = None
+        # Gives the user's own form of a callback, see `captures.callbacks.reads`.
+        self.own: Callable[[Any], Any] | None = None if parent is None else parent.own
         # Arrays that results of branches may be, where it matters which (see `identity.origins`).
         self.origins: list[Storage] | None = None if parent is None else parent.origins
         # What functions assign to outside of them, see `slots`.

@@ -72,7 +72,7 @@ def write_program(
         executable = executable.executable
     if not isinstance(executable, Executable):
         raise NotNative
-    if any(kind.table for kind in entry.lists.values()):
+    if any(kind.table for kind in entry.lists.values()) or entry.captured.keeps_objects:
         raise NotNative
     writer = _Writer(entry, executable, len(args) + len(kwargs))
     names = [sys.intern(name) for name in kwargs]

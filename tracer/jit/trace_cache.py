@@ -141,7 +141,12 @@ class _How:
     """How a function was traced: with stand-ins for arrays, with which numbers of the heap as inputs."""
 
     substitutes: bool
+    wary: bool
     policy: Policy
+
+    @classmethod
+    def of(cls, captured: CapturedVariables) -> _How:
+        return cls(captured.substitutes, captured.wary, captured.policy)
 
 
 class CachedTrace:
@@ -169,7 +174,7 @@ class CachedTrace:
             return None
         how = _note_of(key)
         if how is not None:
-            captured = capture(substitute=how.substitutes, policy=how.policy)
+            captured = capture(substitute=how.substitutes, wary=how.wary, policy=how.policy)
             key = self._take(captured)
         recalled = _read(key)
         if recalled is None:
@@ -197,8 +202,8 @@ class CachedTrace:
         key = self._take(first)
         if key is None or key != self._key:
             return  # the function changes what it reads
-        how = _How(captured.substitutes, captured.policy)
-        if how != _How(first.substitutes, first.policy):
+        how = _How.of(captured)
+        if how != _How.of(first):
             key = self._take(captured)
             if key is None:
                 return

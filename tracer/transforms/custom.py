@@ -81,6 +81,12 @@ class _Custom:
             return self.fun(*args)
         return self._traced(args)
 
+    @property
+    def __jitney_rules__(self) -> dict[str, Function | None]:
+        """The user's functions that are called beside the one that is wrapped, by the names of the
+        attributes where they are: what they read of outside counts, too."""
+        raise TypeError("a subclass says")
+
     def _has_rule(self) -> bool:
         raise TypeError("a subclass says")
 
@@ -145,6 +151,10 @@ class custom_vjp(_Custom):
         check_callable(bwd, "custom_vjp.defvjp")
         self.fwd, self.bwd = fwd, bwd
         return bwd
+
+    @property
+    def __jitney_rules__(self) -> dict[str, Function | None]:
+        return {"fwd": self.fwd, "bwd": self.bwd}
 
     def _has_rule(self) -> bool:
         return self.fwd is not None
@@ -260,6 +270,10 @@ class custom_jvp(_Custom):
             return out, total
 
         self.jvp = jvp
+
+    @property
+    def __jitney_rules__(self) -> dict[str, Function | None]:
+        return {"jvp": self.jvp}
 
     def _has_rule(self) -> bool:
         return self.jvp is not None

@@ -590,3 +590,52 @@ def test_containers_hold_weak_proxies_of_what_is_gone() -> None:
         return x * len(held)
 
     assert jt.jit(f)(2.0) == 2.0
+
+
+def test_rules_of_derivatives_read_the_outside_as_the_function_does() -> None:
+    scale, table = 2.0, np.ones(3)
+
+    @jt.custom_vjp
+    def f(x: Any) -> Any:
+        return x**2
+
+    f.defvjp(lambda x: (f(x), x), lambda x, ct: (scale * x * ct + table.sum(),))
+
+    @jt.custom_jvp
+    def g(x: Any) -> Any:
+        return x**2
+
+    g.defjvps(lambda t, out, x: t * (scale * x + table.sum()))
+
+    @jt.custom_jvp
+    def h(x: Any) -> Any:
+        return x**2
+
+    @h.defjvp
+    def rule(primals: Any, tangents: Any) -> Any:
+        return h(*primals), tangents[0] * (scale * primals[0] + table.sum())
+
+    for function in (f, g, h):
+        scale, table = 2.0, np.ones(3)
+        compiled = jt.jit(jt.grad(function))
+        assert compiled(2.0) == 7.0
+        scale = 5.0
+        assert compiled(2.0) == 13.0
+        table = table * 2
+        assert compiled(2.0) == 16.0
+        table = np.ones(4)
+        assert compiled(2.0) == 14.0
+    f.defvjp(lambda x: (f(x), x), lambda x, ct: (ct,))
+    assert jt.jit(jt.grad(f))(2.0) == 1.0
+
+
+def test_a_rule_that_is_given_anew_is_traced_anew() -> None:
+    @jt.custom_jvp
+    def f(x: Any) -> Any:
+        return x**2
+
+    f.defjvps(lambda t, out, x: t * 3.0)
+    compiled = jt.jit(jt.grad(f))
+    assert compiled(2.0) == 3.0
+    f.defjvps(lambda t, out, x: t * 4.0)
+    assert compiled(2.0) == 4.0

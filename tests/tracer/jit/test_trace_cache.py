@@ -453,6 +453,21 @@ def test_other_values_of_arrays_that_are_inputs_are_recalled(run: Runner) -> Non
     )
 
 
+def test_functions_in_containers_that_read_arrays(run: Runner) -> None:
+    program = """
+    def inner(x):
+        return x * V.sum()
+
+    V, several = np.ones(3), [inner]
+    f = jt.jit(lambda x: several[0](x) + 1)
+    f(x[2])
+    V = V * 2
+    result = f(x[2])
+    """
+    assert run(program) == "traced 13.0"
+    assert run(program) == "recalled 13.0"
+
+
 def test_a_moved_file_is_recalled_and_errors_name_it_where_it_is(run: Runner) -> None:
     program = """
         f = jt.jit(lambda x, i: x[i])
