@@ -44,18 +44,24 @@ def check_operation(name: str, x: Any, y: Any, kind: str) -> None:
     if trace.eager or not trace.options.python_errors or in_ours(sys._getframe(1)):
         return
     if name in _DIVISIONS:
-        if not _is_nonzero(y):
-            zero = 0.0 if kind == "f" and "f" in (_kind(x), _kind(y)) else 0
-            text = _text(_DIVISIONS[name], type(zero)(1), zero)
-            if kind == "f":
-                check_in_the_end(_python(y) == 0, text, "ZeroDivisionError")
-            else:  # what an integer is may be asked at once: an index, a shift
-                check(_python(y) != 0, text, error="ZeroDivisionError")
-            _note_nonzero(y)
+        check_divisor(name, y, kind, "f" in (_kind(x), _kind(y)))
     elif name == "power":
         _check_power(x, y, kind)
     elif not _known(y, _not_negative):
         check(_python(y) >= 0, "negative shift count", error="ValueError")
+
+
+def check_divisor(name: str, y: Any, kind: str, floats: bool = False) -> None:
+    """Have the compiled function raise where a number is divided by zero."""
+    if _is_nonzero(y):
+        return
+    zero = 0.0 if kind == "f" and floats else 0
+    text = _text(_DIVISIONS[name], type(zero)(1), zero)
+    if kind == "f":
+        check_in_the_end(_python(y) == 0, text, "ZeroDivisionError")
+    else:  # what an integer is may be asked at once: an index, a shift
+        check(_python(y) != 0, text, error="ZeroDivisionError")
+    _note_nonzero(y)
 
 
 def check_int(x: Tracer) -> None:

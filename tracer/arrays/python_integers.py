@@ -56,7 +56,7 @@ def require_fits(name: str, operands: tuple[Any, ...], result: Value) -> None:
         return
     x, *others = (as_value(v, I64) for v in operands)
     y = others[0] if others else x
-    if _surely_fits(trace, name, x, y):
+    if surely_fits(trace, name, x, y):
         return
     a, b, r = (wrap(v, None) for v in (x, y, result))
     fits = {
@@ -147,7 +147,13 @@ def note_step(value: Value) -> None:
     require_trace().steps.add(value)
 
 
-def _surely_fits(trace: Trace, name: str, x: Value, y: Value) -> bool:
+def note_exact(value: Value) -> None:
+    """Remember that a Python integer is what Python's would be, whatever it was computed of."""
+    require_trace().exact.add(value)
+
+
+def surely_fits(trace: Trace, name: str, x: Value, y: Value) -> bool:
+    """Whether the operation gives no more than 64 bits, as is known of these numbers."""
     a, b = (remembered(v, trace.reaches) for v in (x, y))
     if name in ("add", "subtract"):
         if _is_small(b) and _is_step(x, trace.steps):

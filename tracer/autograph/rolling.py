@@ -163,7 +163,7 @@ def _reached(ops: Iterable[Op], start: set[Value]) -> set[Value]:
 def _steps(value: Value, carried: set[Value]) -> bool:
     """Whether a number changes, in an iteration, by what does not depend on carried numbers."""
     op = value.op
-    if op is None or value not in carried or not _number(value):
+    if op is None or value not in carried or not _number(value) or value in require_trace().exact:
         return True
     if op.regions:
         operands = op.operands[1:] if op.name == "cond" else op.operands
@@ -209,8 +209,9 @@ def _sources(value: Value, of: set[Value]) -> set[Value]:
     """Those of some parameters that a value grows with: a remainder does not grow."""
     pending, seen = [value], {value}
     while pending:
-        op = pending.pop().op
-        grows = op is not None and op.name not in _HELD
+        value = pending.pop()
+        op = value.op
+        grows = op is not None and op.name not in _HELD and value not in require_trace().exact
         new = [v for v in (op.operands if grows else ()) if v not in seen]  # type: ignore[union-attr]
         seen.update(new)
         pending += new
@@ -230,7 +231,7 @@ def _closure(start: Value, sources: dict[Value, set[Value]]) -> set[Value]:
 def _multiplies(value: Value, circle: set[Value]) -> bool:
     """Whether a number is one of `circle` times something, or the sum of two of them."""
     op = value.op
-    if op is None or not _number(value):
+    if op is None or not _number(value) or value in require_trace().exact:
         return False
     inside = [v for v in op.operands if _sources(v, circle)]
     if op.name in ("mul", "power", "left_shift"):

@@ -26,6 +26,7 @@ from . import listing  # noqa: F401  (it enters itself into `growing`)
 from .beginnings import Beginning
 from .branches import branch
 from .calls.iterators import nested
+from .calls.modular import reduced as reduced
 from .carried import NoneCarriedError
 from .elements import delete_item as delete_item
 from .elements import elements as elements

@@ -30,6 +30,7 @@ from . import answers, iteration, logic, texts
 from .calls.assertions import replaced_assertion
 from .calls.eigenvalues import replaced_eigenvalues
 from .calls.iterators import ITERATORS
+from .calls.modular import pow_
 from .calls.numpy_calls import replaced_numpy, where_traced
 from .calls.scipy_calls import replaced_scipy
 from .syntax.lazy import Lazy, is_lazy
@@ -191,6 +192,7 @@ def _builtin(function: Any) -> Any:
         ascii: texts.repr_,
         format: texts.format_,
         print: texts.print_,
+        pow: pow_,
         **ITERATORS,
     }
     operator = BY_FUNCTION.get(function) if type(function) is BuiltinFunctionType else None

@@ -197,6 +197,8 @@ class Trace:
         # Of Python's integers and of what counts trips: the least and greatest; and what loops hand on.
         self.reaches: dict[Value, Interval] = {}
         self.steps: set[Value] = set()
+        # Those that cannot outgrow 64 bits, whatever they are computed of.
+        self.exact: set[Value] = set() if parent is None else parent.exact
         # Of values that are of one form or another, see `control.unions`: the forms, by number (those of
         # the outermost trace), what is known of tags here, and what would be if a condition held or not.
         self.forms: list[Any] = [] if parent is None else parent.forms

@@ -216,8 +216,26 @@ class Expressions(ast.NodeTransformer):
                 if isinstance(items, ast.List):
                     self.generic_visit(items)
                     return helper("repeated", [items, self.visit(times)], node)
+        tree = self.reducible(node)
+        if tree is not None:
+            return tree
         name = constant(IN_PLACE[type(node.op)][1:], node)
         return helper("binary", [name, self.visit(node.left), self.visit(node.right)], node)
+
+    def reducible(self, node: ast.BinOp) -> ast.expr | None:
+        """`a * b % m` and `(a << b ^ c) & m`: what is in between may be longer than what comes out."""
+        if not isinstance(node.op, (ast.Mod, ast.BitAnd)):
+            return None
+        long, by = node.left, node.right
+        if isinstance(node.op, ast.BitAnd) and not _is_long(long):
+            long, by = by, long
+        if not _is_long(long) or (long is not node.left and not isinstance(by, ast.Constant)):
+            return None  # operands are evaluated in their order
+        leaves: list[ast.expr] = []
+        name = "mod" if isinstance(node.op, ast.Mod) else "and"
+        tree = constant(_tree(long, leaves), node)
+        values = ast.Tuple([self.visit(leaf) for leaf in leaves], ast.Load())
+        return helper("reduced", [constant(name, node), tree, values, self.visit(by)], node)
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         contains = (ast.In, ast.NotIn)
@@ -350,6 +368,25 @@ def _makes_array(function: ast.expr) -> bool:
 
 def _is_helper(function: ast.Attribute) -> bool:
     return isinstance(function.value, ast.Name) and function.value.id == HELPERS
+
+
+_GROWING = (ast.Mult, ast.LShift)
+_IN_TREES = (*_GROWING, ast.Add, ast.Sub, ast.BitXor, ast.BitOr)
+
+
+def _is_long(node: ast.expr) -> bool:
+    """Whether an expression multiplies or shifts."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, _IN_TREES):
+        return False
+    return isinstance(node.op, _GROWING) or _is_long(node.left) or _is_long(node.right)
+
+
+def _tree(node: ast.expr, leaves: list[ast.expr]) -> Any:
+    """An expression as operations on its leaves, which are numbered in their order."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, _IN_TREES):
+        leaves.append(node)
+        return len(leaves) - 1
+    return IN_PLACE[type(node.op)][1:], _tree(node.left, leaves), _tree(node.right, leaves)
 
 
 def _binds(nodes: Sequence[ast.AST]) -> bool:
