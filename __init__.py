@@ -19,13 +19,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import_module(".ir.forks", __name__)  # before all else: it lets children import the rest
-
-__version__ = "0.1.0"
 __array_api_version__ = "2024.12"
 
 if TYPE_CHECKING:
     from . import errors as errors
     from . import summary as summary
+    from .ir.version import __version__ as __version__
     from .measure.bench import bench as bench
     from .runtime.config import config as config
     from .runtime.cuda.array import DeviceArray as DeviceArray
@@ -118,6 +117,7 @@ _HOMES = {
     "DeviceArray": "runtime.cuda.array",
     "ShapeDtype": "tracer.data.shapes",
     "__array_namespace_info__": "tracer.interop.array_api",
+    "__version__": "ir.version",
     "TensorArray": "tracer.control.tensor_array",
     "assert_close": "tracer.checks.asserts",
     "assert_compatible": "tracer.checks.shapes",
@@ -282,7 +282,6 @@ def __dir__() -> list[str]:
         *_FROM_ML_DTYPES,
         *import_module(".tracer.arrays.numpy_names", __name__).FROM_NUMPY,
         *_array_functions(),
-        "__version__",
         "__array_api_version__",
         "__doc__",
     }

@@ -51,7 +51,7 @@ def describe() -> str:
 def _versions() -> dict[str, str]:
     import numpy as np
 
-    from .. import __version__
+    from ..ir.version import __version__
     from .native.engine import llvm_versions
     from .platforms import remark
 

@@ -13,6 +13,7 @@ from functools import lru_cache
 from importlib.util import find_spec
 
 import numpy as np
+import numpy._core
 
 from ...ir.blake2 import blake2b
 
@@ -40,7 +41,7 @@ def installation() -> str:
         "\n".join(_sources()),
         _llvmlite(),
         np.__version__,
-        _file(getattr(np._core._multiarray_umath, "__file__", "") or ""),
+        _file(getattr(numpy._core._multiarray_umath, "__file__", "") or ""),
     )
 
 
@@ -53,7 +54,7 @@ def _sources() -> list[str]:
         try:
             entries = list(os.scandir(folder))
         except OSError:  # inside of an archive: its version has to do
-            from ... import __version__
+            from ...ir.version import __version__
 
             return [__version__]
         for entry in entries:

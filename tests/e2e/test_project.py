@@ -121,8 +121,6 @@ def test_imports_run_one_way(layer):
         for line, target in imported_rooms(path):
             where = f"{path.relative_to(ROOT)}:{line} imports {'.'.join(target)}"
             room = target[1] if len(target) > 1 else ""
-            if room == "__version__":
-                continue
             assert room in allowed, where
 
 

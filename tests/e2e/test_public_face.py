@@ -152,7 +152,7 @@ def test_import_and_first_use_load_few_modules() -> None:
         "ours = {{m for m in set(sys.modules) - before if m.startswith('jitney')}}; "
         "print(len(ours), *sorted({{m.split('.')[1] for m in ours if '.' in m}}))"
     )
-    assert fresh_python(code.format(use="pass")) == "3 ir"  # and what forked children need
+    assert fresh_python(code.format(use="pass")) == "4 ir"  # and what forked children need
     assert fresh_python(code.format(use="jt.grad, jt.sin")).split()[1:] == [
         "ir",
         "runtime",
