@@ -11,7 +11,6 @@ from ..data.pytree import tree_map
 from ..explain.steps import place
 from ..explain.units import size_text, time_text
 from ..jit.decorator import jit
-from ..jit.dispatch import Call
 from ..jit.function import JitFunction
 from ..jit.specialise import outlined
 from ..messages.tracebacks import shortened
@@ -116,11 +115,7 @@ def cost(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Cost:
     compiled = function if isinstance(function, JitFunction) else jit(function)
     args, kwargs = tree_map(bare, (args, kwargs))
 
-    def planned(call: Call) -> NativeModule:
-        with compiled._given(call):
-            return outlined(compiled, call)
-
-    module = compiled._looked_at(planned, args, kwargs)
+    module = compiled._looked_at(outlined, args, kwargs)
     return cost_of(module, machine_limits())
 
 

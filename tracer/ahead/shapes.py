@@ -43,8 +43,8 @@ def eval_shape(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     compiled = function if isinstance(function, JitFunction) else jit(function)
     args, kwargs = tree_map(bare, (args, kwargs))
 
-    def shapes(call: Call) -> Any:
-        with compiled._lock, compiled._given(call):
+    def shapes(compiled: JitFunction, call: Call) -> Any:
+        with compiled._lock:
             return _shapes(*trace_call(compiled, call))
 
     return compiled._looked_at(shapes, args, kwargs)

@@ -25,7 +25,6 @@ import numpy as np
 
 from ...ir.collector import resting_collector
 from ...ir.forks import renewed
-from ...ir.graph import Graph
 from ...ir.surface import ensure
 from ...runtime.config import config
 from ...runtime.recording import current
@@ -39,7 +38,7 @@ from ..data import pytree
 from ..data.foreign import borrowed
 from ..devices.devices import CHOSEN
 from ..messages import errors
-from ..messages.tracebacks import shorten, shortened
+from ..messages.tracebacks import shorten
 from .asked import ASKED
 from .binding import BoundJitFunction, is_owner
 from .buckets import Bucket, fast_key, reason, warn_of_many
@@ -47,6 +46,7 @@ from .cache_info import CacheInfo, cache_info, log_compile
 from .dispatch import Call, StaticNames, arrange, signature_of, static_names
 from .entry import STALE, Entry, Overlap, ReadOnly, Refused, SameArrays
 from .fallback import Fallback, note_refusal
+from .inspection import Inspection
 from .numbers import CompiledNumbers
 from .options import (
     DEFAULTS,
@@ -54,14 +54,10 @@ from .options import (
     check_function,
 )
 from .programs import ATTEMPTS, install_programs, learn
-from .specialise import follow_call, lower, make_entry, ptx, trace_call
+from .specialise import make_entry, trace_call
 
 if TYPE_CHECKING:
     from ...runtime.call.callable import NativeProgram
-    from ..explain.explanation import Explanation
-    from ..explain.lowered import Lowered
-    from ..stages.exploring import Exploration
-    from ..stages.stages import Stage, Stages
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -83,7 +79,7 @@ class _Compiled(NamedTuple):
 NOTHING_COMPILED = _Compiled({}, 0, None)
 
 
-class JitFunction(Generic[P, R]):
+class JitFunction(Inspection, Generic[P, R]):
     """What `jit` returns. Calls like the function that it wraps."""
 
     if TYPE_CHECKING:
@@ -442,109 +438,22 @@ class JitFunction(Generic[P, R]):
             bucket.warn(self.__name__, entry.captured)
         return entry
 
-    # Looking inside
+    # Looking inside; see `inspection`
 
-    @shortened
-    def trace(self, *args: Any, **kwargs: Any) -> Graph:
-        """The graph of a call with these arguments (arrays, or `jt.ShapeDtype`), as traced."""
-
-        def traced(call: Call) -> Graph:
-            with self._lock, self._given(call):
-                return trace_call(self, call)[0].graph
-
-        return self._looked_at(traced, args, kwargs)
-
-    def _looked_at(self, work: Callable[[Call], T], args: Sequence[Any], kwargs: Any) -> T:
+    def _looked_at(
+        self, work: Callable[[JitFunction, Call], T], args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> T:
         """As `_settled`, for what is only looked at."""
+
+        def of(call: Call) -> T:
+            with self._given(call):
+                return work(self, call)
+
         try:
-            return self._settled(work, args, kwargs)
+            return self._settled(of, args, kwargs)
         except ChangedArgument as error:
             self._note_changed(error.place)
             return self._looked_at(work, args, kwargs)
-
-    @shortened
-    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
-        """The compiled form of a call: `.graph`, `.kernels`, `.llvm()`, `.asm()`, `.explain()`."""
-
-        def lowered(call: Call) -> Lowered:
-            with self._given(call):
-                return lower(self, call)
-
-        return self._looked_at(lowered, args, kwargs)
-
-    @shortened
-    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
-        """What became of a call: its kernels in the order in which they run, with the loops and branches
-        around them, the ops and lines that each computes, bytes, flops, and the time that it takes.
-
-        The call is run some times for that, on copies of the arrays and without effects on anything; one
-        that calls Python, draws random numbers or has native containers is not run, and has no times,
-        nor has one of `jt.ShapeDtype`s. The result is a string with `.kernels` and `.to_dict()`.
-        """
-        return self.lower(*args, **kwargs).explain()
-
-    @overload
-    def stages(self, *args: Any, after: str, arch: str | None = None, **kwargs: Any) -> Stage: ...
-    @overload
-    def stages(self, *args: Any, arch: str | None = None, **kwargs: Any) -> Stages: ...
-
-    @shortened
-    def stages(
-        self, *args: Any, after: str | None = None, arch: str | None = None, **kwargs: Any
-    ) -> Any:
-        """What a call with these arguments (arrays, or `jt.ShapeDtype`) is at each stage of its way: the
-        source, the traced graph, the graph after each pass, loops, memory, LLVM text, assembly.
-
-        The result is a mapping of names to stages; with `after`, the stage of that name alone: "trace",
-        "simplify", "fuse", ... Each has `str`, shows itself in a notebook, and has `save(path)`. With
-        `arch` ("sm_90") it is the way to PTX for that GPU, which need not be here.
-
-        Raises KeyError for a stage that there is not.
-
-        >>> print(jit(lambda x: x * 2 + 1).stages(np.ones(8), after="fuse"))  # doctest: +ELLIPSIS
-        kernel mul_add_0: 1 nest, ...
-          for i0 in range(8):
-            output0[i0] = fma(x[i0], 2.0, 1.0)...
-        """
-
-        def followed(call: Call) -> Stages:
-            from ..stages.making import make_stages  # when it is asked for: no call needs it
-
-            with self._given(call):
-                return make_stages(self.__name__, *follow_call(self, call, arch))
-
-        stages = self._looked_at(followed, args, kwargs)
-        return stages if after is None else stages[after]
-
-    @shortened
-    def explore(self, *args: Any, arch: str | None = None, **kwargs: Any) -> Exploration:
-        """Source, loops and assembly of a call with these arguments side by side: in a notebook, or a
-        page (`f.explore(x).save("f.html")`), pointing at a line lights up its loops and instructions, and
-        back. With `arch` ("sm_90") the PTX for that GPU, of which functions have lines, instructions not.
-        """
-
-        def followed(call: Call) -> Exploration:
-            from ..stages.exploring import Exploration
-
-            with self._given(call):
-                return Exploration(self.__name__, *follow_call(self, call, arch, lines=True))
-
-        return self._looked_at(followed, args, kwargs)
-
-    @shortened
-    def ptx(self, *args: Any, arch: str = "sm_90", **kwargs: Any) -> str:
-        """The kernels of a call with these arguments for an NVIDIA architecture ("sm_75" to "sm_120"),
-        as PTX. Needs no GPU.
-
-        >>> jit(lambda x: x + 1).ptx(np.ones(8)).count(".entry")
-        1
-        """
-
-        def text(call: Call) -> str:
-            with self._given(call):
-                return ptx(self, call, arch)
-
-        return self._looked_at(text, args, kwargs)
 
     def cache_info(self) -> CacheInfo:
         """Hits, misses, and every specialisation with the reason why it was made."""

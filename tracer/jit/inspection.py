@@ -1,0 +1,120 @@
+"""What a compiled function shows of itself: the graph of a call, its program, each stage on the way
+there. Nothing here runs a call for its result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from ...ir.graph import Graph
+from ..messages.tracebacks import shortened
+from .dispatch import Call
+from .specialise import follow_call, lower, ptx, trace_call
+
+if TYPE_CHECKING:
+    from ..explain.explanation import Explanation
+    from ..explain.lowered import Lowered
+    from ..stages.exploring import Exploration
+    from ..stages.stages import Stage, Stages
+    from .function import JitFunction
+
+T = TypeVar("T")
+
+
+class Inspection:
+    """The methods of a `JitFunction` that look inside."""
+
+    if TYPE_CHECKING:
+        __name__: str
+
+        def _looked_at(
+            self,
+            work: Callable[[JitFunction, Call], T],
+            args: Sequence[Any],
+            kwargs: dict[str, Any],
+        ) -> T: ...
+
+    @shortened
+    def trace(self, *args: Any, **kwargs: Any) -> Graph:
+        """The graph of a call with these arguments (arrays, or `jt.ShapeDtype`), as traced."""
+
+        def traced(function: JitFunction, call: Call) -> Graph:
+            with function._lock:
+                return trace_call(function, call)[0].graph
+
+        return self._looked_at(traced, args, kwargs)
+
+    @shortened
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """The compiled form of a call: `.graph`, `.kernels`, `.llvm()`, `.asm()`, `.explain()`."""
+        return self._looked_at(lower, args, kwargs)
+
+    @shortened
+    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
+        """What became of a call: its kernels in the order in which they run, with the loops and branches
+        around them, the ops and lines that each computes, bytes, flops, and the time that it takes.
+
+        The call is run some times for that, on copies of the arrays and without effects on anything; one
+        that calls Python, draws random numbers or has native containers is not run, and has no times,
+        nor has one of `jt.ShapeDtype`s. The result is a string with `.kernels` and `.to_dict()`.
+        """
+        return self.lower(*args, **kwargs).explain()
+
+    @overload
+    def stages(self, *args: Any, after: str, arch: str | None = None, **kwargs: Any) -> Stage: ...
+    @overload
+    def stages(self, *args: Any, arch: str | None = None, **kwargs: Any) -> Stages: ...
+
+    @shortened
+    def stages(
+        self, *args: Any, after: str | None = None, arch: str | None = None, **kwargs: Any
+    ) -> Any:
+        """What a call with these arguments (arrays, or `jt.ShapeDtype`) is at each stage of its way: the
+        source, the traced graph, the graph after each pass, loops, memory, LLVM text, assembly.
+
+        The result is a mapping of names to stages; with `after`, the stage of that name alone: "trace",
+        "simplify", "fuse", ... Each has `str`, shows itself in a notebook, and has `save(path)`. With
+        `arch` ("sm_90") it is the way to PTX for that GPU, which need not be here.
+
+        Raises KeyError for a stage that there is not.
+
+        >>> print(jit(lambda x: x * 2 + 1).stages(np.ones(8), after="fuse"))  # doctest: +ELLIPSIS
+        kernel mul_add_0: 1 nest, ...
+          for i0 in range(8):
+            output0[i0] = fma(x[i0], 2.0, 1.0)...
+        """
+
+        from ..stages.making import make_stages  # when it is asked for: no call needs it
+
+        def followed(function: JitFunction, call: Call) -> Stages:
+            return make_stages(self.__name__, *follow_call(function, call, arch))
+
+        stages = self._looked_at(followed, args, kwargs)
+        return stages if after is None else stages[after]
+
+    @shortened
+    def explore(self, *args: Any, arch: str | None = None, **kwargs: Any) -> Exploration:
+        """Source, loops and assembly of a call with these arguments side by side: in a notebook, or a
+        page (`f.explore(x).save("f.html")`), pointing at a line lights up its loops and instructions,
+        and back. With `arch` ("sm_90") the PTX for that GPU, of which functions have lines, and
+        instructions not.
+        """
+
+        from ..stages.exploring import Exploration
+
+        def followed(function: JitFunction, call: Call) -> Exploration:
+            return Exploration(self.__name__, *follow_call(function, call, arch, lines=True))
+
+        return self._looked_at(followed, args, kwargs)
+
+    @shortened
+    def ptx(self, *args: Any, arch: str = "sm_90", **kwargs: Any) -> str:
+        """The kernels of a call with these arguments for an NVIDIA architecture ("sm_75" to "sm_120"),
+        as PTX. Needs no GPU.
+
+        >>> jit(lambda x: x + 1).ptx(np.ones(8)).count(".entry")
+        1
+        """
+
+        return self._looked_at(partial(ptx, arch=arch), args, kwargs)
