@@ -3,9 +3,9 @@
     PyObject *jitney_enter(PyObject **items, int64 n, int64 *kinds, uint64 *handles, PyObject *seen)
 
 makes containers of n lists, dicts, sets and deques, and writes their handles. It gives a capsule, which
-gives them back when it goes; None if one of the objects, or what is in it, is not what its *kind*
-(`objects_ir`) says. `seen` is null, or a dict: then one object that is in several places is one
-container, and the dict has the addresses of all objects that may be as keys.
+gives them back when it goes; None if two of the objects are one, or one, or what is in it, is not what
+its *kind* (`objects_ir`) says. `seen` is null, or a dict: then one object that is in several places is
+one container, and the dict has the addresses of all objects that may be as keys.
 """
 
 from __future__ import annotations
@@ -292,6 +292,8 @@ def _enter_all() -> Function:
     wrong = f.block("wrong")
     with f.each(f.n) as i:
         item, kind = f.load("ptr", f.items, i, "i64"), f.load("ptr", f.kinds, i, "i64")
+        with f.each(i) as k:
+            f.require(f.load("ptr", f.items, k, "i64").ne(item), wrong)
         made = f.run(_ENTER, item, kind, state)
         f.require(made.ne(NULL), wrong)
         f.store(made, f.handles, i, "i64")

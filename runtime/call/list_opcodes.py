@@ -1,4 +1,4 @@
-"""The opcodes that make arrays of lists of numbers, and lists of arrays again, as LLVM."""
+"""The opcodes that make arrays, and native containers, of lists of numbers and others, as LLVM."""
 
 from __future__ import annotations
 
@@ -104,6 +104,22 @@ _unpacks(
     _same_bool,
     lambda f, value: f.call("ptr", "PyBool_FromLong", value.zext("i64")),
 )
+
+
+@opcode(Opcode.ENTER)
+def _enter(f: Interpreter) -> None:
+    n, items, handles, more = f.word(3), f.slot(5), f.slot(6), 8 * 8
+    with f.each(n) as i:
+        pair = f.offset(f.offset(f.pc, more), i + i, "i64")
+        f.store(f.load("ptr", f.frame, f.load("i64", pair), "i64"), items, i, "i64")
+        f.store(f.offset(handles, i, "i64"), f.frame, f.load("i64", pair, 8), "i64")
+    with f.when(f.word(7).ne(0)):
+        f.put_new(7, f.call("ptr", "PyDict_New"))
+    seen = f.select(f.word(7).ne(0), f.load("ptr", f.slot(7)), NULL)
+    capsule = f.call("ptr", f.pointer(2), items, n, f.pointer(4), handles, seen)
+    f.put_new(1, capsule)
+    f.check(capsule.ne(symbol("none")))
+    f.go(8, n + n)
 
 
 @opcode(Opcode.PACK_GENERICS)

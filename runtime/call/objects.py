@@ -77,6 +77,15 @@ def leave() -> Callable[[int, int, int, int], list[Any]]:
 @cache
 def enter() -> Callable[[Any, int, int, Any, Any], Any]:
     """`enter(items, n, kinds, handles, seen)`: see `entering_ir`."""
+    at = ctypes.c_void_p
+    kind = ctypes.PYFUNCTYPE(ctypes.py_object, at, ctypes.c_ssize_t, at, at, ctypes.py_object)
+    made: Callable[[Any, int, int, Any, Any], Any] = kind(enter_address())
+    return made
+
+
+@cache
+def enter_address() -> int:
+    """Where that function is."""
     layout = ndarray_layout()
     assert layout is not None
     imports = {
@@ -86,10 +95,7 @@ def enter() -> Callable[[Any, int, int, Any, Any], Any]:
     }
     text = partial(entering_ir.entering_ir, layout.ob_type)
     library = load_support("entering", text, ["jitney_enter"], imports)
-    at = ctypes.c_void_p
-    kind = ctypes.PYFUNCTYPE(ctypes.py_object, at, ctypes.c_ssize_t, at, at, ctypes.py_object)
-    made: Callable[[Any, int, int, Any, Any], Any] = kind(library.keep().address("jitney_enter"))
-    return made
+    return library.keep().address("jitney_enter")
 
 
 @cache

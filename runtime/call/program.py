@@ -116,6 +116,9 @@ class Opcode:
     PACK_GENERICS = 65  # src, data, n, type: of NumPy's scalars of 8 bytes
     UNPACK_GENERICS = 66  # src, data, n, descr
     TOLD = 67  # value: a bool there is false
+    # Native containers: owned, function, n, kinds, words for n objects, for n handles, owned or 0 for
+    # those that several may hold, (src, block)...
+    ENTER = 68
 
 
 _PYTHON_NUMBERS = {float: Opcode.FLOAT, int: Opcode.INT, bool: Opcode.BOOL, complex: Opcode.COMPLEX}
@@ -280,6 +283,17 @@ class CallProgram:
         else:
             descr = self.ref(native_dtype(np.dtype(cls)))
             self.emit(Opcode.UNPACK_GENERICS, src, block, n, descr)
+
+    def enter(
+        self, function: int, kinds: int, pairs: Sequence[tuple[Word, Word]], nested: bool
+    ) -> None:
+        """Native containers of objects, of these `kinds`, while the program runs. `pairs` are words of
+        the objects, and those of the block where the handles are. With `nested` some hold others."""
+        n, owned = len(pairs), self.own()
+        seen = self.own() if nested else 0
+        words = [word for pair in pairs for word in pair]
+        where = self.reserve(n), self.reserve(n)
+        self.emit(Opcode.ENTER, owned, function, n, kinds, *where, seen, *words)
 
     def differ(self, src: Word, other: Word) -> None:
         self.emit(Opcode.DIFFER, src, other)

@@ -72,7 +72,7 @@ from .hidden import (
     stand_in_for,
 )
 from .mentions import Mentions
-from .natives import NO_HANDLE, Natives, stays
+from .natives import NO_HANDLE, Natives, is_data, stays
 from .paths import ABSENT, Path, is_user_module
 from .subjects import is_object
 
@@ -157,7 +157,7 @@ class Heap:
         log = log and cls in _LOGS
         if cls in CLASSES and not self.policy.barred:
             number = self.natives.numbers.get(id(value))
-            wanted = place in self.policy.natives or (cls is set and live and not log)
+            wanted = place in self.policy.natives or (live and not log and is_data(value))
             if number is None and wanted:
                 entered = self.natives.take(value, len(self.inputs))
                 number = None if entered is None else self._input(value, entered)
@@ -479,7 +479,7 @@ class Heap:
         """Whether one of these containers, by id, is a node of a call, or in a native one."""
         ids = {id(node) for node in nodes}
         if self.natives:
-            ids |= nodes[-1][1].keys() if nodes[-1][1] else set()
+            ids |= nodes[-1][1]
         return not ids.isdisjoint(containers)
 
     def objects(self) -> list[Any]:

@@ -19,6 +19,7 @@ from ...ir.ops.control.stores import HANDLE
 from ..containers.entering import Entering, Entrance, entering, inner_of
 from ..containers.kinds import CLASSES, Kind, Outside, current
 from ..core.specs import Spec
+from ..data.lists import kind_of_list, kind_of_table
 from .heap_nodes import Node, Place
 
 NO_HANDLE = np.zeros((), HANDLE.dtype)
@@ -27,6 +28,11 @@ NO_HANDLE = np.zeros((), HANDLE.dtype)
 def stays(spec: Spec) -> bool:
     """Whether an object is seen itself, and only its state, or a handle of it, is the input."""
     return spec.holder is not None and not getattr(spec.holder, "stands", False)
+
+
+def is_data(value: Any) -> bool:
+    """Whether a container that the function may change is of any length, not so many values."""
+    return type(value) is set or bool(kind_of_list(value) or kind_of_table(value))
 
 
 class Natives:
@@ -55,6 +61,11 @@ class Natives:
     def entering(self, found: Sequence[Entering]) -> None:
         self._entering = dict(zip(self._entering, found, strict=True))
 
+    @property
+    def kinds(self) -> list[tuple[int, Kind]]:
+        """The inputs, and of which kind each is."""
+        return [(number, how.kind) for number, how in self._entering.items()]
+
     def take(self, value: Any, number: int) -> Spec | None:
         """Let a container be native, as input `number`; None if it can't be."""
         how = entering(value, self._known)
@@ -81,12 +92,18 @@ class Natives:
             if type(value) in CLASSES and place not in tried:
                 kinds.births[id(value)] = Outside(place)
 
+    @property
+    def entrance(self) -> Entrance:
+        """What makes all of a call."""
+        if self._entrance is None:
+            self._entrance = Entrance([how.kind for how in self.entering])
+        return self._entrance
+
     def enter(self, inputs: list[Any], nodes: Sequence[Any], interpreted: bool) -> Any:
         """Put handles in the place of containers among the inputs of a call; gives what keeps the
-        native ones, None if one is not like what was traced."""
-        if self._entrance is None:
-            self._entrance = Entrance([how.kind for how in self._entering.values()])
-        found = self._entrance.enter([inputs[n] for n in self._entering], interpreted)
+        native ones, and who may be one by id. None if one is not like what was traced."""
+        values = [inputs[n] for n in self._entering]
+        found = self.entrance.enter(values, interpreted)
         if found is None:
             return None
         handles, owner, seen = found
@@ -94,4 +111,4 @@ class Natives:
             return None
         for k, number in enumerate(self._entering):
             inputs[number] = handles[k : k + 1].reshape(())
-        return owner, seen
+        return owner, {*map(id, values), *seen}

@@ -158,9 +158,8 @@ class Entrance:
     def __init__(self, kinds: Sequence[Kind]) -> None:
         from .native_plans import planned  # which needs the code generator
 
-        self.kinds = kinds
-        self._words = planned(kinds)
-        self._nested = any(
+        self.kinds, self.words = kinds, planned(kinds)
+        self.nested = any(
             form is not None and form.holds_containers
             for kind in kinds
             for form in (kind.key, kind.value)
@@ -175,10 +174,10 @@ class Entrance:
 
         n = len(values)
         handles, items = np.empty(n, HANDLE.dtype), (ctypes.py_object * n)(*values)
-        seen: Any = {} if self._nested else ctypes.py_object()
-        at = ctypes.addressof(items), n, ctypes.addressof(self._words), handles.ctypes.data
+        seen: Any = {} if self.nested else ctypes.py_object()
+        at = ctypes.addressof(items), n, ctypes.addressof(self.words), handles.ctypes.data
         owner = objects.enter()(*at, seen)
-        return None if owner is None else (handles, owner, seen if self._nested else ())
+        return None if owner is None else (handles, owner, seen if self.nested else ())
 
 
 # Of the interpreter's runs
@@ -189,7 +188,9 @@ def _entered_in_python(values: Sequence[Any], kinds: Sequence[Kind]) -> tuple[An
     known: dict[int, Kind] = {}
     found = [entering(value, known) for value in values]
     pairs = zip(found, kinds, strict=True)
-    if any(how is None or not _fits(how.kind, kind) for how, kind in pairs):
+    if len(set(map(id, values))) < len(values) or any(
+        how is None or not _fits(how.kind, kind) for how, kind in pairs
+    ):
         return None
     root, made = RUNS.begin(), dict[int, int]()
     handles = [_in_python(value, root, made) for value in values]

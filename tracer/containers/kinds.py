@@ -342,12 +342,12 @@ class Kinds:
         self.sites: dict[Site, Kind] = {}  # native ones
         self.written: set[Site] = set()  # comprehensions that are to be written out
         self.classes: dict[type, Any] = {}  # those of users whose objects are native: `ClassKind`s
-        self.births: dict[int, Site] = {}  # of Python's containers, by id, in this trace
+        # Of Python's containers, by id, in this trace; of lists that are arrays, by their sites.
+        self.births: dict[Any, Site] = {}
         self.is_off = False  # the function could not be traced with native ones
         self.is_unfit = False  # because of an element
         self.arrays = Following()  # whether it is followed which arrays are one
         self.root: Any = None  # where those of this trace are kept
-        self.arguments: list[tuple[int, Any]] = []  # lists that are, by their parameters
         self.entered: list[Any] = []  # native ones that were there before the call
         # Of lists that were arrays, and of containers of outside, what was in them: keys and values.
         self.numbers: list[tuple[Kind, Form | None, Form | None]] = []
@@ -357,7 +357,7 @@ class Kinds:
 
     def begin(self) -> None:
         """Another trace."""
-        self.births, self.root, self.arguments, self.numbers, self.alive = {}, None, [], [], []
+        self.births, self.root, self.numbers, self.alive = {}, None, [], []
         self.born, self.inner, self.entered = {}, set(), []
 
 

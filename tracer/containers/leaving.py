@@ -32,6 +32,7 @@ Target = tuple[np.dtype[Any] | None] | None  # of an array its dtype, if it was 
 
 def leaving(result: Any) -> Any:
     """What a function gives, with native containers as what they will be in Python."""
+    check_numbers()
     result = _with_own_lists(result)
     kinds = current()
     if kinds is None:
@@ -73,15 +74,6 @@ def leaving(result: Any) -> Any:
         return Presented(together, Leaving(x.number, plans)) if isinstance(x, _Place) else x
 
     return optree.tree_map(present, placed, namespace=pytree.NAMESPACE)
-
-
-def with_arguments(result: Any) -> Any:
-    """A result, and beside it the arguments that are native lists, if there are any."""
-    check_numbers()
-    kinds = current()
-    if kinds is None or not kinds.arguments:
-        return result
-    return result, tuple(items for _, items in kinds.arguments)
 
 
 def _with_own_lists(result: Any) -> Any:

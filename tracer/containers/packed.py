@@ -65,9 +65,14 @@ class Packed(Sequence):
 
     def _become_native(self) -> Any:
         """Trace again, with a native list in the place of this one."""
+        kinds, site = current(), self.site
+        while site[0] == "row":
+            site = site[1]
+        given = None if kinds is None else kinds.births.get(site)
+        if given is not None:
+            raise errors.ChangedArgument(given.place)
         if self.is_table or self.site[0] == "row":
             refuse_rows()
-        kinds = current()
         origin = _written(self.site)
         if kinds is not None and origin is not None:
             kinds.written.add(origin)
@@ -254,6 +259,8 @@ class Packed(Sequence):
         return fori_loop(0, self.length(), add, 0)
 
     def __add__(self, other: Any) -> Any:
+        if isinstance(other, (Tracer, np.ndarray)):
+            return NotImplemented
         if self.is_table:
             return self._rows() + (other._rows() if isinstance(other, Packed) else other)
         if isinstance(other, Packed) and other.weak == self.weak and not other.is_table:
@@ -263,6 +270,8 @@ class Packed(Sequence):
         return self._become_native()
 
     def __mul__(self, times: Any) -> Any:
+        if isinstance(times, (Tracer, np.ndarray)) and times.shape:
+            return NotImplemented
         self._numbers_only()
         if isinstance(times, (int, np.integer)):
             return self._derived("*", np.tile(self.data, max(int(times), 0)))
@@ -329,13 +338,7 @@ def _argument(kind: ListKind, data: Tracer) -> Any:
     """What stands in for a list that is an argument."""
     parameter = data._storage.parameter
     weak, site = _WEAK.get(kind.cls), ("argument", parameter)
-    if kind.table:
-        return Packed(data, weak, site)
-    made = made_of(data, weak, site)
-    kinds = current()
-    if kinds is not None and parameter is not None and not isinstance(made, Packed):
-        kinds.arguments.append((parameter, made))
-    return made
+    return Packed(data, weak, site)
 
 
 def _with_arrays(x: Any) -> Any:

@@ -12,11 +12,9 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-import optree
 
 from ...ir.record import record
 from ...ir.types import BOOL, F64, I64, TensorType
-from . import pytree
 
 Array = np.ndarray[Any, Any]
 LONG = 16  # numbers from which a list is one value
@@ -161,30 +159,3 @@ def _lists(value: Any) -> Iterator[Any]:
 
 def _differ(a: Any, b: Any) -> bool:
     return a is not b
-
-
-def with_own_lists(
-    finish: Callable[[list[Any], Sequence[Any]], Any], grown: Sequence[int]
-) -> Callable[[list[Any], Sequence[Any]], Any]:
-    """`finish` gives a result and the content of those inputs, lists, that have `grown`: a function that
-    puts it into them and gives the result."""
-
-    def finish_with_lists(outputs: list[Any], inputs: Sequence[Any]) -> Any:
-        result, contents = finish(outputs, inputs)
-        own = {}
-        for k, content in zip(grown, contents, strict=True):
-            _refill(inputs[k], content)
-            own[id(content)] = inputs[k]
-        is_own = lambda x: id(x) in own  # noqa: E731
-        own_of = lambda x: own.get(id(x), x)  # noqa: E731
-        return optree.tree_map(own_of, result, is_leaf=is_own, namespace=pytree.NAMESPACE)
-
-    return finish_with_lists
-
-
-def _refill(items: list[Any], content: list[Any]) -> None:
-    """Let a list have this content. Items that are equal, of one class, stay."""
-    for i, (old, new) in enumerate(zip(items, content, strict=False)):
-        if type(old) is type(new) and (old == new or old != old) and str(old) == str(new):
-            content[i] = old
-    items[:] = content

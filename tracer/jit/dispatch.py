@@ -30,6 +30,7 @@ from ..captures.kept import ChangedArgument, Kept, Place
 from ..captures.paths import is_user_module
 from ..captures.subjects import Object, ObjectLeaf, is_object
 from ..containers.kinds import Kinds
+from ..containers.packed import Packed
 from ..core.specs import Same, Spec, Static
 from ..core.tracers import WEAK_DTYPES, Tracer, refuse_leaked
 from ..data import pytree
@@ -323,6 +324,16 @@ class Call:
     def kept(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Kept:
         """The containers of the caller's, or those that the function has in the place of them."""
         return Kept([*enumerate(args), *kwargs.items()], self.whole)
+
+    def packed(
+        self, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> Iterable[tuple[Hashable, Place]]:
+        """The sites of the lists that are arrays, with the places where they were given."""
+        places: list[tuple[Place, Any]] = [*enumerate(args), *kwargs.items()]
+        for place, argument in places:
+            for leaf in pytree.flatten(argument)[0]:
+                if isinstance(leaf, Packed):
+                    yield leaf.site, place
 
     def refuse_changes(
         self,

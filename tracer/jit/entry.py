@@ -16,7 +16,7 @@ from ..core.finish import finisher
 from ..core.specs import Spec
 from ..core.tracing import Traced
 from ..data.accept import to_array
-from ..data.lists import ListKind, with_own_lists
+from ..data.lists import ListKind
 from .dispatch import Call
 
 if TYPE_CHECKING:
@@ -114,7 +114,6 @@ class Entry:
         # Of the inputs that are lists of numbers: the kinds.
         holders = [(k, getattr(call.specs[i], "holder", None)) for k, i in enumerate(explicit)]
         self.lists = {k: kind for k, kind in holders if isinstance(kind, ListKind)}
-        self.grown = tuple(parameter for parameter, _ in call.containers.arguments)
         self.effects = captured.effects
         self.whole = call.whole
         pairs = zip(call.objects, captured.objects, strict=True)
@@ -122,15 +121,12 @@ class Entry:
         self.mutated = traced.mutated
         self.overwritten = traced.overwritten
         self.written = [*self.mutated, *self.overwritten]
-        self.changed_lists = [k for k in self.lists if k in self.written or k in self.grown]
+        self.changed_lists = [k for k in self.lists if k in self.written]
         self.donated = donated
         self._run = runnable.run
-        self.finish = self._finisher(traced)
+        self.finish = finisher(traced)
         plain = self.all_explicit and self.effects is None
         self._direct = plain and not (self.written or self.scalars or self.lists)
-
-    def _finisher(self, traced: Traced) -> Callable[[list[Any], Sequence[Any]], Any]:
-        return with_own_lists(finisher(traced), self.grown) if self.grown else finisher(traced)
 
     def when_traced(self) -> tuple[Any, ...]:
         """What `check` would have given when the function was traced."""

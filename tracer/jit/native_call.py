@@ -97,6 +97,9 @@ class _Writer(GuardWriter):
         self.executable = executable
         self.explicit = {leaf: k for k, leaf in enumerate(entry.explicit)}
         self.objects: dict[int, int] = {}  # the word of each parameter's object
+        self.entering: list[
+            tuple[int, int]
+        ] = []  # native containers: words of objects, and handles
         self.taken_apart: list[tuple[type, int]] = []  # containers among the arguments: their words
         self.packed: dict[int, Owned] = {}  # of lists of numbers: the arrays
         # Of words that hold fields: the structured array, and where in a record of it they begin.
@@ -181,6 +184,11 @@ class _Writer(GuardWriter):
     def input(self, word: int, value: Any, number: int) -> None:
         """An array or a number of the heap."""
         self._leaf(word, value, number)
+
+    def native(self, word: int, number: int) -> None:
+        """A container of the heap that is a native one in compiled code."""
+        self.objects[number] = word
+        self.entering.append((word, self.block + number))
 
     def _root(self, path: Path) -> Any:
         if isinstance(path.root, Subject):
@@ -392,6 +400,7 @@ class _Writer(GuardWriter):
         """What is written shares no memory with anything else, what was taken apart is no node."""
         if self.heap is not None:
             self.heap.apart_from(self.taken_apart)
+            self.heap.enter(self.entering)
         written = set(self.entry.written)
         numbers = range(len(self.executable.module.inputs)) if written else ()
         groups: dict[Any, list[int]] = {}

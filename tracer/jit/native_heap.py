@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections import deque
 from collections.abc import Callable, Sequence
+from ctypes import addressof
 from functools import partial
 from types import MemberDescriptorType
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...ir.record import replace
+from ...runtime.call.objects import enter_address
 from ...runtime.call.program import Owned
 from ..captures.effects import (
     Again,
@@ -31,6 +33,7 @@ from ..captures.frozen import attributes_of, freeze
 from ..captures.heap import Heap, has_more
 from ..captures.heap_nodes import Content, Fixed, Inner, Input, Node
 from ..captures.paths import ABSENT
+from ..containers.kinds import CLASSES
 from ..records.kinds import fields_of
 from .native_guards import NotNative, plain_keys
 
@@ -72,13 +75,27 @@ class NativeHeap:
             self.program.apart([(self.words[n], 0, 1, changed) for n, changed in group])
 
     def apart_from(self, containers: Sequence[tuple[type, int]]) -> None:
-        """None of these is a node."""
+        """None of these is a node, or a container that is a native one."""
         nodes = [(self.heap.nodes[number].cls, word) for number, word in self.words.items()]
+        nodes += [(kind.cls, self._inputs[n]) for n, kind in self.heap.natives.kinds]
         pairs = [(a, b) for cls, a in containers for other, b in nodes if cls is other]
         if len(pairs) > _MOST_PAIRS:
             raise NotNative
         for one, other in pairs:
             self.program.differ(one, other)
+
+    def enter(self, pairs: Sequence[tuple[int, int]]) -> None:
+        """Make the native containers, of objects at these words: the last thing that can fail to fit."""
+        if not pairs:
+            return
+        entrance = self.heap.natives.entrance
+        others = [node for node in self.heap.nodes if node.cls in CLASSES]
+        if entrance.nested and (others or self.writer.taken_apart):
+            raise NotNative  # what is in one could be one of these
+        kinds = addressof(entrance.words)
+        self.program.references.append(entrance)
+        in_order = sorted(pairs, key=lambda pair: pair[1])
+        self.program.enter(enter_address(), kinds, in_order, entrance.nested)
 
     def _node(self, word: int, node: Node, value: Any) -> None:
         program = self.program
@@ -130,7 +147,10 @@ class NativeHeap:
                 program.same(word, self._inputs[content.number])
                 return
             self._inputs[content.number] = word
-            self.writer.input(word, value, self.first + content.number)
+            if content.number in self.heap.natives:
+                self.writer.native(word, self.first + content.number)
+            else:
+                self.writer.input(word, value, self.first + content.number)
         elif content.frozen is None:
             program.identity(word, content.value)
         elif content.number is not None:

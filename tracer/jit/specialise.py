@@ -25,7 +25,7 @@ from ..captures.kept import ChangedArgument, WantsHeap
 from ..captures.purity import compare, random_states, watched_entropy
 from ..captures.running import watched_code
 from ..containers.kinds import Argument, Enters, Kinds, settled
-from ..containers.leaving import leaving, with_arguments
+from ..containers.leaving import leaving
 from ..control.recursion import natively
 from ..control.unions import with_exact
 from ..core.specs import Spec, Static
@@ -281,11 +281,11 @@ def _trace_once(
     def run(args: Any, kwargs: Any, hidden: Any) -> Any:
         before = call.parts(args, kwargs)
         kept = call.kept(args, kwargs)
-        for container, place in kept.taken_apart:
+        for container, place in (*kept.taken_apart, *call.packed(args, kwargs)):
             call.containers.births[container] = Argument(place)
         result = captured.call(args, kwargs, hidden, kept)
         call.refuse_changes(before, call.parts(args, kwargs))
-        return leaving(with_arguments(with_exact(result)))
+        return leaving(with_exact(result))
 
     # Static leaves of hidden containers are handed on as they are.
     hidden_leaves = iter(pytree.flatten(stand_ins)[0])

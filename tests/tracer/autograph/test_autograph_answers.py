@@ -313,11 +313,6 @@ def test_containers_that_are_one_of_several_are_changed() -> None:
 
 
 def test_given_containers_that_are_one_of_several_are_not_changed() -> None:
-    def of_arguments(t: Any, xs: Any, ys: Any) -> Any:
-        c = xs if t else ys
-        c[0] = 9.0
-        return xs[0] + ys[0]
-
     def of_names(t: Any, xs: Any, ys: Any) -> Any:
         d, e = {"a": 1.0}, {"a": 2.0}
         c = d
@@ -326,9 +321,20 @@ def test_given_containers_that_are_one_of_several_are_not_changed() -> None:
         c["a"] = 5.0
         return d, e
 
-    for f in (of_arguments, of_names):
-        with pytest.raises(jt.errors.OuterMutationError, match="(?s)one of several.*copy it"):
-            auto(f)(np.int64(1), [1.0, 2.0], [3.0, 4.0])
+    with pytest.raises(jt.errors.OuterMutationError, match="(?s)one of several.*copy it"):
+        auto(of_names)(np.int64(1), [1.0, 2.0], [3.0, 4.0])
+
+
+def test_one_of_several_lists_that_were_given_is_changed() -> None:
+    def change(t: Any, xs: Any, ys: Any) -> Any:
+        c = xs if t else ys
+        c[0] = 9.0
+        return xs[0] + ys[0]
+
+    for t, x, y in ((1, 9.0, 3.0), (0, 1.0, 9.0)):
+        xs, ys = [1.0, 2.0], [3.0, 4.0]
+        assert auto(change)(np.int64(t), xs, ys) == x + y
+        assert (xs, ys) == ([x, 2.0], [y, 4.0])
 
 
 def test_containers_that_nobody_else_sees_are_chosen_and_changed() -> None:
