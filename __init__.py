@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from .tracer import random as random
     from .tracer.ahead.cost import cost as cost
     from .tracer.ahead.shapes import eval_shape as eval_shape
+    from .tracer.checks import filters as filters
     from .tracer.checks.asserts import assert_close as assert_close
     from .tracer.checks.asserts import assert_equal as assert_equal
     from .tracer.checks.asserts import assert_finite as assert_finite
@@ -87,6 +88,7 @@ if TYPE_CHECKING:
     from .tracer.interop.array_api import from_dlpack as from_dlpack
     from .tracer.interop.array_api import isdtype as isdtype
     from .tracer.interop.parsed import parse_graph as parse_graph
+    from .tracer.jit.asked import capture as capture
     from .tracer.jit.asked import disable_jit as disable_jit
     from .tracer.jit.decorator import jit as jit
     from .tracer.kernels.guvectorize import guvectorize as guvectorize
@@ -142,6 +144,7 @@ _HOMES = {
     "bench": "measure.bench",
     "breakpoint": "tracer.control.debugging",
     "c_": "tracer.indexing.concatenators",
+    "capture": "tracer.jit.asked",
     "case": "tracer.control.control",
     "check_grads": "tracer.transforms.check_grads",
     "checkpoint": "tracer.transforms.remat",
@@ -202,6 +205,7 @@ _HOMES = {
 }
 _MODULES = {
     "errors": "errors",
+    "filters": "tracer.checks.filters",
     "random": "tracer.random",
     "summary": "summary",
     "tree": "tracer.data.tree",

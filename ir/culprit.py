@@ -22,9 +22,9 @@ from .passes.inline_calls import inline_calls
 from .passes.watch import chooses, keeps, only_moves, wraps
 from .record import field, record
 from .types import is_complex, is_inexact
+from .walker import Results, Walker
 
 Array = np.ndarray[Any, Any]
-Results = tuple[Any, ...]
 StandIn = Callable[[Op], Callable[..., Any] | None]
 
 
@@ -78,63 +78,41 @@ def culprit(
     return min(search.certain, key=search.made.index, default=None)
 
 
-@record(frozen=False, eq=False)
-class _Frame:
-    """An op with regions that is being evaluated."""
-
-    op: Op
-    given: dict[str, Finding | None]  # among what it was given, by kind
-    first: int  # how many suspects there were before
-    runs: dict[int, int] = field(default_factory=dict)  # of each region
-
-
-class _Search:
+class _Search(Walker):
     """The watcher. `made` are all suspects, in their order."""
 
     def __init__(
         self, kinds: Collection[str], stand_in: StandIn, allowed: Callable[[SourceLine], bool]
     ) -> None:
+        super().__init__()
         self.kinds = [kind for kind in ("nan", "inf") if kind in kinds]
         self.overflow = "overflow" in kinds
         self.stand_in = stand_in
         self.allowed = allowed
         self.made: list[Finding] = []
         self.certain: list[Finding] = []
-        self.frames: list[_Frame] = []
-        self.muted = 0  # inside of ops that are made of others
+        # Of the ops whose regions run: whose NaN was among what they were given, by kind.
+        self.given: list[dict[str, Finding | None]] = []
         # By kind and identity of an array, which is kept so long: whose NaN is in it.
         self.tainted: dict[tuple[str, int], tuple[Any, Finding]] = {}
 
-    def enter(self, graph: Graph) -> None:
-        if self.frames:
-            runs = self.frames[-1].runs
-            runs[id(graph)] = runs.get(id(graph), 0) + 1
-
-    def evaluate(self, op: Op, operands: Sequence[Any], compute: Callable[[], Results]) -> Results:
-        if self.muted:
-            return compute()
+    def results(self, op: Op, operands: Sequence[Any], compute: Callable[[], Results]) -> Results:
         instead = self.stand_in(op)
         if instead is not None:
             results: Results = instead(*operands)
             return results
-        if op.definition.family == "composition":
-            self.muted += 1
-            try:
-                results = compute()
-            finally:
-                self.muted -= 1
-        elif op.regions:
+        if op.regions:
             given = {kind: self._among(kind, operands) for kind in self.kinds}
-            frame = _Frame(op, given, len(self.made))
-            self.frames.append(frame)
+            first = len(self.made)
+            self.given.append(given)
             try:
-                results = compute()
+                with self.inside(op):
+                    results = compute()
             finally:
-                self.frames.pop()
-            self._left(frame, results)
+                self.given.pop()
+            self._left(given, first, results)
             return results
-        else:
-            results = compute()
+        results = compute()
         for kind in self.kinds:
             self._look(kind, op, operands, results)
         if self.overflow and wraps(op):
@@ -152,9 +130,9 @@ class _Search:
         found = [f for a in operands if (f := self.suspect(kind, a)) is not None]
         if found:
             return min(found, key=self.made.index)
-        if self.frames and any(_has(kind, a) for a in operands):
+        if self.given and any(_has(kind, a) for a in operands):
             # A slice of what a loop goes over, say, is another array than that.
-            return self.frames[-1].given[kind]
+            return self.given[-1][kind]
         return None
 
     def _look(self, kind: str, op: Op, operands: Sequence[Any], results: Results) -> None:
@@ -182,12 +160,7 @@ class _Search:
     ) -> Finding | None:
         if op.loc is not None and self.allowed(op.loc):
             return None
-        trips = [
-            (frame.op, max(frame.runs.values(), default=1) - 1)
-            for frame in self.frames
-            if _is_loop(frame.op)
-        ]
-        found = Finding(kind, op, np.array(result), bad, list(operands), trips)
+        found = Finding(kind, op, np.array(result), bad, list(operands), self.trips())
         self.made.append(found)
         self.tainted[kind, id(result)] = result, found
         return found
@@ -197,11 +170,11 @@ class _Search:
         if finding is self.made[0]:
             raise _Found
 
-    def _left(self, frame: _Frame, results: Results) -> None:
+    def _left(self, given: dict[str, Finding | None], first: int, results: Results) -> None:
         """What an op with regions gives has what was in it, or was made in it."""
         for kind in self.kinds:
-            inside = [f for f in self.made[frame.first :] if f.kind == kind]
-            suspect = frame.given[kind] or (inside[0] if inside else None)
+            inside = [f for f in self.made[first:] if f.kind == kind]
+            suspect = given[kind] or (inside[0] if inside else None)
             for result in results:
                 known = (kind, id(result)) in self.tainted
                 if suspect is not None and not known and _has(kind, result):
@@ -228,10 +201,6 @@ def _taken(kind: str, op: Op, operands: Sequence[Any]) -> Sequence[Any]:
     test, *sides = operands
     pairs = zip((np.asarray(test), ~np.asarray(test)), sides, strict=True)
     return [side for mask, side in pairs if _inexact(side) and (_bad(kind, side) & mask).any()]
-
-
-def _is_loop(op: Op) -> bool:
-    return op.name in ("while", "scan", "lanes_while")
 
 
 def _computes(op: Op) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -12,6 +13,7 @@ from numpy.lib.array_utils import byte_bounds
 
 from ...ir.graph import Graph
 from ..captures.captured_variables import CapturedVariables
+from ..checks.capture import recorder
 from ..core.finish import finisher
 from ..core.specs import Spec
 from ..core.tracing import Traced
@@ -39,12 +41,15 @@ class Interpreted:
         self.graph = graph
 
     def run(self, arrays: Sequence[Array]) -> list[Array]:
-        from ...ir.interpreter import evaluate
+        from ...ir.interpreter import evaluate, watching
 
         native = [np.asarray(a, p.dtype) for a, p in zip(arrays, self.graph.params, strict=True)]
         inputs = {id(a) for a in native}
         outputs: list[Array] = []
-        for array in evaluate(self.graph, native):
+        watcher = recorder()
+        with nullcontext() if watcher is None else watching(watcher):
+            results = evaluate(self.graph, native)
+        for array in results:
             # Fresh, writeable arrays that share memory with nothing, as compiled code returns.
             shared = id(array) in inputs or not array.flags.owndata or not array.flags.writeable
             shared = shared or any(array is other for other in outputs)

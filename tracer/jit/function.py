@@ -134,7 +134,7 @@ class JitFunction(Inspection, Generic[P, R]):
         self.most_signatures = _SIGNATURES
         self._native = hasattr(self, "_chain")
         self._programs: list[NativeProgram] = []  # what the native call tries
-        self._twins: dict[tuple[str, ...], JitFunction[P, R]] = {}  # see `asked`
+        self._twins: dict[str, JitFunction[P, R]] = {}  # see `asked`
         self.stands_for: weakref.ref[JitFunction[P, R]] | None = None
         ASKED.add(self)
         self._fallback = None if options.fallback is None else Fallback(function, self.__name__)
@@ -172,9 +172,11 @@ class JitFunction(Inspection, Generic[P, R]):
     def _watched_twin(self) -> JitFunction[P, R]:
         """The function with the options that `jt.config.check` asks for."""
         options = ASKED.more(self._options)
-        twin = self._twins.get(options.check)
+        key = options.key()
+        twin = self._twins.get(key)
         if twin is None:
-            twin = self._twins.setdefault(options.check, type(self)(self._function, options))
+            own = next(cls for cls in type(self).__mro__ if "_chain" not in vars(cls))
+            twin = self._twins.setdefault(key, own(self._function, options))
             twin.stands_for = weakref.ref(self)
         return twin
 
