@@ -121,8 +121,8 @@ def _loop(c: ScalarBuilder, op: Op, top: bool = False) -> list[Held]:
         slices = zip(op.operands[stop:], wholes, strict=True)
         xs = [_slice(c, x, whole, trip) for x, whole in slices]
         for result in op.results[carries:]:
-            whole = c.low.array_for(result) if top else Array(result.shape, result.dtype)
-            ys.append(whole)
+            given = result in c.places
+            ys.append(c.places.pop(result) if given else Stored(_new_stack(c, result, top)))
     test, condition = None, None
     if op.name == "while":
         most = most_trips(op.regions[0], own, first, [*consts, *carried])
@@ -146,11 +146,14 @@ def _loop(c: ScalarBuilder, op: Op, top: bool = False) -> list[Held]:
         for x in xs:
             if isinstance(x, np.ndarray):
                 c.let(x)
+        rows = [replace(whole, prefix=whole.pinned((0,), (trip,))) for whole in ys]
+        c.places.update(_places(c, body.outputs[carries:], rows))
         out = c.region(body, [*consts, *carried, *xs])
-        for whole, y in zip(ys, out[carries:], strict=True):
-            if not isinstance(y, np.ndarray):
+        for row, y in zip(rows, out[carries:], strict=True):
+            if isinstance(y, np.ndarray):
+                c.write(row.array, row.at(()), y)
+            elif y is None or (y.array, y.prefix) != (row.array, row.prefix):
                 raise Unfit
-            c.write(whole, (trip,), y)
     if any(not _same_place(a, b) for a, b in zip(carried, out, strict=False)):
         raise Unfit
     rest = ([held[k] for k in positions] for held in (carried, init, out))
@@ -168,7 +171,23 @@ def _loop(c: ScalarBuilder, op: Op, top: bool = False) -> list[Held]:
     if counter is not None:
         for k, way in own.items():
             carried[k] = _one(way.last(counter, made))
-    return [*_renewed(c, carried), *(Stored(whole) for whole in ys)]
+    return [*_renewed(c, carried), *ys]
+
+
+def _new_stack(c: ScalarBuilder, result: Value, top: bool) -> Array:
+    return c.low.array_for(result) if top else Array(result.shape, result.dtype)
+
+
+def _places(
+    c: ScalarBuilder, outputs: Sequence[Value], rows: Sequence[Stored]
+) -> dict[Value, Stored]:
+    """What loops inside stack that is a row of what this one stacks: it is written there."""
+    places: dict[Value, Stored] = {}
+    for v, row in zip(outputs, rows, strict=True):
+        stacked = v.op is not None and v.op.name == "scan" and v.index >= v.op.attrs["carries"]
+        if stacked and c.in_memory(v):
+            places.setdefault(v, row)
+    return places
 
 
 def _follow(own: Mapping[int, Counter], trip: Index, carried: list[Held]) -> None:

@@ -229,6 +229,7 @@ class ScalarBuilder:
         self.block = Body()
         self.reads: dict[Array, None] = {}
         self.writes: dict[Array, None] = {}
+        self.places: dict[Value, Stored] = {}  # where loops inside write what they stack
         self.homes: list[Carried] = []  # of the large carries of the outermost loop
         # The functions that we are in, by name, and where what is the same in all their calls is.
         self.routines: dict[str, tuple[Routine, list[Held]]] = {}

@@ -453,3 +453,32 @@ def test_a_counted_loop_of_many_chunks_can_be_ended_and_reaches_its_end() -> Non
     with pytest.raises(KeyboardInterrupt):
         jt.jit(f)(np.int64(2**60))
     timer.join()
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("n", [0, 3, 70])
+@pytest.mark.parametrize("twice", [False, True])
+def test_what_loops_inside_stack_is_stacked_where_it_will_be(reverse, n, twice):
+    """Rows, and rows of rows, are written to their places; a row may be read, or be there twice."""
+
+    def f(x, c):
+        def middle(s, row):
+            def inner(t, v):
+                t = np.sin(t * v + 0.1)
+                return t, (t, t * v)
+
+            s, (ts, tvs) = jt.scan(inner, s, row, reverse=reverse)
+            third = ts if twice else ts[::-1] + tvs.sum()
+            return s, (ts, tvs, third)
+
+        def outer(s, plane):
+            return jt.scan(middle, s, plane, reverse=not reverse)
+
+        return jt.scan(outer, c, x)
+
+    x = np.random.default_rng(0).random((3, 2, n))
+    found = jt.jit(f)(x, 0.3)
+    wanted = jt.jit(f, backend="interpreter")(x, 0.3)
+    np.testing.assert_allclose(found[0], wanted[0], rtol=1e-12)
+    for a, b in zip(found[1], wanted[1], strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12)
