@@ -74,6 +74,8 @@ if TYPE_CHECKING:
     from .tracer.control.scans import map_fn as map_fn
     from .tracer.control.scans import scan as scan
     from .tracer.control.tensor_array import TensorArray as TensorArray
+    from .tracer.core.knobs import materialize as materialize
+    from .tracer.core.knobs import schedule as schedule
     from .tracer.core.naming import name as name
     from .tracer.core.naming import name_scope as name_scope
     from .tracer.data import tree as tree
@@ -184,6 +186,7 @@ _HOMES = {
     "map_fn": "tracer.control.scans",
     "name": "tracer.core.naming",
     "name_scope": "tracer.core.naming",
+    "materialize": "tracer.core.knobs",
     "parse_graph": "tracer.interop.parsed",
     "profile": "tracer.profiling.profile",
     "prange": "tracer.control.prange",
@@ -193,6 +196,7 @@ _HOMES = {
     "recursive": "tracer.control.recursion",
     "register_pytree": "tracer.data.pytree",
     "scan": "tracer.control.scans",
+    "schedule": "tracer.core.knobs",
     "stencil": "tracer.kernels.stencil",
     "stop_gradient": "tracer.transforms.derivatives",
     "switch": "tracer.control.control",

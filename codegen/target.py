@@ -20,6 +20,7 @@ class Target:
     `features` is LLVM's feature string (`+avx2,-avx512f,...`); `vector_bits` is the width that
     kernels should use. `sanitize`: code tells the runtime of each array, so that it can check accesses.
     `limits`: of blocks, tiles and units. `free_sums`: loops over elements may add in any order.
+    `threads`: how many share a kernel at most; 0: as many as the pool has.
     `probe`: code tells of its steps (`program.probes`): "count" how often they ran and how long in all,
     "record" of each time that one ran. `lines`: instructions say which line of the user's they compute
     (`marks`).
@@ -34,6 +35,7 @@ class Target:
     free_sums: bool = False
     probe: str = ""
     lines: bool = False
+    threads: int = 0
 
     PARALLEL_FOR: ClassVar[str] = "jitney_parallel_for"
     RECORD: ClassVar[str] = "jitney_record"  # void (i64 program, i64 slot, i64 begin, i64 end)

@@ -28,12 +28,44 @@ if TYPE_CHECKING:
 
 
 @record
+class Knobs:
+    """How the user wants kernels to run, where he says so (`jt.schedule`); None: as the compiler thinks.
+
+    Raises ValueError for values that no kernel has.
+    """
+
+    lanes: int | None = None
+    unroll: int | None = None
+    tile: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, least, most in (("lanes", 1, 64), ("unroll", 1, 64), ("tile", 8, 1024)):
+            value = getattr(self, name)
+            fits = type(value) is int and least <= value <= most and not value & (value - 1)
+            if value is not None and not fits:
+                raise ValueError(f"{name}={value!r}: choose a power of two from {least} to {most}")
+        if (self.lanes or 1) * (self.unroll or 1) > 64:
+            raise ValueError(f"lanes={self.lanes}, unroll={self.unroll}: at most 64 together")
+
+    def inside(self, outer: Knobs) -> Knobs:
+        """These, and those of `outer` that are not among them."""
+        return Knobs(
+            self.lanes or outer.lanes, self.unroll or outer.unroll, self.tile or outer.tile
+        )
+
+    def __str__(self) -> str:
+        pairs = ((name, getattr(self, name)) for name in ("lanes", "unroll", "tile"))
+        return ", ".join(f"{name}={value}" for name, value in pairs if value is not None)
+
+
+@record
 class SourceLine:
     """Where in the user's program an op came from.
 
     scope   the names that the user gave to what is around it, `encoder/attention`
     role    what it is there if not what was written: `grad of sin`
     lanes   how many `vmap` are around it: so many axes of what it gives are of examples
+    knobs   how its kernel is to run, if the user says so
     """
 
     file: str
@@ -42,6 +74,7 @@ class SourceLine:
     scope: str = ""
     role: str = ""
     lanes: int = 0
+    knobs: Knobs | None = None
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"

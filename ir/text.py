@@ -127,6 +127,7 @@ def _source(loc: SourceLine) -> str:
         text += f" in {loc.function}"
     if loc.scope:
         text += f" [{_scope_text(loc.scope)}]"
+    text += f" {{{loc.knobs}}}" if loc.knobs else ""
     return f"{text}, {loc.role}" if loc.role else text
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .build import Builder
-from .graph import Graph, SourceLine, Value
+from .graph import Graph, Knobs, SourceLine, Value
 from .opdef import OPS, GraphError
 from .record import record
 from .text import NAME, SCOPE
@@ -37,7 +37,8 @@ _TOKEN = re.compile(
 )
 _SOURCE = re.compile(
     r"#\s*(?P<file>\S.*):(?P<line>\d+)(?: in (?P<function>.+?))?"
-    rf'(?: \[(?P<scope>{SCOPE}|"(?:[^"\\]|\\.)*")\])?(?:, (?P<role>(?:grad|jvp) of .+?))?\s*$'
+    rf'(?: \[(?P<scope>{SCOPE}|"(?:[^"\\]|\\.)*")\])?(?: \{{(?P<knobs>[\w=, ]+)\}})?'
+    r"(?:, (?P<role>(?:grad|jvp) of .+?))?\s*$"
 )
 Element = str | tuple[str, str]  # the text of a number, of the two parts of a complex one
 _WORDS = {"true": True, "false": False, "none": None}
@@ -151,7 +152,9 @@ class _Parser:
         scope = match["scope"] or ""
         scope = json.loads(scope) if scope.startswith('"') else scope
         line, function, role = int(match["line"]), match["function"] or "", match["role"] or ""
-        return SourceLine(match["file"], line, function, scope, role)
+        knobs = re.findall(r"(\w+)=(\d+)", match["knobs"] or "")
+        given = Knobs(**{name: int(value) for name, value in knobs}) if knobs else None
+        return SourceLine(match["file"], line, function, scope, role, knobs=given)
 
     # The grammar.
 

@@ -124,7 +124,7 @@ def generate(
     verify = config.verify
     graph = optimise(storable(graph), verify=verify)
     optimised = time.perf_counter()
-    free = replace(target, free_sums=options.fastmath)
+    free = replace(target, free_sums=options.fastmath, threads=options.threads)
     module = compile_graph(graph, free, strides, signature, options.donations, verify)
     return module, optimised
 
@@ -195,7 +195,7 @@ def _describe(graph: Graph, parts: list[str]) -> None:
             _describe_attribute(op.attrs[name], parts)
         if op.loc is not line:
             line = op.loc
-            put(f"@{line}:{line.inside}" if line else "@")
+            put(f"@{line}:{line.inside}{line.knobs or ''}" if line else "@")
         put("=")
         define(op.results)
         for region in op.regions:

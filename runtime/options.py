@@ -22,12 +22,14 @@ class CompileOptions:
     deterministic   a GPU's results have the same bits from run to run
     autotune        a GPU's launch parameters are measured; None: as `config.autotune` says
     donations       inputs that may be overwritten
+    threads         how many share a kernel at most, on a CPU; 0: as many as there are
     """
 
     fastmath: bool = False
     deterministic: bool = True
     autotune: bool | None = None
     donations: tuple[Donation, ...] = ()
+    threads: int = 0
 
     def key(self) -> str:
         return repr(self)

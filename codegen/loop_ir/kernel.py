@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...ir.graph import Op, SourceLine
+from ...ir.graph import Knobs, Op, SourceLine
 from ...ir.record import field, record
 from ..journal import Subject
 from ..scalar import Expr, nodes_of
@@ -33,7 +33,10 @@ class Array:
     buffer: the parts of complex numbers share one.
     """
 
-    __slots__ = ("shape", "dtype", "kind", "strides", "name", "position", "offset", "data", "start")
+    __slots__ = (
+        *("shape", "dtype", "kind", "strides", "name", "position", "offset", "data", "start"),
+        "apart",
+    )
 
     def __init__(
         self,
@@ -56,6 +59,7 @@ class Array:
         self.offset = -1
         self.data = data
         self.start = start
+        self.apart = False  # nothing that reads it shares loops with what writes it
 
     @property
     def size(self) -> int:
@@ -174,6 +178,7 @@ class Stage:
     reverse: bool = False
     partial: int = 0  # of a reduction by chunks: how many of its first loops count chunks
     where: Expr | None = None
+    knobs: Knobs | None = None  # how the user wants it to run
 
     def __post_init__(self) -> None:
         if self.outer < 0:

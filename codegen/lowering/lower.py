@@ -231,6 +231,8 @@ class Lowering:
         stage.ops += [op.name for op in p.ops]
         stage.sources += p.ops
         stage.cost += p.cost
+        lines = (stage.loc, *(op.loc for op in p.ops))
+        stage.knobs = next((loc.knobs for loc in lines if loc is not None and loc.knobs), None)
         self.items.append(stage)
 
     def copy(self, source: Array, target: Array) -> None:
@@ -349,7 +351,7 @@ MODULES = {
     "kernels.attention.lower_attention": ("attention", "attention_grad"),
     "kernels.matmul.lower_contraction": ("dot",),
     "lowering.lower_control": (
-        *("cond", "assert", "create_token", "pure_callback", "io_callback"),
+        *("cond", "assert", "create_token", "pure_callback", "io_callback", "materialize"),
     ),
     "kernels.tape.lower_tapes": ("tape_new", "tape_push", "tape_pop"),
     "kernels.convolution.lower_convolution": ("conv",),

@@ -97,3 +97,15 @@ def bind(low: Lowering, op: Op, results: Sequence[Array | None]) -> None:
     for value, array in zip(op.results, results, strict=True):
         if array is not None:
             low.arrays[value] = array
+
+
+@lowering("materialize")
+def _materialize(low: Lowering, op: Op) -> None:
+    """The value gets memory, and what reads it shares no loops with what wrote it."""
+    (value,) = op.operands
+    array = low.arrays.get(value)
+    alone = low.users[value] == [op] and value not in low.outputs
+    if array is not None and array.kind == "temp" and alone:
+        low.arrays[op.result] = array
+    low.inlined[op.result] = low.cost[op.result] = 0
+    low.materialise(op.result).apart = True

@@ -466,6 +466,7 @@ RULES: dict[str, Callable[[Pointwise, Op, IndexTuple, Expr | None], Expr]] = {
     "iota": _iota,
     "stop_gradient": _same,
     "checkpoint_name": _same,
+    "materialize": _same,
     "reshape": _reshape,
     "transpose": _transpose,
     "broadcast": _broadcast,
@@ -493,6 +494,13 @@ def _few(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -> Expr:
 FEW = dict.fromkeys(FOLDS, _few)  # where a lowering chose so; see `lower_reductions`
 
 
+# What moves nothing where there is one element.
+_OF_ONE = (
+    *("reshape", "broadcast", "transpose"),
+    *("stop_gradient", "checkpoint_name", "materialize"),
+)
+
+
 def scalar_graph(graph: Graph, arguments: list[Expr]) -> list[Expr]:
     """A graph of 0-d values as expressions of its arguments."""
     env = dict(zip(graph.params, arguments, strict=True))
@@ -504,7 +512,7 @@ def scalar_graph(graph: Graph, arguments: list[Expr]) -> list[Expr]:
             count = op.attrs["consts"]
             operands = [env[v] for v in op.operands]
             results = _scalar_loop(op, operands[:count], operands[count:])
-        elif op.name in ("reshape", "broadcast", "transpose", "stop_gradient", "checkpoint_name"):
+        elif op.name in _OF_ONE:
             results = [env[op.operands[0]]]
         elif op.name == "optimization_barrier":
             results = [env[v] for v in op.operands]

@@ -40,6 +40,11 @@ def _constant(c: ScalarBuilder, op: Op) -> None:
     c.bind(op.result, consts)
 
 
+@rule("materialize")
+def _same(c: ScalarBuilder, op: Op) -> None:
+    c.bind(op.result, c.get(op.operands[0]))
+
+
 @rule("assert")
 def _check(c: ScalarBuilder, op: Op) -> None:
     flag, *values, _ = op.operands

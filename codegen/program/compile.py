@@ -25,6 +25,7 @@ from ..lowering.lower import lower
 from ..lowering.parts import in_parts
 from ..module import Donation, NativeModule, Reason
 from ..schedule.aliasing import find_aliases, settle
+from ..schedule.knobs import answered
 from ..schedule.memory import lifetimes, plan
 from ..target import Target
 from .entry import EntryEmitter
@@ -63,7 +64,7 @@ def emitted(
     verify: bool = False,
 ) -> tuple[NativeModule, LoweredProgram]:
     """What `compile_graph` gives, and the program that it was emitted from."""
-    with limited(target.limits), written(bool(target.probe)) as journal:
+    with limited(target.limits), written(bool(target.probe)) as journal, answered(graph):
         graph = in_parts(graph)
         low = lowered(graph, lambda: Context(target, verify), input_strides, signature, donations)
         marks = low.context.marks

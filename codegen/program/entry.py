@@ -45,6 +45,7 @@ from ..loop_ir.steps import (
 )
 from ..marks import Marks
 from ..schedule.blocking import Blocking, blocking
+from ..schedule.knobs import knobs_of
 from ..schedule.schedule import Schedule, schedule
 from ..schedule.signature import Signature, signature
 from ..schedule.tiled import (
@@ -60,6 +61,7 @@ from . import control
 from .calls import Call, Pointers, emit_calls
 from .probes import probes_for
 from .provenance import FAILED, Provenance
+from .thread_limit import limited_text
 
 CONTEXT_WORDS_AT_LEAST = 4
 _BYTES = [chr(b) if 32 <= b < 127 and b not in (34, 92) else f"\\{b:02X}" for b in range(256)]
@@ -149,6 +151,8 @@ class EntryEmitter:
         text = "\n".join(
             [globals_, declarations, *self.helpers, *self.elementwise.texts, kernels, entry]
         )
+        if self.target.threads:
+            text = limited_text(text, self.target.threads)
         return text if self.probes is None else self.probes.finished(text)
 
     def program(self, program: Program) -> None:
@@ -252,9 +256,10 @@ class EntryEmitter:
         `plan`, if there is one, is the schedule that it shall have.
         """
         own = signature(step)
-        key = own.key
+        asked = knobs_of(step)
+        key = own.key if asked is None else (own.key, asked)
         if self.marks is not None:
-            key = own.key, id(step)  # equal kernels of other lines are others
+            key = key, id(step)  # equal kernels of other lines are others
         if plan is not None:
             key = key, plan.width, plan.split_last, plan.grain % plan.width == 0
         function = self.kernels.get(key)

@@ -24,6 +24,7 @@ from ..loop_ir.steps import (
     TrueIndices,
 )
 from ..module import BlockReport, KernelReport, StepReport
+from ..schedule.knobs import knobs_of
 from ..schedule.schedule import Schedule
 from ..schedule.traffic import bytes_moved
 from .scalar_reports import branch_names, scalar_block, total_flops
@@ -153,7 +154,8 @@ def _kernel_report(kernel: Kernel, plan: Schedule, name: str) -> KernelReport:
     ops = [op for s in kernel.stages for op in reversed(s.ops)]
     last = "outer" if plan.mode == "outer" else "inner"
     nests = len(kernel.nests)
-    shape = f"{nests} nest{'s' * (nests != 1)}"
+    lanes = f"{plan.width} lane{'s' * (plan.width != 1)} over the {last} loop"
+    note = f"{nests} nest{'s' * (nests != 1)}, {lanes}{_asked(kernel, plan)}"
     return KernelReport(
         name=name,
         ops=tuple(ops),
@@ -162,10 +164,19 @@ def _kernel_report(kernel: Kernel, plan: Schedule, name: str) -> KernelReport:
         bytes_written=written,
         flops=plan.flops + _folded(kernel),
         parallel=plan.parallel,
-        note=f"{shape}, {plan.width} lane{'s' * (plan.width != 1)} over the {last} loop",
+        note=note,
         locs=kernel.locs,
         itemsize=max((s.array.dtype.itemsize for s in kernel.stages), default=8),
     )
+
+
+def _asked(kernel: Kernel, plan: Schedule) -> str:
+    """What the user asked for, by `jt.schedule`, and tiles that follow from it."""
+    knobs = knobs_of(kernel)
+    if knobs is None:
+        return ""
+    tiles = f", tiles of {plan.tile}" if plan.tile and knobs.tile else ""
+    return f"{tiles}, as jt.schedule({knobs}) asks"
 
 
 def _folded(kernel: Kernel) -> int:

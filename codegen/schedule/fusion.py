@@ -24,6 +24,7 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
 
+from ...ir.graph import Knobs
 from ...ir.record import field, record
 from ..journal import Refusal, listening, note
 from ..limits import limits
@@ -47,6 +48,8 @@ CLOSED = Refusal(
     "the other writes element by element in an order of its own (a scan, a scatter, an update)",
     "put what is elementwise before it",
 )
+APART = Refusal("jt.materialize stands between them", "take it out")
+ASKED = Refusal("jt.schedule asks for other loops", "put both into one scope")
 ALONE = Refusal("it writes in an order of its own (a scan, a scatter, an update in place)")
 LARGE = Refusal("one kernel of both would be too large", "nothing: a kernel of so much is full")
 AGAIN = Refusal("both write the same array")
@@ -88,6 +91,7 @@ class Group:
     cost: int = 0
     touched: set[Array] = field(default_factory=set)
     count: int = 0
+    knobs: Knobs | None = None
     unrelated: int = 0  # stages that have nothing to do with those before them
 
 
@@ -177,6 +181,7 @@ def _open(stage: Stage) -> Group:
 
 def _add(group: Group, stage: Stage) -> None:
     group.made[stage.array] = stage
+    group.knobs = group.knobs or stage.knobs
     group.reads.update([a.array for a in stage.reads if a.array.size > 1])
     group.cost += stage.cost
     group.touched.update([a.array for a in stage.accesses])
@@ -185,6 +190,10 @@ def _add(group: Group, stage: Stage) -> None:
 
 def _join(group: Group, stage: Stage) -> Refusal | None:
     """Make `stage` part of `group`, or say why it cannot be."""
+    if any(a.array.apart and a.array in group.made for a in stage.reads):
+        return APART
+    if stage.knobs is not None and group.knobs not in (None, stage.knobs):
+        return ASKED
     if group.closed:
         return CLOSED
     if stage.ordered or stage.action not in ("store", "reduce"):

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Sequence
+from itertools import chain
 from typing import Any
 
 from ...ir.record import field, record, replace
@@ -189,6 +190,8 @@ def _conflicts(step: Any, others: Sequence[Any]) -> bool:
 
 def _join(group: _Group, step: Kernel | Matmul, *, before: bool) -> bool:
     """Make `step` part of the group, first or last, if its blocks can be the group's."""
+    if any(a.apart and (a in group.writes or a in group.reads) for a in chain(*touched(step))):
+        return False
     for total in _totals(step):
         spans = _spans(step, total)
         if spans is None:

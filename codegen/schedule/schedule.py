@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+from ...ir.graph import Knobs
 from ...ir.record import field, record
 from ...ir.types import BOOL
 from ..journal import Refusal, note
@@ -27,6 +28,7 @@ from ..scalar import Expr
 from ..target import Target
 from .cache_lines import align, fetch_ahead
 from .fusion import vector_mode
+from .knobs import done, knobs_of, refused
 from .survey import Survey, crossing, invariants, loads, survey
 
 WIDEST = 64  # lanes: more, of single bytes, gain little, and a gather has code for each
@@ -134,8 +136,13 @@ def schedule(kernel: Kernel, target: Target) -> Schedule:
     outer, inner, surveys = loops_of(kernel)
     result = Schedule(mode, 1, outer, inner, surveys=surveys)
     result.width = _width(kernel, result, target)
+    knobs = knobs_of(kernel)
+    if knobs is not None:
+        _widen(kernel, result, target, knobs)
     _stream(kernel, result, target)
     _turn(kernel, result, target)
+    if knobs is not None:
+        _retile(kernel, result, knobs)
     _group(kernel, result, target)
     align(kernel, result)
     fetch_ahead(kernel, result)
@@ -269,6 +276,47 @@ def _width(kernel: Kernel, plan: Schedule, target: Target) -> int:
     return min(width, WIDEST)
 
 
+def _widen(kernel: Kernel, plan: Schedule, target: Target, knobs: Knobs) -> None:
+    """Vectors as wide as the user asks."""
+    refusal = _in_order(kernel, plan)
+    size = max((s.array.dtype.itemsize for s in kernel.stages), default=8)
+    own = min(target.lanes(size), plan.width)
+    lanes = knobs.lanes or min(own, WIDEST // (knobs.unroll or 1))
+    unroll = knobs.unroll or max(min(plan.width // own, WIDEST // lanes), 1)
+    for name in ("lanes", "unroll"):
+        if getattr(knobs, name) is None:
+            continue
+        if refusal is not None:
+            refused(knobs, name, f"{kernel.subject.name} has no vectors, as {refusal.why}")
+        elif lanes * unroll > WIDEST:
+            refused(knobs, name, f"vectors have {lanes} lanes here: unroll up to {WIDEST // lanes}")
+        else:
+            done(knobs, name)
+    if refusal is None and lanes * unroll <= WIDEST:
+        plan.width = lanes * unroll
+
+
+def _retile(kernel: Kernel, plan: Schedule, knobs: Knobs) -> None:
+    """Tiles as large as the user asks. Where arrays are turned over in squares, these say how wide
+    vectors are."""
+    if plan.cross is not None:
+        for name in ("lanes", "unroll"):
+            if getattr(knobs, name) is not None:
+                refused(knobs, name, "arrays are turned over in squares there: choose tile=")
+    if knobs.tile is None:
+        return
+    if not plan.tile:
+        name = kernel.subject.name
+        refused(knobs, "tile", f"{name} neither turns arrays over nor sums down long columns")
+    elif knobs.tile < plan.width:
+        refused(knobs, "tile", f"vectors have {plan.width} lanes here: choose as much at least")
+    else:
+        plan.tile = knobs.tile
+        if plan.cross is not None:
+            plan.cross_tile = knobs.tile
+        done(knobs, "tile")
+
+
 def _in_order(kernel: Kernel, plan: Schedule) -> Refusal | None:
     """Why points have to come one after the other, if they have to."""
     if kernel.stages[0].action == "update" and not _vector_update(kernel):
@@ -309,7 +357,8 @@ def _stream(kernel: Kernel, plan: Schedule, target: Target) -> None:
     if not folds or columns * rows * itemsize < limits().stream_bytes or columns < 2 * plan.width:
         return
     lanes = target.lanes(itemsize)
-    plan.width = min(plan.width, 2 * lanes)
+    if knobs_of(kernel) is None:
+        plan.width = min(plan.width, 2 * lanes)
     nodes = max(plan.surveys[s].size for s in folds)
     plan.rows = 8 if nodes <= 6 else 4 if nodes <= 16 else 2
     points = math.prod(v.extent for v in plan.outer.vars[:-1])

@@ -33,6 +33,7 @@ def jit(
     inplace: InPlace = ...,
     autotune: bool | None = ...,
     fallback: Fallbacks = ...,
+    threads: int | None = ...,
 ) -> JitFunction[P, R]: ...
 @overload
 def jit(
@@ -52,6 +53,7 @@ def jit(
     inplace: InPlace = ...,
     autotune: bool | None = ...,
     fallback: Fallbacks = ...,
+    threads: int | None = ...,
 ) -> Callable[[Callable[P, R]], JitFunction[P, R]]: ...
 
 
@@ -73,6 +75,7 @@ def jit(
     inplace: InPlace = None,
     autotune: bool | None = None,
     fallback: Fallbacks = None,
+    threads: int | None = None,
 ) -> Any:
     """`function`, compiled for what it is called with. Works as a decorator, with and without options.
 
@@ -158,6 +161,10 @@ def jit(
     fallback
         "python": arguments for which the function cannot be compiled run it as Python, after one
         FallbackWarning with the reason. None: that is an error.
+    threads
+        How many threads share a kernel at most, on the CPU: 1 to 1024. None: as many as
+        `jt.config.threads` says. Results are the same. `f.explain(...)` shows it, and it is for asking
+        whether fewer would be faster.
 
     What the function returns. Fresh arrays, except: an argument or closed-over array that is returned
     itself comes back as the same object, and a view of it as a view of the caller's array, as in
@@ -204,6 +211,7 @@ def jit(
         inplace=inplace,
         autotune=autotune,
         fallback=fallback,
+        threads=threads,
     )
 
     @shortened

@@ -50,6 +50,7 @@ class Options:
     inplace: InPlace = None
     autotune: bool | None = None
     fallback: Fallbacks = None
+    threads: int | None = None
 
     def __post_init__(self) -> None:
         save, autotune = self.save, self.autotune
@@ -63,6 +64,11 @@ class Options:
             raise ValueError(f"inplace={self.inplace!r}: choose None or 'require'")
         if self.fallback not in (None, "python"):
             raise ValueError(f"fallback={self.fallback!r}: choose None or 'python'")
+        threads = self.threads
+        if threads is not None and not (type(threads) is int and 1 <= threads <= 1024):
+            raise ValueError(f"threads={threads!r}: choose a number from 1 to 1024, or None")
+        if threads is not None and (self.backend != "native" or self.device not in (None, CPU)):
+            raise ValueError(f"threads={threads} is for compiled code on the CPU")
         if not isinstance(self.boundscheck, bool):
             raise ValueError(f"boundscheck={self.boundscheck!r}: choose True or False")
         if autotune is not None and not isinstance(autotune, bool):
@@ -81,7 +87,9 @@ class Options:
 
     def compile(self, donations: tuple[Donation, ...] = ()) -> CompileOptions:
         """What the compilers are to know, with the inputs that they may overwrite."""
-        return CompileOptions(self.fastmath, self.deterministic, self.autotune, donations)
+        return CompileOptions(
+            self.fastmath, self.deterministic, self.autotune, donations, self.threads or 0
+        )
 
     def key(self) -> str:
         """All of them, for the names of what is kept on disk."""

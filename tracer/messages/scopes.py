@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from ...ir.graph import Graph
+from ...ir.graph import Graph, Knobs
 from ...ir.record import replace
 
 
@@ -53,6 +53,9 @@ class Names:
 # The path in force here, and the names of the trace; None outside of tracing.
 SCOPE: ContextVar[tuple[str, Names | None]] = ContextVar("jitney_scope", default=("", None))
 
+# How kernels are to run, as `jt.schedule` says it, of what is traced here.
+KNOBS: ContextVar[Knobs | None] = ContextVar("jitney_knobs", default=None)
+
 
 def joined(outer: str, name: str) -> str:
     """The path of `name` inside of `outer`."""
@@ -71,9 +74,10 @@ def _free(path: str, taken: dict[str, tuple[str, str]] | set[str]) -> str:
 def own_names(graph: Graph) -> Iterator[None]:
     """A trace inside of no other: its names do not depend on where it is called."""
     names = Names()
-    reset = SCOPE.set(("", names))
+    reset, knobs = SCOPE.set(("", names)), KNOBS.set(None)
     try:
         yield
     finally:
         SCOPE.reset(reset)
+        KNOBS.reset(knobs)
     names.settle(graph)

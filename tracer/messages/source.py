@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-from ...ir.graph import SourceLine
-from .scopes import SCOPE
+from ...ir.graph import Knobs, SourceLine
+from .scopes import KNOBS, SCOPE
 
 # Frames of these packages never are the user's line. Tests, notebooks and `__main__` are users.
 _HIDDEN = frozenset("jitney numpy scipy optree llvmlite pandas sklearn matplotlib".split())
@@ -98,7 +98,8 @@ def user_line(depth: int = 1) -> SourceLine | None:
         if is_users or (is_users is None and is_user_frame(frame)):
             code = frame.f_code  # equal to that of the same text in another file: no key
             scope = SCOPE.get()[0]
-            return _source_line(code.co_filename, frame.f_lineno, code.co_qualname, scope)
+            place = code.co_filename, frame.f_lineno, code.co_qualname
+            return _source_line(*place, scope, KNOBS.get())
         frame = frame.f_back
     return None
 
@@ -122,8 +123,10 @@ def user_level() -> int:
 
 
 @functools.lru_cache(maxsize=1024)
-def _source_line(file: str, line: int, function: str, scope: str = "") -> SourceLine:
-    return SourceLine(file, line, function, scope)
+def _source_line(
+    file: str, line: int, function: str, scope: str = "", knobs: Knobs | None = None
+) -> SourceLine:
+    return SourceLine(file, line, function, scope, knobs=knobs)
 
 
 def source_text(line: SourceLine | None) -> str:

@@ -12,6 +12,7 @@ knows a derivative with respect to them.
 
     remat(*operands; policy; regions = (body,))     the body, computed again in the backward pass
     checkpoint_name(x; label)                       x, by a name that policies know
+    materialize(x)                                  x, in memory before anything reads it
     optimization_barrier(*values)                   the values; no pass looks from one side to the other
 
 `passes.inline_calls` dissolves all but the barrier before code is generated.
@@ -286,6 +287,17 @@ NAME = linear(
     attrs=("label",),
     examples=examples((2, 3), label="x"),
     doc="x, by a name that the policies of checkpoint know",
+)
+
+MATERIALIZE = linear(
+    "materialize",
+    lambda x: x,
+    lambda x: x,
+    lambda b, op, ct, i: ct,
+    cost=Cost.FREE,
+    batch=batch_elementwise,
+    examples=examples((2, 3)),
+    doc="x, which is in memory as a whole before anything reads it",
 )
 
 # remat

@@ -32,9 +32,12 @@ def fold_constants(graph: Graph) -> Graph:
     return rewrite(graph, RuleTable(FOLDING))
 
 
+_LEFT = ("broadcast", "checkpoint_name", "materialize")  # a constant would say less
+
+
 def _fold(b: Rewriter, op: Op) -> Replacement:
     operands = [constant(v) for v in op.operands]
-    if any(a is None for a in operands) or op.definition.name in ("broadcast", "checkpoint_name"):
+    if any(a is None for a in operands) or op.definition.name in _LEFT:
         return None
     if op.results[0].tensor.size > MAX_RESULT or sum(a.size for a in operands) > MAX_OPERANDS:
         return None

@@ -44,7 +44,7 @@ def canonical_key(graph: Graph, *, lines: bool = False) -> bytes:
             numbers[value] = len(numbers)
             parts.append(type_text(value.type))
         if lines and op.loc is not None:
-            parts.append(f"@{op.loc.file}:{op.loc.line}{op.loc.named}")
+            parts.append(f"@{op.loc.file}:{op.loc.line}{op.loc.named}{op.loc.knobs or ''}")
     parts.append(f"return {','.join([str(numbers[v]) for v in graph.outputs])}")
     digest.update("\n".join(parts).encode())
     return digest.digest()

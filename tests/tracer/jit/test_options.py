@@ -43,12 +43,14 @@ OTHERS: dict[str, Any] = {
     "inplace": "require",
     "autotune": True,
     "fallback": "python",
+    "threads": 2,
 }
 OTHER_COMPILATION = {
     "fastmath": True,
     "deterministic": False,
     "autotune": False,
     "donations": (Donation(0),),
+    "threads": 2,
 }
 DONATIONS = [Donation(0), Donation(1), Donation(0, 1), Donation(0, whole=True)]
 
@@ -121,6 +123,7 @@ def test_explain_prints_the_options() -> None:
         ({"inplace": True}, "inplace=True: choose None or 'require'"),
         ({"boundscheck": 1}, "boundscheck=1: choose True or False"),
         ({"autotune": 1}, "autotune=1: choose True, False or None"),
+        ({"threads": 0}, "threads=0: choose a number from 1 to 1024, or None"),
         ({"device": "tpu"}, "device='tpu': choose 'cpu', 'cuda' or 'cuda:0'"),
         ({"device": "cuda:0", "backend": "interpreter"}, "runs on the CPU, not on cuda:0"),
     ],
@@ -155,9 +158,12 @@ def test_what_type_checkers_see_runs() -> None:
 
 # What is a context variable: what no parameter can carry.
 CONTEXTS = {
+    "codegen/journal.py": "_current",  # leaves of every pass note why they do not do a thing
     "codegen/limits.py": "_current",  # asked by leaves of every pass; tests alone set it
+    "codegen/schedule/knobs.py": "_current",  # schedules tell whether they do what a user asks
     "ir/interpreter.py": "_watcher",  # references of ops with regions interpret these
     "tracer/messages/scopes.py": "SCOPE",  # a user's `with jt.name_scope(...)`
+    "tracer/messages/scopes.py ": "KNOBS",  # a user's `with jt.schedule(...)`
     "tracer/captures/purity.py": "_asked",  # inside of os.urandom, who is watching
     "tracer/containers/kinds.py": "_KINDS",  # what an attempt to trace tells the next; users' code asks
     "tracer/core/sharing.py": "_FOLLOWING",  # the same; assignments ask, deep in the user's code
