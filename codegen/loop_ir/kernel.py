@@ -73,6 +73,16 @@ class Array:
         return self.size * self.dtype.itemsize
 
     @property
+    def is_injective(self) -> bool:
+        """Whether each element surely has a place of its own."""
+        reach = 1
+        for step, n in sorted((abs(s), n) for s, n in zip(self.strides, self.shape, strict=True)):
+            if n > 1 and step < reach:
+                return False
+            reach += step * (n - 1)
+        return True
+
+    @property
     def contiguous(self) -> bool:
         return self.strides == contiguous_strides(self.shape) or self.size <= 1
 

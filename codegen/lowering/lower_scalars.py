@@ -73,8 +73,10 @@ def emit_step(c: ScalarBuilder, op: Op, held: Sequence[Held], work: int) -> None
         c.write(array, (), here)
         low.arrays[value] = array
     for home in c.homes:
+        if home.source is home.array:
+            continue
         source = contiguous(low, home.source)
-        if source is not None and source is not home.array:
+        if source is not None:
             low.items.append(Copy(source, home.array))
     homes = [home.array for home in c.homes]
     for value in op.operands:
@@ -218,7 +220,8 @@ def _home(c: ScalarBuilder, op: Op, value: Value, result: Value) -> Held:
     """A carry of the outermost loop: large ones get the memory of the result."""
     if memory_type(value) is None or not c.in_memory(value):
         return c.get(value)
-    home = carried(c.low, op, value, result, op.operands[_carries(op)[1] :])
+    others = op.operands[_carries(op)[1] :]
+    home = carried(c.low, op, value, result, others, strided=True)
     c.homes.append(home)
     return c.renew(Stored(home.array, owned=True))
 

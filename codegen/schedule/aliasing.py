@@ -35,7 +35,7 @@ def find_aliases(
     returned, uses = set(graph.outputs), Counter(graph.outputs)
     for donation in donations:
         param, array = graph.params[donation.input], inputs[donation.input]
-        if array is None or not array.contiguous or not array.shape or not array.size:
+        if array is None or not array.is_injective or not array.shape or not array.size:
             continue
         candidates = range(len(graph.outputs)) if donation.output is None else [donation.output]
         values = [graph.outputs[k] for k in candidates]

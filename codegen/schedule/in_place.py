@@ -254,15 +254,21 @@ class Carried(NamedTuple):
 
 
 def carried(
-    low: Lowering, op: Op, base: Value, result: Value, others: Sequence[Value] = ()
+    low: Lowering,
+    op: Op,
+    base: Value,
+    result: Value,
+    others: Sequence[Value] = (),
+    strided: bool = False,
 ) -> Carried:
-    """The array in which a loop keeps a carry, from its first value `base` to its last, `result`."""
+    """The array in which a loop keeps a carry, from its first value `base` to its last, `result`: one
+    without gaps but for who takes `strided` memory."""
     here = low.arrays.get(base)
     if here is None:
         array = _new_array(low, result, strided=False)
         low.store(base, array)
         return Carried(array, array)
-    if here.contiguous and _is_free(low, op, base, result, others):
+    if (strided or here.contiguous) and _is_free(low, op, base, result, others):
         return Carried(here, here)
     if updated(result) is base:
         report_copy(low, op, base)

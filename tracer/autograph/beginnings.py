@@ -18,6 +18,7 @@ from ..core.threaded_state import draws
 from ..core.trace import require_trace
 from ..core.tracers import Storage, Tracer
 from ..data import pytree
+from ..records.arrays import Records
 from .surroundings import Surroundings
 from .variables import Containers, State, Undefined
 
@@ -108,7 +109,7 @@ def storages_of(state: State, surroundings: Surroundings, containers: Containers
     reached: list[Any] = [*state.get(), *(x for _, x in state.roots()), *held]
     kept: Kept = {}
     for x in (*reached, *(copy for _, copy in containers.saved)):
-        leaves = pytree.flatten(x)[0] if isinstance(x, (list, tuple, dict)) else [x]
+        leaves = pytree.flatten(x)[0] if isinstance(x, (list, tuple, dict, Records)) else [x]
         for leaf in leaves:
             leaf = leaf.data if isinstance(leaf, Packed) else leaf
             if isinstance(leaf, Tracer):

@@ -34,6 +34,7 @@ from ..data import pytree
 from ..messages import errors
 from ..messages.errors import complain
 from ..messages.source import user_line
+from ..records.arrays import Records
 from .adoption import Adoption, write
 from .branches import branch
 from .carried import CarriedVariable, NoneCarriedError
@@ -60,6 +61,13 @@ from .variables import (
 )
 
 COUNTER = "_jt_count"
+
+
+def is_array(value: Any) -> bool:
+    """Whether a variable holds an array that is traced, or a structured one, all of whose fields are."""
+    if isinstance(value, Records) and not value.scalar:
+        return all(map(is_array, value.parts))
+    return isinstance(value, Tracer) and not value.scalar
 
 
 class TracedLoop:
@@ -95,8 +103,8 @@ class TracedLoop:
                 continue
             if isinstance(value, Undefined):
                 self.undefined[i] = value
-            elif isinstance(value, Tracer) and not value.scalar and not state.rebound[i]:
-                if name in state.inside:
+            elif is_array(value) and not state.rebound[i]:
+                if name in state.inside and isinstance(value, Tracer):
                     self._include(value._storage)
             elif not isinstance(value, CONTAINERS) or (state.rebound[i] and not state.filled[i]):
                 self.carried[i] = CarriedVariable.of(name, self.where, value)

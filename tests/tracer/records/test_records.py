@@ -540,7 +540,11 @@ def test_calls_are_native_and_traced_once() -> None:
         compiled(p)
         p = p.copy() if n else p
     assert len(compiled.cache_info().entries) == 1
-    compiled(sample(PACKED))
+    ours, theirs = sample(PACKED), sample(PACKED)
+    for _ in range(6):  # the ways of a first call, and of later ones
+        compiled(ours)
+        push_elements(theirs)
+    assert shown(ours) == shown(theirs)
     assert len(compiled.cache_info().entries) == 2
     assert sum(program.hits for program in compiled._programs) > 0
 
