@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ...ir.types import is_float
 from ..core.effects import check
 from ..core.trace import require_trace
 from ..core.tracers import Tracer, as_value, weak_kind, wrap
@@ -65,14 +66,19 @@ def check_divisor(name: str, y: Any, kind: str, floats: bool = False) -> None:
 
 
 def check_int(x: Tracer) -> None:
-    """Have the compiled function raise what `int(x)` raises of a float of Python's."""
+    """Have the compiled function raise what `int(x)` raises of a float, Python's or NumPy's."""
     trace = require_trace()
-    if trace.eager or not trace.options.python_errors or x.weak != "f":
+    if trace.eager or not trace.options.python_errors or not is_float(x.dtype):
         return
     value = _python(x)
-    check(value == value, "cannot convert float NaN to integer", error="ValueError")
-    text = "cannot convert float infinity to integer, nor a float beyond 64 bits"
-    check(np.abs(value) < _LARGEST, text, error="OverflowError")
+    nan = "cannot convert float NaN to integer"
+    infinite = "cannot convert float infinity to integer, nor a float beyond 64 bits"
+    if x.weak is None:  # of elements of arrays, in loops that vectors and threads share
+        check_in_the_end(value != value, nan, "ValueError")
+        check_in_the_end(np.abs(value) >= _LARGEST, infinite, "OverflowError")
+    else:
+        check(value == value, nan, error="ValueError")
+        check(np.abs(value) < _LARGEST, infinite, error="OverflowError")
 
 
 def as_of_math(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -86,12 +92,11 @@ def as_of_math(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         trace = require_trace()
         if trace.eager or not trace.options.python_errors or not isinstance(result, Tracer):
             return result
-        if any(weak_kind(x) is None for x in args):
-            return result  # NumPy's numbers are looked at by nobody
         numbers = [_python(x) for x in args]
         if domain is not None and not _always(name, numbers):
             check_in_the_end(domain(*numbers), "math domain error", "ValueError")
-        if range_ is not None:
+        # Of NumPy's numbers nobody asks whether a result is too large: in loops that costs the threads.
+        if range_ is not None and all(weak_kind(x) is not None for x in args):
             large = np.isinf(_python(result))
             check_in_the_end(large & range_(*numbers), "math range error", "OverflowError")
         return result

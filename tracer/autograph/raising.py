@@ -20,6 +20,7 @@ from ..core.trace import Trace, require_trace
 from ..core.tracers import Tracer, as_value, wrap
 from ..data import pytree
 from ..messages import errors
+from ..messages.expressions import tell_of_traced
 from ..messages.source import raised_line
 from .texts import Text, call_with
 
@@ -47,7 +48,9 @@ def compiled_in(function: Callable[..., Any]) -> Callable[..., Any]:
             return function(*args, **kwargs)
         except Exception as error:
             raised = Raised.of(error)
-            if raised is None or not (raised.values or _has_begun(require_trace())):
+            tell_of_traced(error)
+            refused = getattr(error, errors.RAISED, None) is None and hasattr(error, "__notes__")
+            if raised is None or refused or not (raised.values or _has_begun(require_trace())):
                 raise
             if not raised.emitted:
                 raised.emit(wrap(as_value(False)))

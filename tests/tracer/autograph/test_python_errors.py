@@ -151,6 +151,34 @@ def test_numpys_numbers_raise_nothing():
         np.testing.assert_equal(jt.jit(f)(x, 0), f(x, 0))
 
 
+OF_ELEMENTS = {
+    "sqrt": lambda x: math.sqrt(x[0]),
+    "sqrt in a loop": lambda x: sum([math.sqrt(v) for v in x]),
+    "log": lambda x: math.log(x[2]),
+    "acos": lambda x: math.acos(x[1]),
+    "pow": lambda x: math.pow(x[0], 0.5),
+    "fmod": lambda x: math.fmod(x[1], x[2]),
+    "of a reduction": lambda x: math.sqrt(x.min()),
+    "int": lambda x: int(x[2] / x[2]),
+    "int of inf": lambda x: int(x[3]),
+    "floor": lambda x: math.floor(x[3]),
+    "round": lambda x: round(x[4]),
+    "what is defined": lambda x: (math.sqrt(x[1]), math.log(x[1]), int(x[0]), math.exp(x[0])),
+    "of nothing": lambda x: (math.sqrt(x[4]), math.exp(x[3]), math.hypot(x[3], x[4])),
+}
+
+
+@pytest.mark.parametrize("what", OF_ELEMENTS)
+def test_math_of_numpys_numbers_raises_as_of_pythons(what):
+    x, f = np.array([-1.0, 2.0, 0.0, np.inf, np.nan]), OF_ELEMENTS[what]
+    with np.errstate(all="ignore"):
+        want, got = outcome(f, x), outcome(jt.jit(f), x)
+    if type(want) is tuple and isinstance(want[0], type):
+        assert got == want
+    else:
+        np.testing.assert_allclose(got, want, rtol=1e-13)
+
+
 def test_fastmath_does_not_ask():
     assert jt.jit(divided, fastmath=True)(1.0, 0.0) == math.inf
 
