@@ -266,11 +266,12 @@ class Graph:
                 table[operand].append(op)
         return table
 
-    def to_networkx(self) -> Any:
-        """A `networkx.MultiDiGraph` with a node per parameter, op and output (see `ir.export`)."""
+    def to_networkx(self, *, regions: bool = False) -> Any:
+        """A `networkx.MultiDiGraph` with a node per parameter, op and output (see `ir.export`); with
+        `regions`, of those of loops and branches, too."""
         from .export import to_networkx
 
-        return to_networkx(self)
+        return to_networkx(self, regions)
 
     def __getitem__(self, name: str) -> Value:
         """The value called so by `jt.name` or in the graph's text: `graph["encoder/h"]`. KeyError."""
@@ -297,6 +298,16 @@ class Graph:
         """
         ensure("graph")
         return _served["run"](self, fetches, feeds)
+
+    def draw(self) -> Any:
+        """A picture: ops, the scopes around them as boxes, regions in their ops, edges with types. It
+        shows itself in a notebook, and has `svg` and `save(path)`. Large boxes are folded.
+
+        >>> jt.jit(lambda x: x * 2).trace(1.0).draw()
+        <Drawing of <lambda>: 4 ops and values>
+        """
+        ensure("graph function")
+        return _served["draw"](self)
 
     def to_function(self) -> Any:
         """A compiled function of the graph's parameters, positional or by name, that gives its output,

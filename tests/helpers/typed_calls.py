@@ -14,6 +14,7 @@ from jitney.tracer.ahead.cost import Cost
 from jitney.tracer.explain.explanation import Explanation
 from jitney.tracer.explain.lowered import Lowered
 from jitney.tracer.jit.cache_info import CacheInfo
+from jitney.tracer.stages.drawing import Drawing
 from jitney.tracer.stages.exploring import Exploration
 from jitney.tracer.stages.stages import Stage, Stages
 
@@ -64,6 +65,7 @@ def inspections(x: Array) -> None:
     assert_type(scaled.trace(jt.ShapeDtype((3,), np.float64)), Graph)
     assert_type(scaled.explain(x), Explanation)
     assert_type(scaled.ptx(x, arch="sm_80"), str)
+    assert_type(scaled.draw(x), Drawing)
     assert_type(scaled.explore(x), Exploration)
     assert_type(scaled.stages(x), Stages)
     assert_type(scaled.stages(x, after="fuse"), Stage)

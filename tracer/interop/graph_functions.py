@@ -17,6 +17,7 @@ from ..core.tracers import as_value, wrap
 from ..jit.decorator import jit
 from ..messages import errors
 from ..messages.errors import complain
+from ..stages.drawing import draw
 
 
 def function_of(graph: Graph) -> Callable[..., Any]:
@@ -54,7 +55,7 @@ def function_of(graph: Graph) -> Callable[..., Any]:
     return function
 
 
-serve(to_function=function_of)
+serve(to_function=function_of, draw=draw)
 
 
 def _identifier(name: str, position: int) -> str:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 # They take the arguments of a call.
-_OF_CALLS = frozenset({"trace", "lower", "explain", "stages", "explore", "ptx"})
+_OF_CALLS = frozenset({"trace", "lower", "explain", "stages", "explore", "draw", "ptx"})
 _NEVER = frozenset({np.ndarray, bool, int, float, complex, str, dict, list, tuple, type(None)})
 
 
@@ -35,6 +35,7 @@ class BoundJitFunction(Generic[P, R]):  # noqa: D101  # a jitted method of one o
         explain: Callable[..., str]
         stages: Callable[..., Any]
         explore: Callable[..., Any]
+        draw: Callable[..., Any]
         ptx: Callable[..., str]
         cache_info: Callable[[], CacheInfo]
         clear_cache: Callable[[], None]

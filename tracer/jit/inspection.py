@@ -15,6 +15,7 @@ from .specialise import follow_call, lower, ptx, trace_call
 if TYPE_CHECKING:
     from ..explain.explanation import Explanation
     from ..explain.lowered import Lowered
+    from ..stages.drawing import Drawing
     from ..stages.exploring import Exploration
     from ..stages.stages import Stage, Stages
     from .function import JitFunction
@@ -105,6 +106,18 @@ class Inspection:
 
         def followed(function: JitFunction, call: Call) -> Exploration:
             return Exploration(self.__name__, *follow_call(function, call, arch, lines=True))
+
+        return self._looked_at(followed, args, kwargs)
+
+    @shortened
+    def draw(self, *args: Any, arch: str | None = None, **kwargs: Any) -> Drawing:
+        """A picture of the graph that is compiled for these arguments, with kernels as boxes; see
+        `Graph.draw`. `f.trace(x).draw()` is one of the graph as traced."""
+
+        from ..stages.making import drawing
+
+        def followed(function: JitFunction, call: Call) -> Drawing:
+            return drawing(*follow_call(function, call, arch))
 
         return self._looked_at(followed, args, kwargs)
 

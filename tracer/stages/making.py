@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from ...codegen.listing.expressions import Names
 from ...codegen.listing.loops import Line, Listing
 from ...codegen.listing.memory import memory_plan
-from ...ir.graph import Graph, SourceLine
+from ...codegen.loop_ir.kernel import Kernel
+from ...codegen.loop_ir.steps import steps_within
+from ...ir.graph import Graph, Op, SourceLine
 from ...runtime.following import Followed
 from ..messages.source import shown_file
+from .drawing import Drawing, draw_kernels
 from .sources import passages
 from .stages import Stage, Stages
 
@@ -71,6 +75,20 @@ def listing(graph: Graph, followed: Followed) -> Iterable[Line]:
 def listing_text(graph: Graph, followed: Followed) -> str:
     """The same as one text."""
     return "\n".join(line.text for line in listing(graph, followed)) or "nothing is computed"
+
+
+def drawing(graph: Graph, followed: Followed, code: str) -> Drawing:
+    """The graph that is compiled, with its kernels as boxes; a function that runs in several places is
+    as many of them."""
+    del graph, code
+    inside: dict[Op, str] = {}
+    seen: Counter[str] = Counter()
+    for step in steps_within(followed.program):
+        if isinstance(step, Kernel):
+            seen[step.name] += 1
+            again = f" ({seen[step.name]})" if seen[step.name] > 1 else ""
+            inside.update((op, step.name + again) for s in step.stages for op in s.sources)
+    return draw_kernels(followed.passes[-1][1], inside)
 
 
 def _note(report: object) -> str:
