@@ -1,11 +1,15 @@
-"""The blocks of a function that is being written: their lines, and the phis of their parameters."""
+"""The blocks of a function that is being written: their lines, the phis of their parameters, loops."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import count
+from typing import TYPE_CHECKING
 
 from .values import Number, Value, operand_text
+
+if TYPE_CHECKING:
+    from .builder import Builder
 
 
 class Block:
@@ -52,3 +56,34 @@ class Code:
         first, *others = self.blocks
         texts = [block.text() for block in others]
         return "\n".join(["entry:", *self.start.lines, *first.lines, *texts])
+
+
+class OpenLoop:
+    """A loop that is being written (`Builder.loop`). What it carries are its attributes."""
+
+    def __init__(self, builder: Builder, head: Block, names: Iterable[str]) -> None:
+        self._builder = builder
+        self._head = head
+        self._end = builder.later("end")
+        self.__dict__.update(zip(names, head.params, strict=True))
+
+    def __getattr__(self, name: str) -> Value:
+        raise AttributeError(f"the loop carries no {name}")
+
+    @property
+    def values(self) -> list[Value]:
+        return self._head.params
+
+    def going(self, condition: Value) -> None:
+        """Leave the loop here unless `condition` holds."""
+        body = self._builder.later("body")
+        self._builder.branch(condition, body, self._end)
+        self._builder.at(body)
+
+    def next(self, *values: Value | Number) -> None:
+        """The end of an iteration, and what the next one has."""
+        self._builder.jump(self._head, *values)
+
+    def repeat(self, condition: Value, *values: Value | Number) -> None:
+        """The end of an iteration: another one with these values if `condition` holds."""
+        self._builder.fork(condition, self._head, values, self._end)

@@ -22,10 +22,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import Protocol
 
 from .blocks import Block as Block
 from .blocks import Code as Code
+from .blocks import OpenLoop as OpenLoop
+from .operands import Callee as Callee
+from .operands import arguments_text, as_taken, as_typed, check_mask, type_of
 from .types import bits_of as bits_of
 from .types import bools as bools
 from .types import bytes_of as bytes_of
@@ -49,56 +51,9 @@ from .values import vector_constant as vector_constant
 from .values import zeros as zeros
 
 
-class OpenLoop:
-    """A loop that is being written (`Builder.loop`). What it carries are its attributes."""
-
-    def __init__(self, builder: Builder, head: Block, names: Iterable[str]) -> None:
-        self._builder = builder
-        self._head = head
-        self._end = builder.later("end")
-        self.__dict__.update(zip(names, head.params, strict=True))
-
-    def __getattr__(self, name: str) -> Value:
-        raise AttributeError(f"the loop carries no {name}")
-
-    @property
-    def values(self) -> list[Value]:
-        return self._head.params
-
-    def going(self, condition: Value) -> None:
-        """Leave the loop here unless `condition` holds."""
-        body = self._builder.later("body")
-        self._builder.branch(condition, body, self._end)
-        self._builder.at(body)
-
-    def next(self, *values: Value | Number) -> None:
-        """The end of an iteration, and what the next one has."""
-        self._builder.jump(self._head, *values)
-
-    def repeat(self, condition: Value, *values: Value | Number) -> None:
-        """The end of an iteration: another one with these values if `condition` holds."""
-        self._builder.fork(condition, self._head, values, self._end)
-
-
 @cache
 def _intrinsic(name: str, type: str) -> str:
     return f"llvm.{name}.{suffix(type)}"
-
-
-class Callee(Protocol):
-    """A function of the module that a builder writes into."""
-
-    @property
-    def result(self) -> str:
-        """The type of what it gives."""
-
-    @property
-    def types(self) -> Sequence[str]:
-        """The types of what it takes."""
-
-    @property
-    def address(self) -> Value:
-        """Where it is."""
 
 
 class Builder(ABC):
@@ -313,9 +268,9 @@ class Builder(ABC):
     def select(self, condition: Condition, a: Value | Number, b: Value | Number) -> Value:
         if not isinstance(condition, Value):
             condition = as_condition(condition)
-        if condition.type != "i1" and condition.type != bools(_type_of(a, b)):
+        if condition.type != "i1" and condition.type != bools(type_of(a, b)):
             raise TypeError(f"{condition!r} chooses between {a!r} and {b!r}")
-        type = _type_of(a, b)
+        type = type_of(a, b)
         picked = f"{type} {operand_text(type, a)}, {type} {operand_text(type, b)}"
         return self.op(type, f"select {condition!r}, {picked}")
 
@@ -356,22 +311,24 @@ class Builder(ABC):
         values = [as_operand(a.type if isinstance(a, Value) else "i64", a) for a in args]
         kind = f"({values[0].type}, ...)"
         self.declare(name, f"declare {result} @{name}{kind}")
-        return self.fresh(result, f"call {result} {kind} @{name}({_arguments(values)})")
+        return self.fresh(result, f"call {result} {kind} @{name}({arguments_text(values)})")
 
     def run(self, function: Callee, *args: Value | Number) -> Value:
         """Call a function of the same module."""
-        return self._call(function.result, function.address, _as_taken(function, args))
+        return self._call(function.result, function.address, as_taken(function, args))
 
     def leave_to(self, function: Callee, *args: Value | Number) -> None:
         """The end: a function of the same module, which returns to whoever called this one."""
-        arguments = _arguments(_as_taken(function, args))
+        arguments = arguments_text(as_taken(function, args))
         self.line(f"tail call {function.result} {function.address.text}({arguments})")
         self.ret()
 
     def ask(self, function: Callee, *args: Value | Number) -> Value:
         """The same of one whose result depends on its arguments only: it need not be asked twice."""
-        text = f"call {function.result} {function.address.text}({_arguments(_as_taken(function, args))})"
-        return self.op(function.result, text)
+        arguments = arguments_text(as_taken(function, args))
+        return self.op(
+            function.result, f"call {function.result} {function.address.text}({arguments})"
+        )
 
     def resume(self, address: Value, *args: Value) -> None:
         """Call a `fastcc` function, as the parts of coroutines are."""
@@ -380,7 +337,7 @@ class Builder(ABC):
     def _call(
         self, result: str, address: Value, values: Sequence[Value], convention: str = ""
     ) -> Value:
-        text = f"call {convention}{result} {address.text}({_arguments(values)})"
+        text = f"call {convention}{result} {address.text}({arguments_text(values)})"
         if result == "void":
             self.line(text)
             return VOID
@@ -389,29 +346,29 @@ class Builder(ABC):
     def evaluate(self, result: str, function: Value, *args: Value, attributes: str = "") -> Value:
         """Call a `fastcc` function whose result depends on its arguments only; `attributes` of the call
         say more of it."""
-        text = f"call fastcc {result} {function.text}({_arguments(args)}) {attributes}"
+        text = f"call fastcc {result} {function.text}({arguments_text(args)}) {attributes}"
         return self.op(result, text.rstrip())
 
     def assembly(self, result: str, text: str, constraints: str, *values: Value) -> Value:
         """Inline assembly, which may do more than its value shows, for all lanes of a warp together."""
-        call = f'asm sideeffect "{text}", "{constraints}"({_arguments(values)}) convergent nounwind'
+        call = f'asm sideeffect "{text}", "{constraints}"({arguments_text(values)}) convergent nounwind'
         return self.fresh(result, f"call {result} {call}")
 
     def intrinsic(self, name: str, type: str, *args: Value | Number) -> Value:
         """`llvm.NAME`, overloaded on `type`, which its result has, and arguments that are ints."""
-        values = [a if isinstance(a, Value) else _as_typed(type, a) for a in args]
+        values = [a if isinstance(a, Value) else as_typed(type, a) for a in args]
         full = _intrinsic(name, type)
         if full not in self.declared:
             self.declared.add(full)
             types = ", ".join([v.type for v in values])
             self.declare(full, f"declare {type} @{full}({types})")
-        return self.op(type, f"call {type} @{full}({_arguments(values)})")
+        return self.op(type, f"call {type} @{full}({arguments_text(values)})")
 
     def ldexp(self, a: Value, n: Value) -> Value:
         """a * 2**n, of floats and integers in as many lanes."""
         full = f"llvm.ldexp.{suffix(a.type)}.{suffix(n.type)}"
         self.declare(full, f"declare {a.type} @{full}({a.type}, {n.type})")
-        return self.op(a.type, f"call {a.type} @{full}({_arguments((a, n))})")
+        return self.op(a.type, f"call {a.type} @{full}({arguments_text((a, n))})")
 
     # Lanes
 
@@ -520,7 +477,7 @@ class Builder(ABC):
         """The lanes of the mask from memory, the others from `rest`."""
         type, name = rest.type, f"llvm.masked.load.{suffix(rest.type)}.p0"
         self.declare(name, f"declare {type} @{name}(ptr, {mask.type}, {type})")
-        _check_mask(type, mask)
+        check_mask(type, mask)
         arguments = f"ptr align {align} {address.text}, {mask!r}, {rest!r}"
         return self.fresh(type, f"call {type} @{name}({arguments})")
 
@@ -528,13 +485,13 @@ class Builder(ABC):
         """The lanes of the mask from where each lane's address says, the others from `rest`."""
         type, name = rest.type, f"llvm.masked.gather.{suffix(rest.type)}.{suffix(addresses.type)}"
         self.declare(name, f"declare {type} @{name}({addresses.type}, {mask.type}, {type})")
-        _check_mask(type, mask)
+        check_mask(type, mask)
         arguments = f"{addresses.type} align {align} {addresses.text}, {mask!r}, {rest!r}"
         return self.fresh(type, f"call {type} @{name}({arguments})")
 
     def scatter(self, value: Value, addresses: Value, mask: Value, align: int) -> None:
         """The lanes of the mask to where each lane's address says."""
-        _check_mask(value.type, mask)
+        check_mask(value.type, mask)
         name = f"llvm.masked.scatter.{suffix(value.type)}.{suffix(addresses.type)}"
         self.declare(name, f"declare void @{name}({value.type}, {addresses.type}, {mask.type})")
         arguments = f"{value!r}, {addresses.type} align {align} {addresses.text}, {mask!r}"
@@ -551,7 +508,7 @@ class Builder(ABC):
     def _store_lanes(
         self, name: str, value: Value, address: Value, mask: Value, align: int
     ) -> None:
-        _check_mask(value.type, mask)
+        check_mask(value.type, mask)
         name = f"llvm.masked.{name}"
         self.declare(name, f"declare void @{name}({value.type}, ptr, {mask.type})")
         self.line(f"call void @{name}({value!r}, ptr align {align} {address.text}, {mask!r})")
@@ -619,34 +576,3 @@ class Builder(ABC):
     def field(self, several: Value, number: int) -> Value:
         """One value of several that an instruction has given."""
         return self.op(fields_of(several.type)[number], f"extractvalue {several!r}, {number}")
-
-
-def _as_taken(function: Callee, args: Sequence[Value | Number]) -> list[Value]:
-    """Operands with the types that a function takes."""
-    return [as_operand(t, a) for t, a in zip(function.types, args, strict=True)]
-
-
-def _arguments(values: Iterable[Value]) -> str:
-    """Operands as they stand in a call."""
-    return ", ".join([f"{v.type} {v.text}" for v in values])
-
-
-def _check_mask(type: str, mask: Value) -> None:
-    """TypeError if that is no mask of the lanes of such a vector."""
-    if type[0] != "<":
-        raise TypeError(f"{mask!r} where lanes are wanted: {type} has none, `when` goes around it")
-    as_operand(bools(type), mask)
-
-
-def _type_of(a: Value | Number, b: Value | Number) -> str:
-    for value in (a, b):
-        if isinstance(value, Value):
-            return value.type
-    raise TypeError(f"neither {a} nor {b} has a type")
-
-
-def _as_typed(type: str, value: Value | Number) -> Value:
-    """Flags of intrinsics are bools, other numbers have the type."""
-    if isinstance(value, Value):
-        return value
-    return constant("i1" if isinstance(value, bool) else type, value)

@@ -4,12 +4,11 @@ described."""
 from __future__ import annotations
 
 import ctypes
-import sys
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any
 
-from ..native.layout import array_api, free_threaded, ndarray_layout
+from ..native.layout import array_api, ndarray_layout
 from ..native.support import load_support
 from . import entering_ir, objects_ir
 
@@ -96,14 +95,3 @@ def enter_address() -> int:
     text = partial(entering_ir.entering_ir, layout.ob_type)
     library = load_support("entering", text, ["jitney_enter"], imports)
     return library.keep().address("jitney_enter")
-
-
-@cache
-def can_enter() -> bool:
-    """Whether objects lie as `enter` reads them: their class, and how many references there are."""
-    probe = object()
-    return (
-        not free_threaded()
-        and ndarray_layout() is not None
-        and ctypes.c_int32.from_address(id(probe)).value == sys.getrefcount(probe) - 1
-    )

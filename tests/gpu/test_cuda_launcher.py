@@ -27,17 +27,17 @@ def test_commands_reach_the_driver_as_written():
         anywhere = frozenset(SIGNATURES)
 
         def _cuLaunchKernel(self, f, gx, gy, gz, bx, by, bz, shared, stream, params, extra):
-            from jitney.runtime.cuda.emulator.driver import _packed
+            from jitney.runtime.cuda.emulator.call_data import packed
 
             calls.append(
-                ("launch", f, gx, gy, gz, bx, by, bz, shared, stream, _packed(params, extra))
+                ("launch", f, gx, gy, gz, bx, by, bz, shared, stream, packed(params, extra))
             )
 
         def _cuMemcpyDtoDAsync_v2(self, target, source, nbytes, stream):
             calls.append(("copy", target, source, nbytes, stream))
 
         def _fill(self, target, type, value, count, stream):
-            from jitney.runtime.cuda.emulator.driver import RefusedCall
+            from jitney.runtime.cuda.emulator.device_memory import RefusedCall
 
             if value == 9:
                 raise RefusedCall(77)
@@ -53,7 +53,7 @@ def test_commands_reach_the_driver_as_written():
             calls.append(("record", event, stream))
 
         def _cuCtxPushCurrent_v2(self, context):
-            from jitney.runtime.cuda.emulator.driver import RefusedCall
+            from jitney.runtime.cuda.emulator.device_memory import RefusedCall
 
             calls.append(("push", context))
             if context == 13:

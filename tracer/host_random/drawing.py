@@ -21,9 +21,6 @@ from ..messages import errors
 from ..messages.errors import complain
 from ..messages.source import user_line
 
-Limit = tuple[str, str]  # how a parameter is held, and what NumPy says of one that is not
-
-
 _OF_WHOLE_ARRAYS = frozenset(
     ("seed", "choice", "multivariate_normal", "dirichlet", "multinomial")
     + ("multivariate_hypergeometric",)

@@ -17,7 +17,7 @@ import math
 import struct
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -35,41 +35,18 @@ from ..library import (
     function_type,
 )
 from . import tensor_maps
+from .call_data import EmulatedKernel, Setters, SettingKernel, error_log, out, packed
 from .device_memory import EmulatedMemory, RefusedCall
 from .machine import FORWARDS, EmulatedModule, EmulationError, Order
 from .streams import Condition, Event, Graph, GraphExec, Stream
 
-_NOT_SUPPORTED, _LAUNCH_FAILED = 801, 719
+_LAUNCH_FAILED = 719
 _INVALID_DEVICE, _INVALID_CONTEXT, _INVALID_PTX = 101, 201, 218
 _MAJOR, _MINOR, _SHARED_OPT_IN = 75, 76, 97  # CUdevice_attribute
 _ATTRIBUTES = {16: 4, _SHARED_OPT_IN: 227 << 10, 38: 50 << 20, 39: 2048, 115: 1}
-_INFO_LOG, _INFO_SIZE, _ERROR_LOG, _ERROR_SIZE, _VERBOSE = 3, 4, 5, 6, 12  # CUjit_option
 _NON_BLOCKING = 1  # CUstream_flags
 _STATIC_SHARED_LIMIT = 48 << 10
 _SECONDS_OF_A_BYTE = 1e-9  # of a copy or a fill
-
-
-class EmulatedKernel(NamedTuple):
-    """A function of a loaded module."""
-
-    module: EmulatedModule
-    name: str
-
-
-class Setters(NamedTuple):
-    """The module of kernels that set conditions: the driver's own, for what they do is not in LLVM."""
-
-    names: tuple[str, ...] = ("jitney_set_while", "jitney_set_branch")
-
-
-class SettingKernel(NamedTuple):
-    """One of the functions of `Setters`."""
-
-    name: str
-
-
-def _out(type: Any, pointer: int, value: Any) -> None:
-    type.from_address(pointer).value = value
 
 
 class EmulatedLibrary(DriverLibrary):
@@ -175,7 +152,7 @@ class EmulatedLibrary(DriverLibrary):
         while handle in self._objects:
             handle += 16
         self._objects[handle] = thing
-        _out(ctypes.c_void_p, pointer, handle)
+        out(ctypes.c_void_p, pointer, handle)
 
     def _get(self, handle: int, kind: type) -> Any:
         thing = self._objects.get(handle)
@@ -198,28 +175,28 @@ class EmulatedLibrary(DriverLibrary):
         return None
 
     def _cuDriverGetVersion(self, version: int) -> None:
-        _out(ctypes.c_int, version, 13000)
+        out(ctypes.c_int, version, 13000)
 
     def _cuDeviceGetCount(self, count: int) -> None:
-        _out(ctypes.c_int, count, len(self.capabilities))
+        out(ctypes.c_int, count, len(self.capabilities))
 
     def _cuDeviceGet(self, device: int, ordinal: int) -> None:
         if ordinal >= len(self.capabilities):
             raise RefusedCall(_INVALID_DEVICE)
-        _out(ctypes.c_int, device, ordinal)
+        out(ctypes.c_int, device, ordinal)
 
     def _cuDeviceGetName(self, name: int, size: int, device: int) -> None:
         ctypes.memmove(name, b"jitney's emulator\0", 18)
 
     def _cuDeviceGetAttribute(self, value: int, number: int, device: int) -> None:
         major, minor = self.capabilities[device]
-        _out(ctypes.c_int, value, {**_ATTRIBUTES, _MAJOR: major, _MINOR: minor}[number])
+        out(ctypes.c_int, value, {**_ATTRIBUTES, _MAJOR: major, _MINOR: minor}[number])
 
     def _cuDeviceTotalMem_v2(self, nbytes: int, device: int) -> None:
-        _out(ctypes.c_size_t, nbytes, self.memory.nbytes)
+        out(ctypes.c_size_t, nbytes, self.memory.nbytes)
 
     def _cuDevicePrimaryCtxRetain(self, context: int, device: int) -> None:
-        _out(ctypes.c_void_p, context, 1 + device)
+        out(ctypes.c_void_p, context, 1 + device)
 
     def _cuCtxPushCurrent_v2(self, context: int) -> None:
         if context not in self.known_contexts:
@@ -229,7 +206,7 @@ class EmulatedLibrary(DriverLibrary):
     def _cuCtxPopCurrent_v2(self, context: int) -> None:
         if not self.contexts:
             raise RefusedCall(_INVALID_CONTEXT)
-        _out(ctypes.c_void_p, context, self.contexts.pop())
+        out(ctypes.c_void_p, context, self.contexts.pop())
 
     def _cuCtxSynchronize(self) -> None:
         for stream in [s for s in self._objects.values() if isinstance(s, Stream)]:
@@ -240,7 +217,7 @@ class EmulatedLibrary(DriverLibrary):
     def _cuModuleLoadDataEx(
         self, module: int, image: int, count: int, options: int, values: int
     ) -> None:
-        say = _error_log(count, options, values)
+        say = error_log(count, options, values)
         text = ctypes.string_at(image).decode()
         if text == SETTERS:
             self._new(Setters(), module)
@@ -274,7 +251,7 @@ class EmulatedLibrary(DriverLibrary):
     def _cuFuncGetAttribute(self, value: int, number: int, function: int) -> None:
         loaded, kernel = self._get(function, EmulatedKernel)
         attributes = {0: 1024, 1: loaded.host.static_shared[kernel], 3: 0, 4: 0}
-        _out(ctypes.c_int, value, attributes[number])
+        out(ctypes.c_int, value, attributes[number])
 
     def _cuFuncSetAttribute(self, function: int, number: int, value: int) -> None:
         loaded, kernel = self._get(function, EmulatedKernel)
@@ -289,7 +266,7 @@ class EmulatedLibrary(DriverLibrary):
     ) -> None:  # fmt: skip
         setter = self._objects.get(function)
         if isinstance(setter, SettingKernel):
-            self._set_condition(setter.name, _packed(parameters, extra), stream)
+            self._set_condition(setter.name, packed(parameters, extra), stream)
             return
         loaded, kernel = self._get(function, EmulatedKernel)
         if not (0 < gx < 2**31 and 0 < gy < 2**16 and 0 < gz < 2**16):
@@ -299,7 +276,7 @@ class EmulatedLibrary(DriverLibrary):
         limit = _STATIC_SHARED_LIMIT - loaded.host.static_shared[kernel]
         if shared > max(self._dynamic.get(function, 0), limit):
             raise RefusedCall(INVALID_VALUE, f"{shared} bytes of shared memory were not asked for")
-        arguments = _packed(parameters, extra)
+        arguments = packed(parameters, extra)
 
         def run() -> None:
             self.launches += 1
@@ -339,8 +316,8 @@ class EmulatedLibrary(DriverLibrary):
     # Memory
 
     def _cuMemGetInfo_v2(self, free: int, total: int) -> None:
-        _out(ctypes.c_size_t, free, self.memory.nbytes - self.memory.used())
-        _out(ctypes.c_size_t, total, self.memory.nbytes)
+        out(ctypes.c_size_t, free, self.memory.nbytes - self.memory.used())
+        out(ctypes.c_size_t, total, self.memory.nbytes)
 
     def _cuMemAllocAsync(self, address: int, nbytes: int, stream: int) -> None:
         self._stream(stream)
@@ -349,21 +326,21 @@ class EmulatedLibrary(DriverLibrary):
         except RefusedCall:  # what this stream will have freed can be had
             self._stream(stream).drain()
             allocated = self.memory.allocate(nbytes)
-        _out(ctypes.c_uint64, address, allocated)
+        out(ctypes.c_uint64, address, allocated)
 
     def _cuMemFreeAsync(self, address: int, stream: int) -> None:
         self.memory.check(address, 1)
         self._stream(stream).submit(lambda: self.memory.free(address))
 
     def _cuMemAlloc_v2(self, address: int, nbytes: int) -> None:
-        _out(ctypes.c_uint64, address, self.memory.allocate(nbytes))
+        out(ctypes.c_uint64, address, self.memory.allocate(nbytes))
 
     def _cuMemFree_v2(self, address: int) -> None:
         self._cuCtxSynchronize()
         self.memory.free(address)
 
     def _cuDeviceGetDefaultMemPool(self, pool: int, device: int) -> None:
-        _out(ctypes.c_void_p, pool, 2)
+        out(ctypes.c_void_p, pool, 2)
 
     def _cuMemPoolSetAttribute(self, pool: int, number: int, value: int) -> None:
         return None
@@ -375,7 +352,7 @@ class EmulatedLibrary(DriverLibrary):
         block = (ctypes.c_ubyte * nbytes)()
         start = ctypes.addressof(block)
         self._pinned[start] = block
-        _out(ctypes.c_void_p, address, start)
+        out(ctypes.c_void_p, address, start)
 
     def _cuMemFreeHost(self, address: int) -> None:
         self._cuCtxSynchronize()
@@ -518,7 +495,7 @@ class EmulatedLibrary(DriverLibrary):
         first, last = self._get(start, Event), self._get(end, Event)
         if first.happened < first.asked or last.happened < last.asked:
             raise RefusedCall(NOT_READY)
-        _out(ctypes.c_float, milliseconds, (last.time - first.time) * 1e3)
+        out(ctypes.c_float, milliseconds, (last.time - first.time) * 1e3)
 
     # Graphs
 
@@ -540,7 +517,7 @@ class EmulatedLibrary(DriverLibrary):
         if captured.captured is None:
             raise RefusedCall(900, "a stream is not being captured")
         captured.captured = None
-        _out(ctypes.c_void_p, graph, captured.graph)
+        out(ctypes.c_void_p, graph, captured.graph)
 
     def _cuStreamGetCaptureInfo_v3(
         self, stream: int, status: int, number: int, graph: int, nodes: int, edges: int, count: int
@@ -548,9 +525,9 @@ class EmulatedLibrary(DriverLibrary):
         captured = self._stream(stream)
         if captured.captured is None:
             raise RefusedCall(INVALID_VALUE, "a stream is not being captured")
-        _out(ctypes.c_int, status, 1)
-        _out(ctypes.c_void_p, graph, captured.graph)
-        _out(ctypes.c_size_t, count, len(captured.captured))
+        out(ctypes.c_int, status, 1)
+        out(ctypes.c_void_p, graph, captured.graph)
+        out(ctypes.c_size_t, count, len(captured.captured))
 
     def _cuGraphConditionalHandleCreate(
         self, handle: int, graph: int, context: int, default: int, flags: int
@@ -617,34 +594,6 @@ class EmulatedLibrary(DriverLibrary):
 
     def _cuGraphDestroy(self, graph: int) -> None:
         self._remove(graph, Graph)
-
-
-def _error_log(count: int, options: int, values: int) -> Callable[[str], None]:
-    """Writes to the buffer that the options of a load have for errors."""
-    numbers = list((ctypes.c_int * count).from_address(options)) if count else []
-    entries = list((ctypes.c_size_t * count).from_address(values)) if count else []
-    values_of = dict(zip(numbers, entries, strict=True))
-    if not set(values_of) <= {_INFO_LOG, _INFO_SIZE, _ERROR_LOG, _ERROR_SIZE, _VERBOSE}:
-        raise RefusedCall(INVALID_VALUE, f"options {numbers} of a load")
-
-    def say(text: str) -> None:
-        room = values_of.get(_ERROR_SIZE, 0)
-        if room:
-            data = text.encode()[: room - 1] + b"\0"
-            ctypes.memmove(values_of[_ERROR_LOG], data, len(data))
-
-    return say
-
-
-def _packed(parameters: int, extra: int) -> bytes:
-    """The packed arguments of a launch, from `extra` as cuLaunchKernel has it."""
-    if parameters or not extra:
-        raise RefusedCall(_NOT_SUPPORTED, "the emulated driver takes packed arguments only")
-    words = (ctypes.c_uint64 * 5).from_address(extra)
-    if list(words[::2]) != [1, 2, 0]:
-        raise RefusedCall(INVALID_VALUE, "launch arguments are not packed as they should be")
-    size = ctypes.c_size_t.from_address(words[3]).value
-    return ctypes.string_at(words[1], size)
 
 
 EMULATED["driver"] = EmulatedLibrary

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from .nodes import children, walk
 
-PREFIX = "_jt_"
 VIEWS = frozenset(("T", "mT", "real", "imag", "flat"))  # attributes of arrays that show the array
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
