@@ -135,14 +135,16 @@ def _number(variable: str, default: int, there: str, here: str, bits: int) -> Se
     return Setting(variable, read, check)
 
 
-CHECKS = ("bounds", "inf", "nan", "overflow", "trace")
+CHECKS = ("bounds", "inf", "nan", "overflow", "ranks", "trace")
 """What compiled functions can be watched for; see `jit`."""
+FAULTS = tuple(name for name in CHECKS if name != "ranks")
+"""Those that `check=True` means: what nobody wants."""
 
 
 def checks(name: str, value: Any) -> tuple[str, ...]:
-    """Names of checks, one or several, as a sorted tuple; True: all; False or None: none."""
+    """Names of checks, one or several, as a sorted tuple; True: `FAULTS`; False or None: none."""
     if value is None or isinstance(value, bool):
-        return CHECKS if value else ()
+        return FAULTS if value else ()
     wanted = [value] if isinstance(value, str) else list(value)
     for one in wanted:
         if one not in CHECKS:
@@ -160,7 +162,7 @@ def _words(name: str, value: Any) -> tuple[str, ...]:
 def _check() -> Setting[tuple[str, ...]]:
     def read(name: str, asked: str) -> tuple[str, ...]:
         if asked in ("", *_OFF, *_ON):
-            return CHECKS if asked in _ON else ()
+            return FAULTS if asked in _ON else ()
         return checks(name, [word.strip() for word in asked.split(",")])
 
     return Setting("JITNEY_CHECK", read, checks)
@@ -203,7 +205,10 @@ class Config:
                        `python -X dev`                                       JITNEY_FULL_TRACEBACKS
     check              what compiled functions are watched for, beside what
                        `jit(check=...)` says: some of "nan", "inf", "bounds",
-                       "overflow", "trace"                                   JITNEY_CHECK
+                       "overflow", "ranks", "trace"                          JITNEY_CHECK
+    rank_promotion     "raise": arrays of different ranks, but for numbers,
+                       are not broadcast together in compiled functions: as
+                       the check "ranks"; "allow"                            JITNEY_RANK_PROMOTION
     disable_jit        jitted functions run as they were written             JITNEY_DISABLE_JIT
     allow              names of scopes (`jt.name_scope`) in which what `check`
                        looks for may be                                      JITNEY_ALLOW
@@ -233,6 +238,7 @@ class Config:
     full_tracebacks = flag("JITNEY_FULL_TRACEBACKS", lambda: sys.flags.dev_mode)
     disable_jit = flag("JITNEY_DISABLE_JIT", False)
     check = _check()
+    rank_promotion = choice("JITNEY_RANK_PROMOTION", "allow", "raise")
     allow = Setting("JITNEY_ALLOW", lambda _, asked: _words("allow", asked.split(",")), _words)
     log_compiles = flag("JITNEY_LOG_COMPILES", False)
     compile_warning = count("JITNEY_COMPILE_WARNING", 50)

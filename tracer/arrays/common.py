@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Callable, Iterable, Sequence
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -12,14 +14,14 @@ from ...ir.build import Builder
 from ...ir.graph import Value
 from ...ir.types import BOOL, I64, is_complex, is_supported
 from ..core.effects import check
-from ..core.trace import EagerBuilder, require_trace
+from ..core.trace import EagerBuilder, current_trace, require_trace
 from ..core.tracers import Tracer, as_value, concrete, weak_kind, wrap, wrap_like
 from ..data.accept import check_dtype
 from ..data.layout import is_contiguous
 from ..data.promotion import DType, Kind, can_cast, canonical, kind_of, result_dtype
 from ..messages import errors
 from ..messages.errors import complain
-from ..messages.source import user_line
+from ..messages.source import is_user_frame, user_line
 from ..records.arrays import records
 from ..records.kinds import is_structured
 from .table import refuse_complex, refuse_option
@@ -286,6 +288,8 @@ def broadcast_shape(operands: Sequence[Any], what: str = "operands") -> tuple[in
     first = shapes[0]
     if all(s == first or s == () for s in shapes):
         return max(shapes, key=len)
+    if len({len(s) for s in shapes if s}) > 1:
+        _check_ranks(operands, shapes, what)
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError as error:
@@ -297,6 +301,36 @@ def broadcast_shape(operands: Sequence[Any], what: str = "operands") -> tuple[in
             operands={f"operand {i}": x for i, x in enumerate(operands)},
             cause=error,
         )
+
+
+def _check_ranks(operands: Sequence[Any], shapes: Sequence[tuple[int, ...]], what: str) -> None:
+    """ShapeError if arrays of different ranks meet in the user's code where that is not wanted."""
+    trace = current_trace()
+    if trace is None or not trace.options.explicit_ranks or _is_our_formula():
+        return
+    text = " and ".join(str(s).replace(" ", "") for s in shapes if s)
+    complain(
+        errors.ShapeError,
+        f"{what}: shapes {text} have different ranks, and jt.config.rank_promotion is 'raise'",
+        "say which axes are new: x[:, None], x[None, :] or reshape.",
+        operands={f"operand {i}": x for i, x in enumerate(operands)},
+    )
+
+
+def _is_our_formula() -> bool:
+    """Whether arrays meet in a function of ours that is no operator and no ufunc."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and not is_user_frame(frame):
+        room = frame.f_globals.get("__name__", "").split(".")
+        if room[-2:-1] and room[-2] in _FORMULAS and room[-1] not in _ENTRIES:
+            return True
+        frame = frame.f_back
+    return False
+
+
+_FORMULAS = ("functions", "linear_algebra", "special", "images", "random", "transforms")
+# Through which operators, ufuncs and `where` come here.
+_ENTRIES = ("operators", "methods", "ufunc_methods", "value_shapes")
 
 
 def broadcast_values(operands: Sequence[Any], dtypes: Sequence[DType], what: str) -> list[Value]:

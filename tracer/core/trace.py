@@ -56,6 +56,7 @@ class TraceOptions:
     autograph         Python's own control flow may depend on traced values
     python_errors     Python's own numbers raise as they do in Python (1 / 0)
     on_cpu            the program is for a CPU
+    explicit_ranks    arrays of different ranks are not broadcast together, but for numbers
     """
 
     boundscheck: bool = True
@@ -63,6 +64,7 @@ class TraceOptions:
     autograph: bool = True
     python_errors: bool = True
     on_cpu: bool = True
+    explicit_ranks: bool = False
 
 
 _DEFAULTS = TraceOptions()

@@ -44,7 +44,8 @@ class Asked:
         return replace(options, check=tuple(sorted({*options.check, *self.checks})))
 
     def _read(self) -> None:
-        self.checks: tuple[str, ...] = config.check
+        ranks = {"ranks"} if config.rank_promotion == "raise" else set()
+        self.checks: tuple[str, ...] = tuple(sorted({*config.check, *ranks}))
         self.off = config.disable_jit
         self.any = self.off or bool(self.checks) or self.captures > 0
 
@@ -58,6 +59,7 @@ class Asked:
 ASKED = Asked()
 serve("check", ASKED.change)
 serve("disable_jit", ASKED.change)
+serve("rank_promotion", ASKED.change)
 
 
 @contextmanager

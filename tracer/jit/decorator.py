@@ -121,11 +121,12 @@ def jit(
         them as they stand, and a condition that is traced is an error.
     check
         What compiled code is watched for, on the CPU: some of "nan", "inf", "overflow", "bounds",
-        "trace", or True for all. The first op that makes NaN (infinity) of numbers raises NonFiniteError
-        with its line, the iteration and the operands, in backward code too; NumPy's integers that do
-        not fit raise IntegerOverflowError. What np.where does not take does no harm. It costs some
+        "ranks", "trace", or True for all but "ranks". The first op that makes NaN (infinity) of
+        numbers raises NonFiniteError with its line, the iteration and the operands, in backward code
+        too; NumPy's integers that do not fit raise IntegerOverflowError. What np.where does not take does no harm. It costs some
         percent where all is well; where something is found, or NaN was given, the call runs once more,
-        slowly. "bounds": indices are checked whatever `boundscheck` says. "trace": the function is
+        slowly. "bounds": indices are checked whatever `boundscheck` says. "ranks":
+        arrays of different ranks, but for numbers, are not broadcast together. "trace": the function is
         traced twice, and ImpureFunctionError raised, with the line, if the two differ.
         `jt.config.check` asks it of all functions; `jt.config.allow` names scopes that may do it.
     fastmath

@@ -25,7 +25,7 @@ Backend = Literal["native", "interpreter"]
 Save = Literal["min_cut"] | int | None
 InPlace = Literal["require"] | None
 Fallbacks = Literal["python"] | None
-Check = Literal["bounds", "inf", "nan", "overflow", "trace"]
+Check = Literal["bounds", "inf", "nan", "overflow", "ranks", "trace"]
 Checks = bool | Check | Iterable[Check] | None
 
 
@@ -78,7 +78,8 @@ class Options:
         """What the trace is to know."""
         marked = self.save is not None
         bounds = self.boundscheck or "bounds" in self.check
-        return TraceOptions(bounds, marked, self.autograph, not self.fastmath, on_cpu)
+        ranks = "ranks" in self.check
+        return TraceOptions(bounds, marked, self.autograph, not self.fastmath, on_cpu, ranks)
 
     @property
     def watched(self) -> frozenset[str]:

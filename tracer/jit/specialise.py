@@ -24,6 +24,7 @@ from ..captures.heap import Policy
 from ..captures.kept import ChangedArgument, WantsHeap
 from ..captures.purity import compare, random_states, watched_entropy
 from ..captures.running import watched_code
+from ..checks.annotations import Annotations
 from ..containers.kinds import Argument, Enters, Kinds, settled
 from ..containers.leaving import leaving
 from ..control.recursion import natively
@@ -283,7 +284,10 @@ def _trace_once(
         kept = call.kept(args, kwargs)
         for container, place in (*kept.taken_apart, *call.packed(args, kwargs)):
             call.containers.births[container] = Argument(place)
+        annotations = Annotations(function._function)
+        annotations.arguments(args, kwargs)
         result = captured.call(args, kwargs, hidden, kept)
+        annotations.result(result)
         call.refuse_changes(before, call.parts(args, kwargs))
         return leaving(with_exact(result))
 
