@@ -5,19 +5,21 @@
     except np.linalg.LinAlgError:        branch: the body, or a handler
         y = np.linalg.pinv(a)
 
-So the body is run again, in a sense, and must not have done anything when it fails. What Python raises
-while the function is traced, it raises at every call, and its handler is taken at once.
+So the body is run again, in a sense; a handler runs after the statements before the one that fails,
+which must not have done anything yet. What Python raises while the function is traced, it raises at
+every call, and its handler is taken at once.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
 from ...ir.graph import Op
 from ...ir.passes.failures import changes_before, failures, first_failure, message, tellable
-from ...ir.record import record
+from ...ir.record import record, replace
 from ..containers.kinds import Again
 from ..core.effects import advance, order_token
 from ..core.trace import require_trace
@@ -59,44 +61,58 @@ def _flat(kinds: Any) -> Iterator[Any]:
 
 @record
 class Failure:
-    """An op that may fail, and the number of the handler that takes what it raises, or `_NOBODYS`."""
+    """An op that may fail, the number of the handler that takes what it raises, or `_NOBODYS`, and that
+    of the statement that it is in."""
 
     op: Op
     kind: type[BaseException]
     handler: int
+    step: int = 0
 
 
 def try_stmt(
-    body: Callable[[], None],
+    steps: Sequence[Callable[[], None]],
     otherwise: Callable[[], None],
     handlers: Sequence[Handler],
-    single: bool,
-    kept: Sequence[str],
+    kept: Sequence[Sequence[str] | None],
     state: State,
 ) -> None:
-    """`otherwise` is what `else` does. The body is a `single` statement, or one that gives variables
-    values before it fails, of which `kept` are read after that."""
+    """`steps` are the statements of the body, `otherwise` what `else` does. `kept` is None for one that
+    has done nothing when it fails; else the variables that it binds which are read then."""
+    starts: list[int] = []  # how many ops there are when a statement begins
+
+    def body() -> None:
+        starts.clear()
+        for step in steps:
+            starts.append(len(require_trace().graph.ops))
+            step()
+
     if not in_graph():
-        _plainly(body, otherwise, handlers)
+        _plainly(lambda: _all(steps), otherwise, handlers)
         return
     one = trial(body, state, "the body of `try`")
-    found = [] if one is None else _failures(one.ops, handlers)
+    found = [] if one is None else _failures(one.ops, handlers, starts)
     if one is None or all(f.handler < 0 for f in found):
-        _watched(body, otherwise, handlers)
+        _watched(lambda: _all(steps), otherwise, handlers)
         return
-    _check(one, found, handlers, single, kept)
+    _check(one, found, handlers, kept)
     token = [order_token()] if one.effects else []
     outputs = [None for _ in token]
     graph = one.region.close(one.region.captured, outputs, outputs, token_at=0 if token else None)
     told = set(tellable(graph.ops))
-    found = [f for f in _failures(graph.ops, handlers) if f.op in told]
+    closed = zip(_failures(graph.ops, handlers), found, strict=True)
+    found = [replace(f, step=before.step) for f, before in closed if f.op in told]
     handled = max((k for k, f in enumerate(found) if f.handler >= 0), default=-1)
-    numbers = {f.op: f.handler for f in found[: handled + 1]}  # behind that nothing is asked
+    ways = sorted({(f.step, f.handler) for f in found if f.handler >= 0})
+    numbers = {  # behind the last that is handled nothing is asked
+        f.op: ways.index((f.step, f.handler)) if f.handler >= 0 else _NOBODYS
+        for f in found[: handled + 1]
+    }
     failing = first_failure(graph, numbers)
     results = require_trace().builder.inline(failing, [*token, *one.region.captured])
     advance(tuple(results))
     chosen = wrap(results[-1], "i")
-    said = {f.handler: f for f in reversed(found)}
+    said = {numbers[f.op]: f for f in reversed(found[: handled + 1])}
 
     def handle(numbers: Sequence[int]) -> None:
         first, *rest = numbers
@@ -111,24 +127,36 @@ def try_stmt(
             return
         text = message(said[first].op)
         kind = said[first].kind
+        step, handler = ways[first]
+        _all(steps[:step])
         try:
             raise raised(kind() if text is None else kind(text))
         except kind as error:
-            handlers[first].run(error)
+            handlers[handler].run(error)
 
     def whole() -> None:
-        body()
+        _all(steps)
         otherwise()
 
     taken = sorted(set(numbers.values()) - {_NOBODYS})
     branch(truth(chosen < 0), [lambda: handle(taken), whole], state, "try", ("except", "try"))
 
 
-def _failures(ops: Sequence[Op], handlers: Sequence[Handler]) -> list[Failure]:
+def _all(steps: Sequence[Callable[[], None]]) -> None:
+    for step in steps:
+        step()
+
+
+def _failures(
+    ops: Sequence[Op], handlers: Sequence[Handler], starts: Sequence[int] = (0,)
+) -> list[Failure]:
+    """`starts` are the places among the ops where statements begin."""
     found = []
-    for op, kind in failures(ops):
-        numbers = [k for k, handler in enumerate(handlers) if handler.takes(kind)]
-        found.append(Failure(op, kind, numbers[0] if numbers else _NOBODYS))
+    for place, outer in enumerate(ops):
+        step = max(bisect_right(starts, place) - 1, 0)
+        for op, kind in failures([outer]):
+            numbers = [k for k, handler in enumerate(handlers) if handler.takes(kind)]
+            found.append(Failure(op, kind, numbers[0] if numbers else _NOBODYS, step))
     return found
 
 
@@ -206,8 +234,7 @@ def _check(
     one: Trial,
     found: Sequence[Failure],
     handlers: Sequence[Handler],
-    single: bool,
-    kept: Sequence[str],
+    kept: Sequence[Sequence[str] | None],
 ) -> None:
     """The body has to be one that can be run again, and has done nothing when it fails."""
     told = set(tellable(one.ops))
@@ -223,12 +250,14 @@ def _check(
             )
         if changing is not None:
             _refuse(failure, f"`{changing.name}` happens in the body, too")
-        if one.changed or (one.written and not single):
+        names = kept[failure.step]
+        if one.changed or (one.written and names is not None):
             _refuse(failure, "the body changes arrays or objects, perhaps before that")
-        if kept and not single:
-            names = ", ".join(kept)
+        if names:
             _refuse(
-                failure, f"the body gives {names} a value, perhaps before that, which is read later"
+                failure,
+                f"the statement gives {', '.join(names)} a value, perhaps before that, which is read "
+                "later",
             )
 
 

@@ -16,6 +16,7 @@ from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from enum import IntEnum
 from functools import partial
 from typing import Any, NoReturn, TypeVar
 
@@ -125,6 +126,8 @@ def _leaf(x: Any) -> Leaf:
         return x.dtype, x.weak
     weak = weak_kind(x)
     if weak in ("b", "i", "f"):
+        if isinstance(x, IntEnum):  # it would be a number afterwards
+            raise Unfit
         if weak == "i" and not -(1 << 63) <= x < 1 << 63:
             raise Unfit
         return WEAK_DTYPES[weak], weak

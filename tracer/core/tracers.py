@@ -16,6 +16,7 @@ implement it, see `method`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
@@ -453,7 +454,8 @@ def weak_kind(x: Any) -> str | None:
     """How `x` promotes: "b", "i", "f", "c" for Python scalars and their tracers, None for arrays."""
     if isinstance(x, Tracer):
         return x.weak
-    return _WEAK_OF.get(type(x))
+    weak = _WEAK_OF.get(type(x))
+    return "i" if weak is None and isinstance(x, IntEnum) else weak
 
 
 def as_tracer(x: DeviceArray) -> Tracer:

@@ -262,6 +262,65 @@ def pythons_own(a, i):
     return y
 
 
+def kept(a, i):
+    c = a
+    try:
+        c = c * 2
+        x = np.linalg.cholesky(a)
+    except LinAlgError:
+        x = c
+    return x
+
+
+def until_it_works(a, i):
+    a, added = a - np.eye(2), 0.0
+    for k in range(60):  # noqa: B007
+        try:
+            factor = np.linalg.cholesky(a)
+            break
+        except LinAlgError:
+            a, added = a + 0.1 * np.eye(2), added + 0.1
+    return np.append(factor.ravel(), [k, added])
+
+
+def returned_from_a_loop(a, i):
+    jitter = 1e-6
+    while True:
+        try:
+            factor = np.linalg.cholesky(a + jitter * np.eye(2))
+            return np.append(factor.ravel(), jitter)
+        except LinAlgError:
+            jitter *= 10
+            if jitter > 100:
+                raise
+
+
+def how_far(a, i):
+    n, seen = 0, np.zeros(3)
+    try:
+        n, seen[0] = 1, 5.0
+        y = np.linalg.cholesky(a)[i[0], 0]
+        n, seen[1] = 2, y
+        y = y + np.linalg.inv(a - a[0, 0] * np.ones((2, 2)))[0, 0]
+        n = 3
+    except LinAlgError:
+        n += 10
+    except IndexError:
+        n += 20
+    return np.append(seen, n)
+
+
+def searched(a, i):
+    n = 0
+    try:
+        n = 1
+        n += next(k for k in range(20) if a[0, 0] * k > 5)
+        n += 100
+    except StopIteration:
+        n = -n
+    return n
+
+
 PROGRAMS = [
     value for value in list(globals().values()) if getattr(value, "__module__", "") == __name__
 ]
@@ -291,14 +350,15 @@ def test_handlers_run(f):
                     np.testing.assert_allclose(one, other, atol=1e-14)
 
 
-def kept(a, i):
-    c = a
+def inside_of_a_statement(a, i):
+    y = 0
     try:
-        c = c * 2
-        x = np.linalg.cholesky(a)
+        if a[0, 0] >= 0:
+            y = 1
+            np.linalg.cholesky(a)
     except LinAlgError:
-        x = c
-    return x
+        return y
+    return y - 2
 
 
 def in_a_loop(a, i):
@@ -356,7 +416,7 @@ def suppressed(a, i):
 
 REFUSED = {
     suppressed: "contextlib.suppress has no second way",
-    kept: "gives c a value",
+    inside_of_a_statement: "gives y a value",
     in_a_loop: "in a loop inside",
     says_what: "handler asks for it",
     changes: "changes arrays or objects",

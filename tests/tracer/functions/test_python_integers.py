@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable
 from typing import Any
 
@@ -179,3 +180,21 @@ def test_sums_of_pythons_integers_do_not_wrap(case):
     small = [np.array(a) // (1 << 8) for a in arguments]
     small = [a.tolist() for a in small]
     assert jt.jit(function)(*small) == function(*small)
+
+
+class Weight(enum.IntEnum):
+    ONE = 1
+    TWO = 2
+
+
+def test_members_of_enums_are_pythons_integers() -> None:
+    def f(x: Any, n: int) -> Any:
+        total = 0
+        for v in x:
+            if v % 3 == Weight.ONE:
+                total += Weight.TWO
+        return total, n + Weight.TWO, Weight.ONE * n, x[0] * 0 + Weight.TWO
+
+    x = np.arange(10)
+    got, want = jt.jit(f)(x, 5), f(x, 5)
+    assert got == want and [*map(type, got)] == [*map(type, want)]

@@ -1,8 +1,8 @@
 """Which variables are read later: only those are merged after a branch and carried by a loop.
 
 Runs backwards over a function without jumps (see `jumps`) and leaves on every `if`, `try` and loop
-the set `live`: what is read after it, for a loop also by its next iteration. The body of a `try`
-gives values to `kept` before its last statement, which are read after that has failed. Of loops, what
+the set `live`: what is read after it, for a loop also by its next iteration. What is read after
+the body of a `try` has failed is `failed`. Of loops, what
 the statements that follow read is `read`, too: not what functions and handlers may.
 """
 
@@ -75,7 +75,7 @@ class _Liveness:
         kinds = reads(handler.type for handler in node.handlers)
         ends = [self.fallible(handler.body, after, after) for handler in node.handlers]
         failed = kinds.union(*ends) if node.handlers else after
-        node.kept = bound(node.body[:-1]) & (failed | self.always)  # type: ignore[attr-defined]
+        node.failed = failed | self.always  # type: ignore[attr-defined]
         body = self.fallible(node.body, self.fallible(node.orelse, after, after), failed)
         return body | failed | after
 

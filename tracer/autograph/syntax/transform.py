@@ -220,20 +220,24 @@ class Transformer(Expressions):
         at = node.handlers[0]
         parts = [*node.body, *node.handlers, *node.orelse]
         state = self.state(parts, node, at)
-        body = self.procedure("_jt_body", self.statements(node.body), node.body, at)
+        steps = [
+            self.procedure(f"_jt_step_{k}", self.statements([s]), [s], at)
+            for k, s in enumerate(node.body)
+        ]
+        failed: set[str] = node.failed  # type: ignore[attr-defined]
+        kept = [None if _is_simple(s) else tuple(sorted(bound([s]) & failed)) for s in node.body]
         otherwise = self.procedure("_jt_else", self.statements(node.orelse), node.orelse, at)
         handlers = [self.handler(h, k) for k, h in enumerate(node.handlers)]
         arguments = [
-            load("_jt_body", at),
+            located(ast.Tuple([load(step.name, at) for step in steps], ast.Load()), at),
             load("_jt_else", at),
             located(ast.Tuple([made for _, made in handlers], ast.Load()), at),
-            constant(_single(node.body), at),
-            constant(tuple(sorted(node.kept)), at),  # type: ignore[attr-defined]
+            constant(tuple(kept), at),
             *state.arguments,
         ]
         procedures = [procedure for procedure, _ in handlers]
         call = expression(helper("try_stmt", arguments, at))
-        statements = [body, otherwise, *procedures, *state.functions, call]
+        statements = [*steps, otherwise, *procedures, *state.functions, call]
         if not node.finalbody:
             return statements
         return located(ast.Try(statements, [], [], self.statements(node.finalbody)), node)
@@ -351,9 +355,17 @@ class Transformer(Expressions):
         return StateCode(self, nodes, owner, at)
 
 
-def _single(body: Sequence[ast.stmt]) -> bool:
-    """Whether there is one statement; `return` is two (see `jumps`)."""
-    return len([s for s in body if bound([s]) != {RETURNED}]) == 1
+def _is_simple(node: ast.stmt) -> bool:
+    """Whether a statement has done nothing when something in it fails; flags of jumps do not count."""
+    if isinstance(node, ast.If):
+        sides = [[s for s in side if not _is_flag(s)] for side in (node.body, node.orelse)]
+        return all(len(side) <= 1 and all(map(_is_simple, side)) for side in sides)
+    return not isinstance(node, (ast.While, ast.For, ast.Try, ast.With, ast.Match))
+
+
+def _is_flag(node: ast.stmt) -> bool:
+    names = bound([node])
+    return bool(names) and RESULT not in names and all(n.startswith("_jt_") for n in names)
 
 
 def _conditional(body: Sequence[ast.AST]) -> set[str]:
