@@ -10,14 +10,17 @@ import functools
 import math
 import pickle
 import queue
+import re
 import secrets
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from golden_texts import Golden
 
 import jitney as jt
 from jitney.tracer.messages import errors as messages
@@ -309,9 +312,9 @@ def an_unknown_keyword() -> None:
 # Arguments
 
 
-@wrong(TypeError, "set {'tanh'}|names", "static_argnames='names'")
-def a_set_argument() -> None:
-    jit(lambda x, names: x)(X, {"tanh"})  # here
+@wrong(TypeError, "when, an array of dtype datetime64[D]", "")
+def a_date_argument() -> None:
+    jit(lambda x, when: x)(X, np.array(["2020-01-01"], "M8[D]"))  # here
 
 
 @wrong(TypeError, "vectorize", "static_argnames='g'")
@@ -503,6 +506,20 @@ def test_wrong_program(case: Wrong) -> None:
     assert "test_errors.py:" in message
     assert "# here" in message
     assert last.startswith("test_errors.py:"), "the last line begins with the place"
+    lines = message.splitlines()
+    if isinstance(info.value, jt.errors.JitneyError) and info.value.what:
+        assert lines[0].startswith(last.partition(" ")[0]), "so does the first"
+    assert len(lines) <= 12, "it fits on a screen"
+    GOLDEN.check(case.name, f"{type(info.value).__name__}: {_without_places(message)}")
+
+
+def _without_places(message: str) -> str:
+    """A message without what moves when this file changes, and where it is."""
+    message = re.sub(r"(/\S*/)?test_errors\.py:\d+", "test_errors.py:N", message)
+    return re.sub(r"0x[0-9a-f]+", "0xN", message)
+
+
+GOLDEN = Golden(Path(__file__).parents[2] / "golden" / "wrong_programs.txt")
 
 
 def test_the_table_is_long() -> None:
