@@ -154,6 +154,10 @@ def _check_power(x: Any, y: Any, kind: str) -> None:
             error="ValueError",
         )
 
+    base, exponent = _python(x), _python(y)
+    large = np.isinf(np.power(base, exponent)) & _finite(base, exponent) & (base != 0)
+    check_in_the_end(large, "(34, 'Numerical result out of range')", "OverflowError")
+
 
 def in_ours(frame: FrameType | None) -> bool:
     """Whether the operator stands in a formula of this package."""

@@ -151,6 +151,25 @@ def test_numpys_numbers_raise_nothing():
         np.testing.assert_equal(jt.jit(f)(x, 0), f(x, 0))
 
 
+def cubed(x):
+    x **= 3
+    return x
+
+
+def test_powers_that_are_too_large_raise():
+    powers = (
+        lambda x, y: x**y,
+        lambda x, y: x**2,
+        lambda x, y: x**0.5 + 2.0**x,
+        lambda x, y: cubed(x),
+    )
+    for f in powers:
+        compiled = jt.jit(f)
+        for x, y in [(10.0, 400.0), (1e200, 2.0), (1e-200, -2.0), (2.0, 3.0), (math.inf, 2.0)]:
+            want, got = outcome(f, x, y), outcome(compiled, x, y)
+            assert got == want, (x, y)
+
+
 OF_ELEMENTS = {
     "sqrt": lambda x: math.sqrt(x[0]),
     "sqrt in a loop": lambda x: sum([math.sqrt(v) for v in x]),
