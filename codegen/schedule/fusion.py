@@ -41,6 +41,7 @@ MAX_UNRELATED = 3  # beside the first: they share the loops only, and more of th
 STACK_BYTES = 1 << 18  # what the row buffers of one kernel may take
 SHORT_ROW = 32  # and elements of a row for each simple instruction of that
 SERIAL_WORK = 1 << 14  # elements under which a kernel without parallel outer loops is fine
+HELD_BYTES = 1 << 16  # an array beyond that is not begun long before it is finished
 NOTABLE = 1 << 10  # points from which it is worth saying why loops are not shared
 
 # Why a stage does not join a group.
@@ -139,6 +140,8 @@ def _join_group(
     last = len(steps) - 1
     candidates = [earliest] if earliest >= 0 else []
     candidates += range(last, max(earliest, last - WINDOW), -1)
+    if stage.array not in written and _holds_memory(stage):
+        candidates = [position for position in candidates if position == last]
     refusals: list[tuple[Group, Refusal]] = []
     for position in candidates:
         group = steps[position]
@@ -151,6 +154,13 @@ def _join_group(
         _tell(stage, refusals)
     steps.append(_open(stage))
     return len(steps) - 1
+
+
+def _holds_memory(stage: Stage) -> bool:
+    """Whether the stage writes a few elements of a large array, such as the edges of a copy whose inside
+    comes later: writing them much earlier would keep memory for all that time."""
+    size = stage.array.nbytes
+    return size > HELD_BYTES and math.prod(stage.extents) * stage.array.dtype.itemsize * 4 < size
 
 
 def _tell(stage: Stage, refusals: list[tuple[Group, Refusal]]) -> None:

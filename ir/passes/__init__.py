@@ -21,6 +21,7 @@ from .dead import eliminate_dead_code
 from .hoist import hoist_invariants
 from .inline_calls import inline_calls
 from .pack_floats import pack_floats
+from .read_back import read_back
 from .rules.fold import fold_constants
 from .rules.hash import canonical_key
 from .simplify import exact_rules, simplify, simplify_fast
@@ -39,6 +40,7 @@ __all__ = [
     "inline_calls",
     "optimise",
     "pack_floats",
+    "read_back",
     "recognise_attention",
     "simplify",
     "simplify_fast",
@@ -60,6 +62,7 @@ PIPELINE: tuple[Pass, ...] = (
     eliminate_dead_code,
     hoist_invariants,
     gather_sums,
+    read_back,
     sink_views,
 )
 

@@ -148,12 +148,12 @@ def halved(of_var: Any) -> Any:
 def careless(join_map: Any) -> Any:
     """Whatever it reads, a stage joins a kernel of its loops."""
 
-    def join(group: Any, stage: Any) -> bool:
+    def join(group: Any, stage: Any) -> Any:
         if stage.extents != group.extents:
-            return bool(join_map(group, stage))
+            return join_map(group, stage)
         group.nests[0].stages.append(stage)
         fusion._add(group, stage)
-        return True
+        return None
 
     return join
 

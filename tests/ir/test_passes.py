@@ -28,6 +28,7 @@ from jitney.ir.passes import (
     hoist_invariants,
     inline_calls,
     optimise,
+    read_back,
     recognise_attention,
     simplify,
     simplify_fast,
@@ -65,6 +66,7 @@ def test_pipeline_is_the_documented_passes() -> None:
         hoist_invariants,
         sink_views,
         gather_sums,
+        read_back,
         recognise_attention,  # in test_attention.py
     }  # too wide for two columns; tested below
     assert set(PIPELINE) <= {*PASSES, *with_regions}
@@ -357,6 +359,45 @@ def test_views_that_something_else_reads_stay() -> None:
     )
     graph = parse_graph(text)
     assert sink_views(graph) is graph
+
+
+STENCIL = """graph f(%x: f64[{n}]) -> f64[{m}] {{
+  %v = sin %x : f64[{n}]
+  %0 = constant value={{0.0}} : f64[]
+  %z = broadcast %0 dims=[] shape=[{m}] : f64[{m}]
+  {early}
+  %u = update_slice %z, %v start=[1] step=[1] : f64[{m}]
+  %a = slice %u start=[0] stop=[{n}] step=[1] : f64[{n}]
+  %b = add %a, %v : f64[{n}]
+  %y = update_slice %z, %b start=[1] step=[1] : f64[{m}]
+  return %y{also}
+}}"""
+
+
+def test_what_was_written_is_read_where_it_was_written() -> None:
+    graph = parse_graph(STENCIL.format(n=5000, m=5002, early="", also=""))
+    got = read_back(graph)
+    verify(got)
+    names = [op.name for op in got.ops]
+    assert names == ["sin", "constant", "broadcast", "update_slice", "slice", "slice", "add", "update_slice"]
+    window = got.ops[-2].operands[1].op
+    assert window is not None and window.attrs == {"start": (1,), "stop": (5001,), "step": (1,)}
+    assert len(got.users()[got.ops[0].result]) == 1
+    x = np.arange(5000.0)
+    np.testing.assert_array_equal(evaluate(got, [x])[0], evaluate(graph, [x])[0])
+
+
+@pytest.mark.parametrize(
+    "n, early, also",
+    [
+        (50, "", ""),  # it is in the first cache
+        (5000, "%e = mul %v, %v : f64[5000]", ""),  # it is read before
+        (5000, "%e = sum %v axes=[0] : f64[]", ""),
+    ],
+)
+def test_what_is_read_elsewhere_stays(n: int, early: str, also: str) -> None:
+    graph = parse_graph(STENCIL.format(n=n, m=n + 2, early=early, also=also))
+    assert read_back(graph) is graph
 
 
 def test_a_sum_of_products_leaves_the_loop() -> None:
