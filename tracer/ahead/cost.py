@@ -10,9 +10,8 @@ from ...ir.record import record
 from ..data.pytree import tree_map
 from ..explain.steps import place
 from ..explain.units import size_text, time_text
-from ..jit.decorator import jit
-from ..jit.function import JitFunction
 from ..jit.specialise import outlined
+from ..jit.unbound import unbound
 from ..messages.tracebacks import shortened
 from .formulas import Amount, Formula, count, once, simple, total
 from .shapes import bare
@@ -112,7 +111,7 @@ def cost(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Cost:
     """
     from ...runtime.machine_limits import machine_limits
 
-    compiled = function if isinstance(function, JitFunction) else jit(function)
+    compiled, args = unbound(function, args)
     args, kwargs = tree_map(bare, (args, kwargs))
 
     module = compiled._looked_at(outlined, args, kwargs)

@@ -16,10 +16,10 @@ from ..core.tracers import Tracer
 from ..core.tracing import Result, Traced
 from ..data.pytree import tree_map
 from ..data.shapes import ShapeDtype
-from ..jit.decorator import jit
 from ..jit.dispatch import Call
 from ..jit.function import JitFunction
 from ..jit.specialise import trace_call
+from ..jit.unbound import unbound
 from ..messages import errors
 from ..messages.errors import complain
 from ..messages.tracebacks import shortened
@@ -40,7 +40,7 @@ def eval_shape(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     >>> eval_shape(lambda a, b: {"y": a @ b, "n": 3}, rows, weights)
     {'y': ShapeDtype((9000,), float64), 'n': 3}
     """
-    compiled = function if isinstance(function, JitFunction) else jit(function)
+    compiled, args = unbound(function, args)
     args, kwargs = tree_map(bare, (args, kwargs))
 
     def shapes(compiled: JitFunction, call: Call) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any
@@ -10,10 +11,12 @@ import numpy as np
 
 from ...ir.interpreter import evaluate
 from ...ir.record import record, replace
+from ...runtime.cuda.array import DeviceArray
 from ..data import pytree
 from ..explain.units import at
 from ..jit.decorator import jit
 from ..jit.function import JitFunction
+from ..jit.unbound import unbound
 from ..messages.tracebacks import shortened
 from ..transforms.derivatives import vjp
 from .gradients import by_differences, is_float, wrong_rule
@@ -89,7 +92,7 @@ def compare(
     """
     if against is not None and against != "interpreter" and not callable(against):
         raise ValueError(f"against={against!r}: give a function, 'interpreter' or None")
-    compiled = function if isinstance(function, JitFunction) else jit(function)
+    compiled, args = unbound(function, args)
     plain = compiled.__wrapped__
     reference, name = plain, "in plain Python"
     if against == "interpreter":
@@ -136,8 +139,8 @@ def _interpreted(function: JitFunction[..., Any]) -> JitFunction[..., Any]:
 
 
 def _copies(args: Sequence[Any]) -> Any:
-    """Arguments that may be changed."""
-    return pytree.tree_map(lambda x: x.copy(order="K") if type(x) is np.ndarray else x, tuple(args))
+    """Arguments that may be changed, objects with what they hold."""
+    return tuple([x if isinstance(x, DeviceArray) else copy.deepcopy(x) for x in args])
 
 
 def _fault(
@@ -212,7 +215,7 @@ def _gradients(
     told = float(sum(np.sum(g.astype(np.float64) * u) for g, u in moved_by))
 
     def outputs(*moved: Any) -> Sequence[Any]:
-        return pytree.flatten(reference(*pytree.unflatten(tree, list(moved))))[0]
+        return pytree.flatten(reference(*_copies(pytree.unflatten(tree, list(moved)))))[0]
 
     measured = by_differences(outputs, leaves, along, weights)
     if not np.isfinite(measured) or abs(told - measured) <= _NEAR * max(1.0, abs(measured)):

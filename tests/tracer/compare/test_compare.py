@@ -272,6 +272,28 @@ def test_arguments_stay_as_they_are():
     assert jt.compare(looped, x) and np.array_equal(x, X)
 
 
+class Counter:
+    def __init__(self):
+        self.n = 0.0
+        self.seen = np.zeros(3)
+
+    @jt.jit
+    def add(self, x):
+        self.n += x.sum()
+        self.seen[0] += 1
+        return self.n * 2, self.seen * x
+
+
+def test_methods_change_copies_of_their_objects():
+    counter = Counter()
+    assert jt.compare(counter.add, np.ones(3)) and jt.compare(
+        counter.add, np.ones(3), gradients=False
+    )
+    assert counter.n == 0.0 and not counter.seen.any()
+    assert jt.eval_shape(counter.add, np.ones(3)) == (jt.ShapeDtype(()), jt.ShapeDtype(3))
+    assert jt.cost(counter.add, np.ones(3)).bytes > 0 and counter.n == 0.0
+
+
 def test_functions_that_differ_are_told_by_values_and_places():
     def other(x):
         y = chain(x)

@@ -91,6 +91,58 @@ def test_branches_say_how_often_they_were_taken():
     assert "6 of 10 times" in explanation
 
 
+def sorted_or_summed(x):
+    y = np.sort(x) if x.sum() > 0 else np.cumsum(x)
+    return y * 2
+
+
+def by_elements(x):
+    total = 0.0
+    for i in range(x.shape[0]):
+        if x[i] > 0.5:
+            total += np.sqrt(x[i])
+    return total
+
+
+def counted(x):
+    counts = np.zeros(50)
+    np.add.at(counts, (x * 50).astype(np.int64), 1.0)
+    return counts
+
+
+V = np.random.default_rng(0).random(50_000)
+M = V[:40_000].reshape(200, 200)
+PROGRAMS = {
+    "softmax": (lambda x: np.exp(x - x.max(1, keepdims=True)) / x.sum(1, keepdims=True), M),
+    "a layer": (lambda x: np.tanh(x @ x).sum(), M),
+    "gradient of a layer": (jt.grad(lambda x: np.tanh(x @ x).sum()), M),
+    "a loop": (lambda x: jt.fori_loop(0, 9, lambda i, c: np.tanh(c) * c.mean(), x), M),
+    "a scan": (
+        lambda x: jt.scan(lambda c, a: (c @ np.tanh(a), c.sum()), np.eye(20), x),
+        V[:8000].reshape(20, 20, 20),
+    ),
+    "a branch": (sorted_or_summed, V),
+    "elements": (by_elements, V),
+    "counts": (counted, V),
+    "an order": (lambda x: np.sort(x)[::-1].cumsum(), V),
+    "equations": (lambda x: np.linalg.solve(x @ x.T + np.eye(200), x), M),
+    "a transform": (lambda x: np.abs(np.fft.fft(x)), V),
+    "medians": (lambda x: np.median(x, axis=1), M),
+    "a convolution": (lambda x: np.convolve(x, np.ones(32)), V),
+    "transposed": (lambda x: x.T * 2 + x, M),
+    "indices": (lambda x: x[np.argsort(x)] - x.mean(), V),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_times_of_fifteen_programs_add_up_to_the_whole(name):
+    """Within a tenth: all are of one call, so no other work that the machine has shows."""
+    function, argument = PROGRAMS[name]
+    explanation = jt.jit(function).explain(argument)
+    total = sum(step.seconds for step in explanation.steps)
+    assert total == pytest.approx(explanation.seconds, rel=0.1)
+
+
 def test_times_of_the_steps_add_up_to_that_of_the_call():
     rng = np.random.default_rng(0)
     x = rng.standard_normal((300, 300))
