@@ -66,6 +66,7 @@ class SourceLine:
     role    what it is there if not what was written: `grad of sin`
     lanes   how many `vmap` are around it: so many axes of what it gives are of examples
     knobs   how its kernel is to run, if the user says so
+    column  counted from 1, in a lambda, of which a line may have several; else 0
     """
 
     file: str
@@ -75,6 +76,7 @@ class SourceLine:
     role: str = ""
     lanes: int = 0
     knobs: Knobs | None = None
+    column: int = 0
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"
@@ -86,9 +88,10 @@ class SourceLine:
 
     @property
     def named(self) -> str:
-        """The scope and the role, for the end of the same."""
+        """Column, scope and role, for the end of the same."""
+        column = f", column {self.column}" if self.column else ""
         scope = f", scope {self.scope}" if self.scope else ""
-        return scope + (f", {self.role}" if self.role else "")
+        return column + scope + (f", {self.role}" if self.role else "")
 
 
 def derived(op: Op, what: str) -> SourceLine | None:

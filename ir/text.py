@@ -14,8 +14,8 @@
   elements in C order, complex ones as `(1.0, 2.0)`, and `{base64 "..."}` holds the bytes of a large
   array; the result's type gives shape and dtype.
 - A trailing comment `# file:line` or `# file:line in function` is the op's source line, after which
-  there may be the path of its scope and its role in a derivative: `# model.py:12 in f [encoder],
-  grad of sin`. Any other comment is only a comment.
+  there may be its column, the path of its scope and its role in a derivative: `# model.py:12 in
+  <lambda>, column 9 [encoder], grad of sin`. Any other comment is only a comment.
 - Names of values may be paths, `%encoder/h`.
 
 The text means the same graph: value names (made unique), attributes to the bit, and source lines.
@@ -125,6 +125,8 @@ def _source(loc: SourceLine) -> str:
     text = f"{loc.file}:{loc.line}"
     if loc.function:
         text += f" in {loc.function}"
+    if loc.column:
+        text += f", column {loc.column}"
     if loc.scope:
         text += f" [{_scope_text(loc.scope)}]"
     text += f" {{{loc.knobs}}}" if loc.knobs else ""

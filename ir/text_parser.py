@@ -37,6 +37,7 @@ _TOKEN = re.compile(
 )
 _SOURCE = re.compile(
     r"#\s*(?P<file>\S.*):(?P<line>\d+)(?: in (?P<function>.+?))?"
+    r"(?:, column (?P<column>\d+))?"
     rf'(?: \[(?P<scope>{SCOPE}|"(?:[^"\\]|\\.)*")\])?(?: \{{(?P<knobs>[\w=, ]+)\}})?'
     r"(?:, (?P<role>(?:grad|jvp) of .+?))?\s*$"
 )
@@ -154,7 +155,8 @@ class _Parser:
         line, function, role = int(match["line"]), match["function"] or "", match["role"] or ""
         knobs = re.findall(r"(\w+)=(\d+)", match["knobs"] or "")
         given = Knobs(**{name: int(value) for name, value in knobs}) if knobs else None
-        return SourceLine(match["file"], line, function, scope, role, knobs=given)
+        column = int(match["column"] or 0)
+        return SourceLine(match["file"], line, function, scope, role, knobs=given, column=column)
 
     # The grammar.
 

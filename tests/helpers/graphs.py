@@ -381,7 +381,8 @@ def random_graphs(
     for line in range(draw(st.integers(5, max_ops))):
         scope, role = SCOPES[line % len(SCOPES)], "" if line % 2 else "grad of grad of sin"
         function = "" if line % 3 else "step"
-        d.b.loc = SourceLine("model.py", line, function, scope, role) if line % 5 else None
+        where = SourceLine("model.py", line, function, scope, role, column=7 * (line % 4))
+        d.b.loc = where if line % 5 else None
         value = d.pick(steps)(d)
         if value.tensor.size <= 256:  # so that broadcasts and concats do not grow without bound
             if not value.name and line % 4 == 0:

@@ -10,6 +10,7 @@ import threading
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from types import FrameType
 from typing import Any
 
@@ -99,7 +100,8 @@ def user_line(depth: int = 1) -> SourceLine | None:
             code = frame.f_code  # equal to that of the same text in another file: no key
             scope = SCOPE.get()[0]
             place = code.co_filename, frame.f_lineno, code.co_qualname
-            return _source_line(*place, scope, KNOBS.get())
+            column = _column(frame) if code.co_name == "<lambda>" else 0
+            return _source_line(*place, scope, KNOBS.get(), column)
         frame = frame.f_back
     return None
 
@@ -124,9 +126,21 @@ def user_level() -> int:
 
 @functools.lru_cache(maxsize=1024)
 def _source_line(
-    file: str, line: int, function: str, scope: str = "", knobs: Knobs | None = None
+    file: str,
+    line: int,
+    function: str,
+    scope: str = "",
+    knobs: Knobs | None = None,
+    column: int = 0,
 ) -> SourceLine:
-    return SourceLine(file, line, function, scope, knobs=knobs)
+    return SourceLine(file, line, function, scope, knobs=knobs, column=column)
+
+
+def _column(frame: FrameType) -> int:
+    """Where in its line the expression begins that a frame evaluates, from 1 on; 0 if Python does not
+    know (`-X no_debug_ranges`)."""
+    position = next(islice(frame.f_code.co_positions(), frame.f_lasti // 2, None), None)
+    return 0 if position is None or position[2] is None else position[2] + 1
 
 
 def source_text(line: SourceLine | None) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -181,3 +183,15 @@ def test_errors_name_the_scope() -> None:
 def test_explain_shows_scopes_and_derivatives() -> None:
     with_names = jt.jit(jt.grad(model)).explain(X)
     assert "encoder/dense/affine" in with_names and "grad of tanh" in with_names
+
+
+def test_lambdas_of_one_line_are_told_apart() -> None:
+    pair = [lambda x: np.sin(x) * 2, lambda x: x @ np.ones(3)]
+    (sine,) = [op.loc for op in jt.jit(pair[0]).trace(X).ops if op.name == "sin"]
+    line = inspect.getsource(sys._getframe()).split("\n")[1]
+    assert sine is not None and sine.column == line.index("np.sin") + 1
+    text = str(jt.jit(pair[0]).trace(X))
+    assert f", column {sine.column}" in text and str(jt.parse_graph(text)) == text
+    with pytest.raises(jt.errors.ShapeError, match=r"in .*<lambda>, column \d+\n") as refused:
+        jt.jit(pair[1])(X)
+    assert f"column {line.index('x @') + 1}\n" in str(refused.value)
