@@ -90,8 +90,8 @@ if TYPE_CHECKING:
     from .tracer.interop.array_api import from_dlpack as from_dlpack
     from .tracer.interop.array_api import isdtype as isdtype
     from .tracer.interop.parsed import parse_graph as parse_graph
-    from .tracer.jit.asked import capture as capture
     from .tracer.jit.asked import disable_jit as disable_jit
+    from .tracer.jit.capturing import capture as capture
     from .tracer.jit.decorator import jit as jit
     from .tracer.kernels.guvectorize import guvectorize as guvectorize
     from .tracer.kernels.stencil import stencil as stencil
@@ -146,7 +146,7 @@ _HOMES = {
     "bench": "measure.bench",
     "breakpoint": "tracer.control.debugging",
     "c_": "tracer.indexing.concatenators",
-    "capture": "tracer.jit.asked",
+    "capture": "tracer.jit.capturing",
     "case": "tracer.control.control",
     "check_grads": "tracer.transforms.check_grads",
     "checkpoint": "tracer.transforms.remat",

@@ -1,7 +1,7 @@
 """Texts that are kept: what is said today is what was said when somebody last read it.
 
-A file has `=== name` lines, and under each a text. `JITNEY_UPDATE_GOLDEN=1 python -m pytest -n 0 FILE` writes the
-texts of these tests anew, to be read in the difference before they are committed.
+A file has `=== name` lines, and under each a text. `JITNEY_UPDATE_GOLDEN=1 python -m pytest -n 0 FILE`
+writes the texts of these tests anew, to be read in the difference before they are committed.
 """
 
 from __future__ import annotations

@@ -65,6 +65,11 @@ class Trapped:
         self.repeats = not any(op.definition.effect and op.name != "assert" for op in graph.walk())
 
     @property
+    def trap(self) -> Trapped:
+        """Itself: other code of an entry has none."""
+        return self
+
+    @property
     def module(self) -> NativeModule | None:
         return getattr(self.executable, "module", None)
 

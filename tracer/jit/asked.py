@@ -6,14 +6,12 @@ options, which is called instead. Its own native calls are off meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from ...ir.record import replace
 from ...runtime.config import config, serve
-from ..checks.capture import LIMIT, Filter, Iterations, Seen, recording
 from .options import Options
 from .programs import install_programs
 
@@ -60,40 +58,6 @@ ASKED = Asked()
 serve("check", ASKED.change)
 serve("disable_jit", ASKED.change)
 serve("rank_promotion", ASKED.change)
-
-
-@contextmanager
-def capture(
-    filter: Filter | Sequence[Filter] = None,
-    *,
-    iterations: Iterations = None,
-    limit: int = LIMIT,
-) -> Iterator[Seen]:
-    """A context in which values that jitted functions compute are kept; gives a `Seen`, which has them.
-
-    `filter` says which: a name, in which `*` and `?` stand for anything (`"encoder/*"`), "model.py:12"
-    or 12 for a line, a regular expression (`re.compile(...)`), a function of an array
-    (`jt.filters.has_inf_or_nan`), several of these in a list, or None for all. Names are those of
-    `jt.name`, and else the scope and the op (`"encoder/tanh"`, `"encoder/tanh_1"`). Of loops, all
-    `iterations` are kept, or one, a slice of them, or those in a container.
-
-    Functions are interpreted inside, op by op, with the same results. What does not fit into `limit`
-    bytes is dropped, and `seen.dropped` counts it. Raises TypeError for what is no filter.
-
-    >>> f = jt.jit(lambda x: np.tanh(jt.name(x * 2, "h")).sum())
-    >>> with capture("h") as seen:
-    ...     result = f(np.array([0.5, 1.0]))
-    >>> seen["h"]
-    array([1., 2.])
-    """
-    with recording(filter, iterations, limit) as seen:
-        ASKED.captures += 1
-        ASKED.change()
-        try:
-            yield seen
-        finally:
-            ASKED.captures -= 1
-            ASKED.change()
 
 
 def disable_jit() -> AbstractContextManager[Any]:

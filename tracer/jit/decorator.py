@@ -123,12 +123,12 @@ def jit(
         What compiled code is watched for, on the CPU: some of "nan", "inf", "overflow", "bounds",
         "ranks", "trace", or True for all but "ranks". The first op that makes NaN (infinity) of
         numbers raises NonFiniteError with its line, the iteration and the operands, in backward code
-        too; NumPy's integers that do not fit raise IntegerOverflowError. What np.where does not take does no harm. It costs some
-        percent where all is well; where something is found, or NaN was given, the call runs once more,
-        slowly. "bounds": indices are checked whatever `boundscheck` says. "ranks":
-        arrays of different ranks, but for numbers, are not broadcast together. "trace": the function is
-        traced twice, and ImpureFunctionError raised, with the line, if the two differ.
-        `jt.config.check` asks it of all functions; `jt.config.allow` names scopes that may do it.
+        too; NumPy's integers that do not fit raise IntegerOverflowError. What np.where does not take
+        does no harm. It costs some percent where all is well; where something is found, or NaN was
+        given, the call runs once more, slowly. "bounds": indices are checked whatever `boundscheck`
+        says. "ranks": arrays of different ranks, but for numbers, are not broadcast together.
+        "trace": the function is traced twice, and ImpureFunctionError raised, with the line, if the two
+        differ. `jt.config.check` asks it of all functions; `jt.config.allow` names scopes that may.
     fastmath
         Allow results that differ from NumPy's by more than rounding. Loops over elements may add
         (`s += x[i] * y[i]`) in any order, which makes vectors of sums. On GPUs with tensor cores,

@@ -13,7 +13,6 @@ from numpy.lib.array_utils import byte_bounds
 
 from ...ir.graph import Graph
 from ..captures.captured_variables import CapturedVariables
-from ..checks.capture import recorder
 from ..core.finish import finisher
 from ..core.specs import Spec
 from ..core.tracing import Traced
@@ -23,6 +22,7 @@ from .dispatch import Call
 
 if TYPE_CHECKING:
     from ...runtime.call.callable import NativeProgram
+    from ..checks.traps import Trapped
     from .function import JitFunction
 
 Array = np.ndarray[Any, Any]
@@ -42,6 +42,7 @@ class Interpreted:
 
     def run(self, arrays: Sequence[Array]) -> list[Array]:
         from ...ir.interpreter import evaluate, watching
+        from ..checks.capture import recorder
 
         native = [np.asarray(a, p.dtype) for a, p in zip(arrays, self.graph.params, strict=True)]
         inputs = {id(a) for a in native}
@@ -99,6 +100,7 @@ class Entry:
         self.traced = traced
         self.captured = captured
         self.runnable = runnable
+        self.trap: Trapped | None = getattr(runnable, "trap", None)
         self.reason = reason
         self.seconds = seconds
         self.signature = call.describe()

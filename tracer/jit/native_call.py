@@ -26,7 +26,6 @@ from ...runtime.executable import Executable
 from ..captures.captured_variables import Hidden, compile_check
 from ..captures.paths import Path
 from ..captures.subjects import Object, Subject
-from ..checks.traps import Trapped
 from ..core.specs import Same, Spec, Static
 from ..core.tracing import Result
 from ..data import pytree
@@ -65,11 +64,11 @@ def write_program(
     `analyse` gives the leaves of a call in the entry's order, static arguments as `StaticLeaf`;
     `signature` is that of the function.
     """
-    executable = entry.runnable
-    if isinstance(executable, Trapped):
-        if not executable.repeats or executable.generators:
+    executable: object = entry.runnable
+    if entry.trap is not None:
+        if not entry.trap.repeats or entry.trap.generators:
             raise NotNative
-        executable = executable.executable
+        executable = entry.trap.executable
     if not isinstance(executable, Executable):
         raise NotNative
     if any(kind.table for kind in entry.lists.values()) or entry.captured.keeps_objects:
@@ -448,11 +447,11 @@ class _Writer(GuardWriter):
         scalars = {r.output for r in traced.results if r.output is not None and r.scalar}
         scalars = scalars if shape else set()
         n_outputs = len(self.executable.module.outputs)
-        if isinstance(self.entry.runnable, Trapped):
+        if self.entry.trap is not None:
             n_outputs -= 1
             scalars.add(n_outputs)
         whole, results_at = self.executable.write_call(program, self.block, scalars)
-        if isinstance(self.entry.runnable, Trapped):  # else Python looks into it
+        if self.entry.trap is not None:  # else Python looks into it
             program.unless_told(results_at.pop(n_outputs))
         arrays = iter(whole)
         outputs = [None if k in results_at else next(arrays) for k in range(n_outputs)]

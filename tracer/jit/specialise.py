@@ -24,7 +24,6 @@ from ..captures.heap import Policy
 from ..captures.kept import ChangedArgument, WantsHeap
 from ..captures.purity import compare, random_states, watched_entropy
 from ..captures.running import watched_code
-from ..checks.annotations import Annotations
 from ..containers.kinds import Argument, Enters, Kinds, settled
 from ..containers.leaving import leaving
 from ..control.recursion import natively
@@ -54,6 +53,7 @@ if TYPE_CHECKING:
     from ...runtime.cuda.client import LoadedProgram
     from ...runtime.executable import Executable
     from ...runtime.following import Followed
+    from ..checks.annotations import Annotations
     from ..explain.lowered import Lowered
     from .function import JitFunction
 
@@ -284,10 +284,12 @@ def _trace_once(
         kept = call.kept(args, kwargs)
         for container, place in (*kept.taken_apart, *call.packed(args, kwargs)):
             call.containers.births[container] = Argument(place)
-        annotations = Annotations(function._function)
-        annotations.arguments(args, kwargs)
+        annotations = _annotations(function)
+        if annotations is not None:
+            annotations.arguments(args, kwargs)
         result = captured.call(args, kwargs, hidden, kept)
-        annotations.result(result)
+        if annotations is not None:
+            annotations.result(result)
         call.refuse_changes(before, call.parts(args, kwargs))
         return leaving(with_exact(result))
 
@@ -313,6 +315,14 @@ def _trace_once(
         )
 
     return settled(trace, call.containers)
+
+
+def _annotations(function: JitFunction) -> Annotations | None:
+    if not getattr(function._function, "__annotations__", None):
+        return None
+    from ..checks.annotations import Annotations  # few functions have such
+
+    return Annotations(function._function)
 
 
 def make_entry(function: JitFunction, call: Call, reason: str) -> Entry:
