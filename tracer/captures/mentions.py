@@ -15,6 +15,9 @@ _CHANGING = _ADDING | frozenset(
     "sort update move_to_end subtract intersection_update difference_update "
     "symmetric_difference_update __setitem__ __delitem__".split()
 )
+_CHANGING |= frozenset(  # functions that change what they are given
+    "heappush heappop heapify heapreplace heappushpop insort insort_left insort_right shuffle".split()
+)
 _REFLECTIVE = frozenset(
     {"getattr", "hasattr", "setattr", "delattr", "vars", "__dict__", "__setattr__"}
 )
