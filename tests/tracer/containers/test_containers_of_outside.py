@@ -298,3 +298,19 @@ def test_a_row_that_is_given_as_well_is_that_row():
     assert [add(rows, rows[k], k) for k in (0, 1, 1)] == [3, 2, 3]
     assert add(rows, [5], 1) == 1
     assert rows == [[1, 7, 7], [2, 7, 7, 7], [3]]
+
+
+class Events:
+    def __init__(self):
+        self.queue = []
+
+    def schedule(self, time, kind):
+        heapq.heappush(self.queue, (time, kind))
+
+
+def test_functions_change_what_they_are_given():
+    events, plain, schedule = Events(), Events(), jt.jit(Events.schedule)
+    for time, kind in ((3.0, 1), (1.0, 0), (2.0, 1)):
+        schedule(events, time, kind)
+        plain.schedule(time, kind)
+    assert events.queue == plain.queue and schedule.cache_info().misses == 1
