@@ -201,7 +201,33 @@ def n3(a, b, n):
     return c, d * 1
 
 
+def swapped_with_what_it_may_be(a, b, n):
+    """After the loop v is b or a, and then each has the other's name."""
+    v = a
+    if n > 0:
+        k = 0
+        while k < n:
+            v = b
+            k += 1
+        b, v = v, b
+    v[2] += 1
+    return v * 1, b * 1
+
+
+def swapped_in_a_loop(a, b, n):
+    v = a
+    for i in range(3):
+        if i % 2 == n:
+            if n < 5:
+                v = b
+            b, v = v, b
+        v[2] += 1
+    return v * 1, b * 1
+
+
 PROGRAMS = [
+    swapped_with_what_it_may_be,
+    swapped_in_a_loop,
     choose,
     part,
     hub,

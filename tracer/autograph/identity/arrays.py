@@ -68,7 +68,8 @@ def between(one: Sequence[Link], other: Sequence[Link]) -> list[Link]:
         return [Link(others.other, (), own.holds and others.holds)]
     found = [x for x in one if x.other is others.other and not others.steps]
     if not own.steps:
-        back = [x for x in other if x.other is own.other and x.steps]
+        # What one is may know nothing of the other, which was made later.
+        back = [x for x in other if x.other is own.other and (x.steps or not found)]
         found += [Link(others.other, x.steps, x.holds, not x.from_other) for x in back]
     if not found and own.other is others.other:
         return [Link(others.other, (), None)]  # two views of one array
