@@ -362,3 +362,10 @@ def test_numpys_generators_are_asked_on_the_host() -> None:
     check(compiled(np.ones(4)), total + twin.normal(size=4))
     assert rng.bit_generator.state == twin.bit_generator.state
     assert "Generator.random" in str(compiled.explain(np.ones(4)))
+
+
+def test_stages_of_what_runs_on_a_gpu():
+    f = jt.jit(lambda x: np.tanh(x).sum(axis=1), device="cuda")
+    stages = f.stages(np.ones((8, 16)))
+    assert ".entry" in str(stages.ptx) and "tanh(x[" in str(stages.fuse)
+    assert ".entry" in str(f.explore(np.ones((8, 16)))) and f.draw(np.ones((8, 16))).top.count > 2

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from contextvars import Token
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
 from ..data import pytree
-from ..messages.scopes import SCOPE, Names, joined
+from ..messages.scopes import NOWHERE, SCOPE, Scope, joined
 from .tracers import Tracer
 
 P = ParamSpec("P")
@@ -38,12 +37,11 @@ class name_scope:
 
     def __init__(self, name: str) -> None:
         self.name = _checked(name)
-        self._resets: list[Token[tuple[str, Names | None]]] = []
 
     def __enter__(self) -> str:
-        outer, names = SCOPE.get()
-        path = joined(outer, self.name) if names is None else names.give(outer, self.name)
-        self._resets.append(SCOPE.set((path, names)))
+        before = SCOPE.get()
+        path = _path(before, self.name)
+        SCOPE.set(Scope(path, before.names, before))
         return path
 
     def __exit__(
@@ -52,7 +50,7 @@ class name_scope:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        SCOPE.reset(self._resets.pop())
+        SCOPE.set(SCOPE.get().before or NOWHERE)
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         """`function`, each call of which is in a scope of its own."""
@@ -76,12 +74,18 @@ def name(x: T, name: str) -> T:
     >>> jt.name(2.0, "h")
     2.0
     """
-    _checked(name)
-    outer, names = SCOPE.get()
+    path = _checked(name)
     for leaf in pytree.flatten(x)[0]:
         if isinstance(leaf, Tracer):
-            leaf.value.name = joined(outer, name) if names is None else names.give(outer, name)
+            leaf.value.name = _path(SCOPE.get(), path)
     return x
+
+
+def _path(scope: Scope, name: str) -> str:
+    """A path for `name` in a scope; of a trace one that nothing else has."""
+    if scope.names is None:
+        return joined(scope.path, name)
+    return scope.names.give(scope.path, name)
 
 
 def _checked(name: Any) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import NamedTuple
 
 from ...ir.graph import Graph, Knobs
 from ...ir.record import replace
@@ -50,8 +51,16 @@ class Names:
                 value.name = settled(value.name)
 
 
-# The path in force here, and the names of the trace; None outside of tracing.
-SCOPE: ContextVar[tuple[str, Names | None]] = ContextVar("jitney_scope", default=("", None))
+class Scope(NamedTuple):
+    """The path in force, the names of the trace (None outside of tracing), and what was before."""
+
+    path: str
+    names: Names | None = None
+    before: Scope | None = None
+
+
+NOWHERE = Scope("")
+SCOPE: ContextVar[Scope] = ContextVar("jitney_scope", default=NOWHERE)
 
 # How kernels are to run, as `jt.schedule` says it, of what is traced here.
 KNOBS: ContextVar[Knobs | None] = ContextVar("jitney_knobs", default=None)
@@ -74,7 +83,7 @@ def _free(path: str, taken: dict[str, tuple[str, str]] | set[str]) -> str:
 def own_names(graph: Graph) -> Iterator[None]:
     """A trace inside of no other: its names do not depend on where it is called."""
     names = Names()
-    reset, knobs = SCOPE.set(("", names)), KNOBS.set(None)
+    reset, knobs = SCOPE.set(Scope("", names)), KNOBS.set(None)
     try:
         yield
     finally:

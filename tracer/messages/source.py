@@ -98,7 +98,7 @@ def user_line(depth: int = 1) -> SourceLine | None:
         is_users = users.get(frame.f_globals.get("__name__"))
         if is_users or (is_users is None and is_user_frame(frame)):
             code = frame.f_code  # equal to that of the same text in another file: no key
-            scope = SCOPE.get()[0]
+            scope = SCOPE.get().path
             place = code.co_filename, frame.f_lineno, code.co_qualname
             column = _column(frame) if code.co_name == "<lambda>" else 0
             return _source_line(*place, scope, KNOBS.get(), column)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import inspect
 import sys
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -195,3 +197,35 @@ def test_lambdas_of_one_line_are_told_apart() -> None:
     with pytest.raises(jt.errors.ShapeError, match=r"in .*<lambda>, column \d+\n") as refused:
         jt.jit(pair[1])(X)
     assert f"column {line.index('x @') + 1}\n" in str(refused.value)
+
+
+def test_one_scope_in_many_threads() -> None:
+    scope = jt.name_scope("shared")
+
+    def run(k: int) -> list[str]:
+        @jt.jit
+        def f(x: Array) -> Array:
+            with scope:
+                time.sleep(0.001 * (k % 3))
+                with scope:
+                    return x * k
+
+        return scopes(f.trace(X), "mul")
+
+    with ThreadPoolExecutor(4) as pool:
+        assert [*pool.map(run, range(2, 10))] == [["shared/shared"]] * 8
+
+
+def test_a_scope_ends_where_an_error_leaves_it() -> None:
+    seen: list[str] = []
+
+    @jt.jit
+    def f(x: Array) -> Array:
+        try:
+            with jt.name_scope("wrong"):
+                raise KeyError(1)
+        except KeyError:
+            return x * 2
+
+    seen += scopes(f.trace(X), "mul")
+    assert seen == [""]
