@@ -18,17 +18,21 @@ from . import objects_ir as o
 WORD = o.WORD
 _TAKE = Defined("take", ("ptr", "ptr", "ptr"), "i1")
 _ENTER = Defined("enter", ("ptr", "ptr", "ptr"), "ptr")
+_ROOM = Defined("room", ("ptr", "i64"), "ptr")
 _RELEASE = Defined("release", ("ptr",))
 _DROP = Defined("drop", ("ptr",))
 _PLACE = WORD  # of a cursor, after the next node: where its values go
-_SEEN, _TOTAL = WORD, 2 * WORD  # of the state, after the first container; the hash of a key so far
+# Of the state, after the first container; the hash of a key so far; memory: the latest chunk, which
+# begins with where the one before it is, how much of it is taken, and its size.
+_SEEN, _TOTAL, _CHUNK, _USED, _END = (k * WORD for k in range(1, 6))
+_LEAST = 1024  # bytes of a chunk
 _EQUAL = 2  # Py_EQ
-_MORE = 64  # bytes behind the records of a sequence
+_MORE = 16  # bytes behind the records of a sequence
 
 
 def entering_ir(ob_type: int) -> str:
     """The LLVM text; `ob_type` is where objects have their class."""
-    functions = [_take(ob_type), _enter(ob_type), _release(), _drop(), _enter_all()]
+    functions = [_take(ob_type), _enter(ob_type), _room(), _release(), _drop(), _enter_all()]
     helpers = layout.closure([tables.note()])
     objects = ["none", "true", "PyBool_Type", "PyFloat_Type", "PyLong_Type", "PyTuple_Type"]
     return module_ir([*functions, *helpers], objects)
@@ -129,8 +133,9 @@ def _enter(ob_type: int) -> Function:
     f.ret(known)
 
     f.at(fresh)
-    made = f.call("ptr", "PyMem_RawCalloc", 1, layout.HEADER_BYTES)
+    made = f.run(_ROOM, state, layout.HEADER_BYTES)
     f.require(made.ne(NULL), none)
+    f.fill(made, 0, layout.HEADER_BYTES, align=8)
     f.store(item, made, layout.OBJECT)
     f.call("void", "Py_IncRef", item)
     f.store(kind, made, layout.KIND)
@@ -173,7 +178,7 @@ def _enter(ob_type: int) -> Function:
     f.branch(keys.eq(NULL), sequence, table)
     f.at(sequence)
     room = size * nbytes + _MORE
-    block = f.call("ptr", layout.ALLOCATE, room)
+    block = f.run(_ROOM, state, room)
     f.require(block.ne(NULL), wrong)
     f.store(f.offset(block, room), made, layout.END)
     f.store(size, made, layout.LENGTH)
@@ -187,7 +192,7 @@ def _enter(ob_type: int) -> Function:
     f.store(index, made, layout.INDEX)
     f.fill(index, -1, sizes.places * 4, align=4)
     f.store(sizes.places - 1, made, layout.MASK)
-    block = f.call("ptr", layout.ALLOCATE, ((sizes.places * 2) // 3 + 1) * nbytes)
+    block = f.run(_ROOM, state, ((sizes.places * 2) // 3 + 1) * nbytes)
     f.require(block.ne(NULL), wrong)
     f.store(size, made, layout.TAKEN)
     f.store(size, made, layout.LENGTH)
@@ -195,6 +200,7 @@ def _enter(ob_type: int) -> Function:
     (block,) = f.at(filled)
     f.store(block, made, layout.BLOCK)
     f.store(block, made, layout.FIRST)
+    f.store(f.literal("i64", 1), made, layout.LENT)
 
     def item_into(i: Value, held: Value) -> None:
         """Record i of a sequence."""
@@ -259,17 +265,54 @@ def _enter(ob_type: int) -> Function:
     return f
 
 
+def _room() -> Function:
+    """So many bytes, a multiple of 8, of the chunk of memory, or of a new one; null if there is none."""
+    f = Function("ptr", "room", internal=True, state="ptr", nbytes="i64")
+    used, end = f.load("i64", f.state, _USED), f.load("i64", f.state, _END)
+    enough, full, none, there = map(f.block, ("enough", "full", "none", "there"))
+    f.branch((used + f.nbytes) > end, full, enough)
+    f.at(enough)
+    f.store(used + f.nbytes, f.state, _USED)
+    f.ret(f.offset(f.load("ptr", f.state, _CHUNK), used))
+    f.at(full)
+    size = f.larger(end * 2, f.nbytes + _LEAST)
+    chunk = f.call("ptr", layout.ALLOCATE, size)
+    f.branch(chunk.eq(NULL), none, there)
+    f.at(none)
+    f.ret(NULL)
+    f.at(there)
+    f.store(f.load("ptr", f.state, _CHUNK), chunk)
+    f.store(chunk, f.state, _CHUNK)
+    f.store(f.nbytes + WORD, f.state, _USED)
+    f.store(size, f.state, _END)
+    f.ret(f.offset(chunk, WORD))
+    return f
+
+
 def _release() -> Function:
-    """Give containers back, this one and those after it, with what they own."""
-    f = Function("void", "release", internal=True, first="ptr")
-    with f.loop(store=f.first) as each:
+    """Give containers back, with what they own: those in chunks of memory, of which this is the latest.
+    The first container is at the beginning of the first."""
+    f = Function("void", "release", internal=True, chunk="ptr")
+    none = f.block("none")
+    f.require(f.chunk.ne(NULL), none)
+    with f.loop(chunk=f.chunk) as chunks:
+        before = f.load("ptr", chunks.chunk)
+        chunks.going(before.ne(NULL))
+        chunks.next(before)
+    with f.loop(store=f.offset(chunks.chunk, WORD)) as each:
         each.going(each.store.ne(NULL))
-        following = f.load("ptr", each.store, layout.LINK)
         f.call("void", "Py_DecRef", f.load("ptr", each.store, layout.OBJECT))
-        for owned in (layout.INDEX, layout.BLOCK):
-            f.call("void", layout.RELEASE, f.load("ptr", each.store, owned))
-        f.call("void", layout.RELEASE, each.store)
-        each.next(following)
+        f.call("void", layout.RELEASE, f.load("ptr", each.store, layout.INDEX))
+        with f.when(f.load("i64", each.store, layout.LENT).eq(0)):
+            f.call("void", layout.RELEASE, f.load("ptr", each.store, layout.BLOCK))
+        each.next(f.load("ptr", each.store, layout.LINK))
+    with f.loop(chunk=f.chunk) as chunks:
+        chunks.going(chunks.chunk.ne(NULL))
+        before = f.load("ptr", chunks.chunk)
+        f.call("void", layout.RELEASE, chunks.chunk)
+        chunks.next(before)
+    f.jump(none)
+    f.at(none)
     f.ret()
     return f
 
@@ -286,8 +329,9 @@ def _enter_all() -> Function:
     f = Function(
         "ptr", "jitney_enter", items="ptr", n="i64", kinds="ptr", handles="ptr", seen="ptr"
     )
-    state = f.alloca("ptr", 3)
-    f.store(NULL, state)
+    state = f.alloca("ptr", 6)
+    for word in (0, _CHUNK, _USED, _END):
+        f.store(NULL, state, word)
     f.store(f.seen, state, _SEEN)
     wrong = f.block("wrong")
     with f.each(f.n) as i:
@@ -297,12 +341,12 @@ def _enter_all() -> Function:
         made = f.run(_ENTER, item, kind, state)
         f.require(made.ne(NULL), wrong)
         f.store(made, f.handles, i, "i64")
-    capsule = f.call("ptr", "PyCapsule_New", f.load("ptr", state), NULL, _DROP.address)
+    capsule = f.call("ptr", "PyCapsule_New", f.load("ptr", state, _CHUNK), NULL, _DROP.address)
     f.require(capsule.ne(NULL), wrong)
     f.ret(capsule)
     f.at(wrong)
     f.call("void", "PyErr_Clear")
-    f.run(_RELEASE, f.load("ptr", state))
+    f.run(_RELEASE, f.load("ptr", state, _CHUNK))
     f.call("void", "Py_IncRef", symbol("none"))
     f.ret(symbol("none"))
     return f

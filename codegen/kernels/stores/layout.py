@@ -1,9 +1,10 @@
 """How containers lie in memory, and how records are moved and compared.
 
-A header has eleven words: the next container of the call; the block of records, the first of them, their
+A header has twelve words: the next container of the call; the block of records, the first of them, their
 number, the block's end; of tables the index, its mask, and how many entries are taken; how often it has
 changed, for who runs over it; the Python object that it becomes, when it has left the call, or that it
-was made of; and what says how it was made of that. A record is a word for each of its values.
+was made of; what says how it was made of that; and whether the block is only lent, and who made the
+header gives it back. A record is a word for each of its values.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ DType = np.dtype[Any]
 DTypes = tuple[DType, ...]
 
 WORD = 8
-LINK, BLOCK, FIRST, LENGTH, END, INDEX, MASK, TAKEN, CHANGES, OBJECT, KIND = (
-    k * WORD for k in range(11)
+LINK, BLOCK, FIRST, LENGTH, END, INDEX, MASK, TAKEN, CHANGES, OBJECT, KIND, LENT = (
+    k * WORD for k in range(12)
 )
-HEADER_BYTES = 11 * WORD
+HEADER_BYTES = 12 * WORD
 LEAST_BYTES = 64  # of a block
 PASSED = END  # of a table: how many entries at its begin are known to be removed
 ALLOCATE, RELEASE = "PyMem_RawMalloc", "PyMem_RawFree"  # Python's, which gives results back to it
@@ -50,6 +51,12 @@ class StoreFunction(Function):
     def release(self, block: Value) -> None:
         """Give memory back, if there is any."""
         self.call("void", RELEASE, block)
+
+    def leave_block(self, s: Value) -> None:
+        """Give the block of a container back, which gets another one, if it is its own."""
+        with self.when(self.load("i64", s, LENT).eq(0)):
+            self.release(self.load("ptr", s, BLOCK))
+        self.store(self.literal("i64", 0), s, LENT)
 
 
 def closure(functions: Sequence[StoreFunction]) -> tuple[StoreFunction, ...]:

@@ -75,7 +75,7 @@ def _moved() -> StoreFunction:
     f.at(there)
     first = f.offset(made, f.before)
     f.copy(first, first_of(f, f.s), f.used)
-    f.release(f.load("ptr", f.s, BLOCK))
+    f.leave_block(f.s)
     f.store(made, f.s, BLOCK)
     f.store(first, f.s, FIRST)
     f.store(f.offset(made, space), f.s, END)

@@ -237,7 +237,7 @@ def rebuild(nbytes: int) -> StoreFunction:
             f.run(note(), index, mask, h, loop.to)
         loop.next(loop.i + 1, loop.to + (h >= 0).zext("i64"))
     f.release(f.load("ptr", f.t, INDEX))
-    f.release(f.load("ptr", f.t, BLOCK))
+    f.leave_block(f.t)
     for value, field in ((index, INDEX), (block, BLOCK), (block, FIRST)):
         f.store(value, f.t, field)
     f.store(f.literal("i64", 0), f.t, PASSED)
