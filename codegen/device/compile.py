@@ -20,6 +20,7 @@ from ..loop_ir.index import contiguous_strides
 from ..module import Donation
 from ..program.compile import LoweredProgram, lowered
 from ..program.memory_reports import copies_within
+from ..schedule.knobs import refuse
 from .build import ProgramBuilder
 from .lowering import DeviceContext
 from .trials import TrialBuilder
@@ -60,6 +61,7 @@ def emitted(
     verify: bool = False,
 ) -> tuple[DeviceProgram, LoweredProgram]:
     """What `compile_device` gives, and the program that it was emitted from."""
+    refuse(graph, "on a GPU, whose kernels can be tuned by jit(autotune=True)")
     low = lowered(
         widen_last(graph),
         lambda: DeviceContext(target, chooser, verify, compile_product),

@@ -55,6 +55,12 @@ def answered(graph: Graph) -> Iterator[None]:
             raise ValueError(f"jt.schedule({name}={value}): {why}")
 
 
+def refuse(graph: Graph, where: str) -> None:
+    """Raise ValueError if the user asks something of loops, where nothing can be asked."""
+    for knobs in _asked_in(graph.walk()):
+        raise ValueError(f"jt.schedule({knobs}) is for loops on the CPU, not {where}: leave it out")
+
+
 def _asked_in(ops: Iterable[Op]) -> Iterator[Knobs]:
     for op in ops:
         if op.loc is not None and op.loc.knobs is not None:

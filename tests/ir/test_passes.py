@@ -379,7 +379,16 @@ def test_what_was_written_is_read_where_it_was_written() -> None:
     got = read_back(graph)
     verify(got)
     names = [op.name for op in got.ops]
-    assert names == ["sin", "constant", "broadcast", "update_slice", "slice", "slice", "add", "update_slice"]
+    assert names == [
+        "sin",
+        "constant",
+        "broadcast",
+        "update_slice",
+        "slice",
+        "slice",
+        "add",
+        "update_slice",
+    ]
     window = got.ops[-2].operands[1].op
     assert window is not None and window.attrs == {"start": (1,), "stop": (5001,), "step": (1,)}
     assert len(got.users()[got.ops[0].result]) == 1

@@ -98,9 +98,9 @@ class MemoryCost:
                 f"<title>{title}</title></rect>"
             )
         return (
-            f"<svg viewBox='0 0 {_WIDTH} {_HEIGHT}' style='max-width:{_WIDTH}px;width:100%' "
-            f"role='img'><title>temporaries over time; those alive at the peak are darker</title>"
-            f"{''.join(parts)}</svg>"
+            "<div>Temporaries over the steps of the program, at their places in the arena; darker: "
+            f"alive at the peak</div><svg viewBox='0 0 {_WIDTH} {_HEIGHT}' role='img' "
+            f"style='max-width:{_WIDTH}px;width:100%'>{''.join(parts)}</svg>"
         )
 
 

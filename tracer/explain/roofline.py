@@ -61,10 +61,11 @@ def roofline(kernels: Sequence[KernelCost], bandwidth: float, peak: float) -> st
         )
     names = (
         f"<text x='{_WIDTH - 12}' y='{_HEIGHT - 2}' text-anchor='end' fill='currentColor'>"
-        "flops a byte</text><text x='2' y='10' fill='currentColor'>GFLOP/s</text>"
+        f"flops a byte</text><text x='{_LEFT + 4}' y='10' fill='currentColor'>GFLOP/s</text>"
     )
     return (
-        f"<svg viewBox='0 0 {_WIDTH} {_HEIGHT}' style='max-width:{_WIDTH}px;width:100%' "
-        f"font-family='sans-serif' font-size='11' role='img'><title>roofline</title>"
+        "<div>Roofline: each kernel, as large as its share of the time, below what the machine does at "
+        f"most</div><svg viewBox='0 0 {_WIDTH} {_HEIGHT}' style='max-width:{_WIDTH}px;width:100%' "
+        f"font-family='sans-serif' font-size='11' role='img'>"
         f"{''.join(parts)}{names}</svg>"
     )

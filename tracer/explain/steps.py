@@ -32,7 +32,8 @@ class KernelCost:
     runs            in one call: how often
     seconds         in one call, all runs together; None where nothing was measured, as of `runs`
     share           of the call
-    of_bandwidth    of the bytes a second that this machine moves at most for a call of this size
+    of_bandwidth    of the bytes a second that this machine moves at most for a call of this size, or,
+                    if it is faster, for a kernel of this size
     of_flops        of this machine's flops a second
     """
 
@@ -228,6 +229,8 @@ def _kernel(
     if seconds and runs and limits is not None:
         moved = report.bytes_read + report.bytes_written
         of_bandwidth = runs * moved / seconds / limits.bandwidth(footprint)
+        if of_bandwidth > 1:  # what it reads was in a nearer cache
+            of_bandwidth = runs * moved / seconds / limits.bandwidth(moved)
         of_flops = runs * report.flops / seconds / limits.peak_flops(report.itemsize)
     return KernelCost(
         report.name,

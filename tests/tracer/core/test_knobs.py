@@ -221,3 +221,8 @@ def test_what_no_kernel_can_do_is_an_error_that_says_why(function):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         function(TABLE)  # Python does not ask
+
+
+def test_on_a_gpu_schedules_are_refused():
+    with pytest.raises(ValueError, match="not on a GPU"):
+        jt.jit(no_tiles).ptx(TABLE)

@@ -174,7 +174,7 @@ def test_kernels_that_repeat_each_other_are_told_once():
 
 def test_html_has_the_sentences_and_the_charts():
     page = jt.jit(whole).explain(BIG)._repr_html_()
-    assert "<li>" in page and page.count("<svg") == 2 and "roofline" in page
+    assert "<li>" in page and page.count("<svg") == 2 and "Roofline" in page
     assert "nan" not in page
 
 
