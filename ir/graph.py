@@ -15,6 +15,7 @@ Graphs are built by appending (see `build.Builder`) and never edited in place; a
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -79,7 +80,7 @@ class SourceLine:
     column: int = 0
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}"
+        return f"{cell_name(self.file) or self.file}:{self.line}"
 
     @property
     def inside(self) -> str:
@@ -92,6 +93,15 @@ class SourceLine:
         column = f", column {self.column}" if self.column else ""
         scope = f", scope {self.scope}" if self.scope else ""
         return column + scope + (f", {self.role}" if self.role else "")
+
+
+def cell_name(file: str) -> str | None:
+    """What a notebook calls the cell whose code has this file name, `In[3]`; None for others."""
+    shell = sys.modules.get("IPython")
+    if shell is None or (running := shell.get_ipython()) is None:
+        return None
+    name = getattr(running.compile, "format_code_name", lambda _: None)(file)
+    return str(name[1]) if name is not None and name[0] == "Cell" else None
 
 
 def derived(op: Op, what: str) -> SourceLine | None:

@@ -122,7 +122,7 @@ def _op_head(op: Op, names: dict[Value, str]) -> str:
 
 
 def _source(loc: SourceLine) -> str:
-    text = f"{loc.file}:{loc.line}"
+    text = str(loc)
     if loc.function:
         text += f" in {loc.function}"
     if loc.column:

@@ -195,7 +195,7 @@ def _describe(graph: Graph, parts: list[str]) -> None:
             _describe_attribute(op.attrs[name], parts)
         if op.loc is not line:
             line = op.loc
-            put(f"@{line}:{line.inside}{line.knobs or ''}" if line else "@")
+            put(f"@{line.file}:{line.line}:{line.inside}{line.knobs or ''}" if line else "@")
         put("=")
         define(op.results)
         for region in op.regions:

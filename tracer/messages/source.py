@@ -14,7 +14,7 @@ from itertools import islice
 from types import FrameType
 from typing import Any
 
-from ...ir.graph import Knobs, SourceLine
+from ...ir.graph import Knobs, SourceLine, cell_name
 from .scopes import KNOBS, SCOPE
 
 # Frames of these packages never are the user's line. Tests, notebooks and `__main__` are users.
@@ -31,12 +31,7 @@ _users: dict[Any, bool] = {}  # by module name: whether its frames are the user'
 
 def shown_file(file: str) -> str:
     """A file as messages name it in short: without its folders; a notebook's cell as `In[3]`."""
-    shell = sys.modules.get("IPython")
-    if shell is not None and (running := shell.get_ipython()) is not None:
-        name = getattr(running.compile, "format_code_name", lambda _: None)(file)
-        if name is not None and name[0] == "Cell":
-            return str(name[1])
-    return os.path.basename(file)
+    return cell_name(file) or os.path.basename(file)
 
 
 def is_user_frame(frame: FrameType) -> bool:
