@@ -60,7 +60,7 @@ class Drawing:
 
     def _repr_html_(self) -> str:
         picture = _Picture(_MOST)
-        parts = [f"<b>{escape(self.top.label)}</b>", *picture.details(self.top)]
+        parts = [f"<div><b>{escape(self.top.label)}</b></div>", *picture.details(self.top)]
         return fragment(parts, _STYLE)
 
     def save(self, path: str | os.PathLike[str]) -> None:
