@@ -10,7 +10,9 @@ import numpy as np
 
 import jitney as jt
 from jitney.ir.graph import Graph
+from jitney.measure.table import Benchmark
 from jitney.tracer.ahead.cost import Cost
+from jitney.tracer.compare.compare import Comparison
 from jitney.tracer.explain.explanation import Explanation
 from jitney.tracer.explain.lowered import Lowered
 from jitney.tracer.jit.cache_info import CacheInfo
@@ -71,6 +73,9 @@ def inspections(x: Array) -> None:
     assert_type(scaled.stages(x, after="fuse"), Stage)
     assert_type(scaled.cache_info(), CacheInfo)
     assert_type(jt.cost(scaled, x), Cost)
+    assert_type(jt.bench(scaled, x, seconds=0.001), Benchmark)
+    assert_type(jt.compare(scaled, x), Comparison)
+    assert_type(jt.materialize(x), Array)
     model = Model()
     assert_type(model.forward.lower(x, 1.0), Lowered)
     assert_type(scaled.__wrapped__(x), Array)
