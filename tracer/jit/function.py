@@ -459,7 +459,9 @@ class JitFunction(Inspection, Generic[P, R]):
 
     def cache_info(self) -> CacheInfo:
         """Hits, misses, and every specialisation with the reason why it was made."""
-        return cache_info(list(self._buckets.values()), self._misses)
+        own = [self, *self._twins.values()]
+        buckets = [bucket for function in own for bucket in list(function._buckets.values())]
+        return cache_info(buckets, sum(function._misses for function in own))
 
     def explain_recompile(self) -> str:
         """Why the latest specialisation was made: which argument, by path, differs in what from the
@@ -475,6 +477,7 @@ class JitFunction(Inspection, Generic[P, R]):
 
     def clear_cache(self) -> None:
         """Forget everything compiled for this function."""
+        self._twins.clear()
         self._exchange_code()
 
     def _exchange_code(self, code: _Compiled = NOTHING_COMPILED) -> _Compiled:

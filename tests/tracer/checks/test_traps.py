@@ -453,3 +453,14 @@ def test_scopes_that_may() -> None:
             g(X)
     with jt.config(allow="log"), pytest.raises(FloatingPointError, match="log made nan"):
         g(X)
+
+
+def test_what_is_compiled_for_a_check_is_told() -> None:
+    f = jt.jit(lambda x: x + 1)
+    with jt.config(check="nan"):
+        f(X)
+        f(X)
+    f(X)
+    assert f.cache_info().misses == 2 and len(f.cache_info().entries) == 2
+    f.clear_cache()
+    assert f.cache_info().misses == 0
