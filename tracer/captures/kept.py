@@ -15,16 +15,12 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from ..data import pytree
-from ..messages import errors
 from ..messages.errors import ChangedArgument as ChangedArgument
+from ..messages.errors import WantsHeap as WantsHeap
 from ..records.arrays import Records
 from .subjects import is_object
 
 Place = int | str
-
-
-class WantsHeap(errors.TraceAgain):
-    """The result is or holds an object: the function has to be traced with a heap."""
 
 
 class Kept:

@@ -16,6 +16,7 @@ import numpy as np
 from ...ir.ops.control.stores import HANDLE, RUNS, Items, Table
 from ..core.tracers import Tracer
 from ..messages import errors
+from ..messages.errors import complain
 from .kinds import CLASSES, Again, Form, Kind, Unfit, current, kind_of
 from .stand_ins import Container
 
@@ -50,7 +51,11 @@ class Entering:
         """What stands in for the container with this handle."""
         kinds = current()
         if kinds is None:
-            raise Unfit
+            complain(
+                errors.CarryError,
+                f"a {self.kind} that was there before the call cannot grow or be looked up here",
+                "keep what is put into it, and what it is asked for, numbers of one class.",
+            )
         made: Container = CLASSES[self.kind.cls](self.kind, handle)
         kinds.entered.append(made)
         kinds.numbers += self.forms

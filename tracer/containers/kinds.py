@@ -349,6 +349,7 @@ class Kinds:
         self.births: dict[Any, Site] = {}
         self.is_off = False  # the function could not be traced with native ones
         self.is_unfit = False  # because of an element
+        self.lacks_heap = False  # containers of outside are unknown, as nothing is changed
         self.arrays = Following()  # whether it is followed which arrays are one
         self.root: Any = None  # where those of this trace are kept
         self.entered: list[Any] = []  # native ones that were there before the call
@@ -432,6 +433,8 @@ def make_native(containers: list[Any]) -> None:
     found, outside = False, set[Any]()
     for container in containers:
         site = kinds.births.get(id(container))
+        if site is None and kinds.lacks_heap and fits(container):
+            raise errors.WantsHeap
         if site is None or site in kinds.sites or not fits(container):
             continue
         if isinstance(site, Argument):

@@ -282,6 +282,7 @@ def _trace_once(
     def run(args: Any, kwargs: Any, hidden: Any) -> Any:
         before = call.parts(args, kwargs)
         kept = call.kept(args, kwargs)
+        call.containers.lacks_heap = captured.heap is None and captured.substitutes
         for container, place in (*kept.taken_apart, *call.packed(args, kwargs)):
             call.containers.births[container] = Argument(place)
         annotations = _annotations(function)

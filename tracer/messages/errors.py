@@ -50,6 +50,11 @@ class TraceAgain(Exception):
     """No error: what a trace has found calls for another trace, of another kind."""
 
 
+class WantsHeap(TraceAgain):
+    """The result is or holds an object, or a container of outside has to be a native one: the function
+    has to be traced with a heap."""
+
+
 class ChangedArgument(TraceAgain):
     """The function changes, or gives back, a container that it was given, in the place `place`."""
 

@@ -314,3 +314,22 @@ def test_functions_change_what_they_are_given():
         schedule(events, time, kind)
         plain.schedule(time, kind)
     assert events.queue == plain.queue and schedule.cache_info().misses == 1
+
+
+class Prices:
+    def __init__(self):
+        self.of = {1: 2, 4: 3}
+
+    def total(self, xs):
+        total = 0
+        for x in xs:
+            total = (total + self.of.get(int(x), 1)) % 1000
+        return total
+
+
+def test_what_is_only_looked_up():
+    prices, jitted = Prices(), jt.jit(Prices.total)
+    for key in (7, 2, 8):
+        assert jitted(prices, X) == prices.total(X)
+        prices.of[key] = 5 * key
+    assert jitted.cache_info().misses == 1
