@@ -62,7 +62,10 @@ def fast_key(first: Sequence[Hashable], leaves: Sequence[Any]) -> Hashable | Non
     for leaf in leaves:
         kind = type(leaf)
         if kind is np.ndarray:
-            key += (leaf.dtype, leaf.shape, leaf.strides)
+            dtype = leaf.dtype
+            if dtype.names is not None:
+                return None  # no leaf, but a container of its fields
+            key += (dtype, leaf.shape, leaf.strides)
         elif kind in _SCALARS:
             key.append(kind)
         elif kind is DeviceArray:

@@ -42,7 +42,6 @@ from ..data.shapes import ShapeDtype
 from ..devices.devices import CHOSEN, device_of, is_foreign, own_device, put, resolved
 from ..messages import errors
 from ..messages.errors import complain
-from ..records.arrays import Records
 from ..records.kinds import is_structured_array, owner_of
 
 _WEAK = {bool: "b", int: "i", float: "f", complex: "c"}
@@ -387,11 +386,6 @@ class Call:
     def has_static(self) -> bool:
         """Whether the value of a leaf decides, and not its type alone, which code runs."""
         return any(isinstance(spec, Static) for spec in self.specs)
-
-    @property
-    def has_records(self) -> bool:
-        """Whether arguments are structured arrays, which are no leaves."""
-        return Records in self.structure  # type: ignore[operator]
 
     @property
     def key(self) -> Hashable:

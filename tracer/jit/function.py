@@ -259,7 +259,7 @@ class JitFunction(Inspection, Generic[P, R]):
         bucket = self._bucket(call.key)
         try:
             result = self._run(call, bucket, args, kwargs)
-            plain = not (call.has_static or call.objects or call.has_lists or call.has_records)
+            plain = not (call.has_static or call.objects or call.has_lists)
             self._tables = self._tables or call.has_tables
             if fast is not None and plain:
                 self._fast[fast] = bucket, self._order(args, kwargs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,13 @@ def is_structured_array(value: Any) -> bool:
 
 def has_fields(dtype: Any) -> bool:
     """Whether arrays of a dtype are groups of arrays of numbers."""
-    if not isinstance(dtype, np.dtype) or not dtype.names:
+    return isinstance(dtype, np.dtype) and dtype.names is not None and _are_numbers(dtype)
+
+
+@cache
+def _are_numbers(dtype: np.dtype[Any]) -> bool:
+    """Whether fields are numbers, each of bytes of its own, or groups of such."""
+    if not dtype.names:
         return False
     fields = [RecordKind(dtype, np.ndarray).field(name) for name in dtype.names]
     end = 0
