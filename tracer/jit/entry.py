@@ -131,9 +131,12 @@ class Entry:
         self.changed_lists = [k for k in self.lists if k in self.written]
         self.donated = donated
         self._run = runnable.run
-        self.finish = finisher(traced)
+        self.finish = self._finisher(traced)
         plain = self.all_explicit and self.effects is None
         self._direct = plain and not (self.written or self.scalars or self.lists)
+
+    def _finisher(self, traced: Traced) -> Callable[[list[Any], Sequence[Any]], Any]:
+        return finisher(traced)
 
     def when_traced(self) -> tuple[Any, ...]:
         """What `check` would have given when the function was traced."""
