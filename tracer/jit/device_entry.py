@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +13,8 @@ from ..core.finish import device_effects_finisher, device_finisher
 from ..core.tracing import Traced
 from ..data.accept import to_array
 from ..devices.devices import put_all
+from ..messages import errors
+from ..messages.errors import complain
 from .dispatch import Call
 from .entry import STALE, Entry, Refused
 
@@ -97,3 +99,13 @@ class DeviceEntry(Entry):
             if any(other.buffer is mine for j, other in enumerate(separate) if j != k):
                 separate[k] = self.program.client.copy(arrays[k])
         return separate
+
+
+def refuse_watching(name: str, kinds: Collection[str]) -> None:
+    """Raise UnsupportedFunctionError if a function is to be watched (`jit(check=...)`)."""
+    if kinds:
+        complain(
+            errors.UnsupportedFunctionError,
+            f"{name} is to be watched for {', '.join(sorted(kinds))}, which is done on the CPU only",
+            "run it on the CPU (with jt.device('cpu')) while you look for the fault.",
+        )

@@ -8,7 +8,7 @@ record.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
 from ...ir.record import fields, record
@@ -111,6 +111,19 @@ DEFAULTS = Options()
 def in_sequence(value: Any) -> tuple[Any, ...]:
     """One position or name, several, or None, as a tuple."""
     return (value,) if isinstance(value, (int, str)) else tuple(value or ())
+
+
+def annotated(function: Callable[..., Any], args: Any, kwargs: Any, work: Callable[[], Any]) -> Any:
+    """What `work`, the call of a function, gives; with the shapes and dtypes that annotations tell."""
+    if not getattr(function, "__annotations__", None):
+        return work()
+    from ..checks.annotations import Annotations  # few functions have such
+
+    told = Annotations(function)
+    told.arguments(args, kwargs)
+    result = work()
+    told.result(result)
+    return result
 
 
 def check_function(function: Any) -> None:

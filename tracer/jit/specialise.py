@@ -42,6 +42,7 @@ from ..messages.errors import complain
 from ..messages.source import is_user_frame, raised_line
 from .dispatch import Call
 from .entry import Entry, Interpreted, Runnable
+from .options import annotated
 from .stack import deep_stack
 from .trace_cache import CachedTrace
 
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
     from ...runtime.cuda.client import LoadedProgram
     from ...runtime.executable import Executable
     from ...runtime.following import Followed
-    from ..checks.annotations import Annotations
     from ..explain.lowered import Lowered
     from .function import JitFunction
 
@@ -285,12 +285,8 @@ def _trace_once(
         call.containers.lacks_heap = captured.heap is None and captured.substitutes
         for container, place in (*kept.taken_apart, *call.packed(args, kwargs)):
             call.containers.births[container] = Argument(place)
-        annotations = _annotations(function)
-        if annotations is not None:
-            annotations.arguments(args, kwargs)
-        result = captured.call(args, kwargs, hidden, kept)
-        if annotations is not None:
-            annotations.result(result)
+        work = partial(captured.call, args, kwargs, hidden, kept)
+        result = annotated(function._function, args, kwargs, work)
         call.refuse_changes(before, call.parts(args, kwargs))
         return leaving(with_exact(result))
 
@@ -316,14 +312,6 @@ def _trace_once(
         )
 
     return settled(trace, call.containers)
-
-
-def _annotations(function: JitFunction) -> Annotations | None:
-    if not getattr(function._function, "__annotations__", None):
-        return None
-    from ..checks.annotations import Annotations  # few functions have such
-
-    return Annotations(function._function)
 
 
 def make_entry(function: JitFunction, call: Call, reason: str) -> Entry:
@@ -378,8 +366,9 @@ def _device_entry(
     function: JitFunction, call: Call, captured: CapturedVariables, device: Device, reason: str
 ) -> Entry:
     """Trace, and compile for a GPU."""
-    from .device_entry import DeviceEntry
+    from .device_entry import DeviceEntry, refuse_watching
 
+    refuse_watching(function.__name__, function._options.watched)
     start = time.perf_counter()
     traced, captured = trace_call(function, call, captured, views=False)
     if call.containers.root is not None or call.containers.entered:

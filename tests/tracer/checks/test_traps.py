@@ -464,3 +464,14 @@ def test_what_is_compiled_for_a_check_is_told() -> None:
     assert f.cache_info().misses == 2 and len(f.cache_info().entries) == 2
     f.clear_cache()
     assert f.cache_info().misses == 0
+
+
+def test_on_a_gpu_it_is_refused() -> None:
+    with (
+        jt.config(cuda="emulate"),
+        pytest.raises(
+            jt.errors.UnsupportedFunctionError,
+            match="to be watched for nan, which is done on the CPU",
+        ),
+    ):
+        jt.jit(lambda x: np.log(x), check="nan", device="cuda")(X)
