@@ -431,8 +431,7 @@ def test_what_is_repeated_as_often_as_a_traced_number_says() -> None:
 
 
 def test_a_power_with_a_modulus() -> None:
-    with pytest.raises(TypeError, match="modulus"):
-        jt.jit(lambda n: pow(int(n[0]), 3, 5))(np.array([2]))
+    assert jt.jit(lambda n: pow(int(n[0]), 3, 5))(np.array([2])) == 3
     assert jt.jit(lambda n: pow(n, 3, 5))(2) == 3
     with pytest.raises(ValueError, match="first coefficient"):
         jt.jit(np.roots)(A([0.0, 1, 2]))

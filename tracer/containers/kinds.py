@@ -433,7 +433,8 @@ def make_native(containers: list[Any]) -> None:
     found, outside = False, set[Any]()
     for container in containers:
         site = kinds.births.get(id(container))
-        if site is None and kinds.lacks_heap and fits(container):
+        is_pythons = type(container) in CLASSES
+        if site is None and kinds.lacks_heap and is_pythons and fits(container):
             raise errors.WantsHeap
         if site is None or site in kinds.sites or not fits(container):
             continue

@@ -175,7 +175,8 @@ def _trace_recursive(
     function: JitFunction, call: Call, captured: CapturedVariables, views: bool
 ) -> tuple[Traced, CapturedVariables]:
     """Trace. Where a function calls itself without end it is traced as a native one that calls itself;
-    if that cannot be, all of it is traced as deep as it goes."""
+    if that cannot be, all of it is traced as deep as it goes, with the containers of outside as they
+    are if that helps."""
     before = nesting.most
     try:
         nesting.most = min(before, _NESTED)
@@ -188,7 +189,15 @@ def _trace_recursive(
         with natively(names):
             return _trace_either(function, call, captured, views)
     except (errors.JitneyError, RecursionError):
-        return _trace_either(function, call, captured, views)
+        pass
+    if captured.heap is not None:  # containers of known length may say how deep it goes
+        policy = replace(captured.policy, natives=frozenset(), barred=True)
+        known = function._captured_variables(call, policy=policy)
+        try:
+            return _trace_either(function, call, known, views)
+        except (errors.JitneyError, RecursionError):
+            pass
+    return _trace_either(function, call, captured, views)
 
 
 def _endless_names(error: RecursionError) -> set[tuple[str, str]]:

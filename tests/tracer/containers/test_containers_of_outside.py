@@ -333,3 +333,33 @@ def test_what_is_only_looked_up():
         assert jitted(prices, X) == prices.total(X)
         prices.of[key] = 5 * key
     assert jitted.cache_info().misses == 1
+
+
+def partition(items):
+    """The largest element to the end, in place; gives how many are before the last."""
+    at = 0
+    for i in range(len(items)):
+        if items[i] > items[at]:
+            at = i
+    last = len(items) - 1
+    items[at], items[last] = items[last], items[at]
+    return last
+
+
+def test_recursion_that_the_length_of_a_list_ends():
+    """With a native list in its place nobody would know while tracing where it ends."""
+
+    def sort(items):
+        if len(items) > 1:
+            at = partition(items)
+            smaller = []
+            for i in range(at):
+                smaller.append(items[i])
+            sort(smaller)
+            for i in range(len(smaller)):
+                items[i] = smaller[i]
+        return items
+
+    items = [3, 5, 1, 2]
+    assert jt.jit(sort)(items) is items
+    assert items == [1, 2, 3, 5]

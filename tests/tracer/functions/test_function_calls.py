@@ -10,7 +10,7 @@ from jitney.tracer.core.tracers import Tracer
 
 NAMES = set().union(*map(called, CALLS))
 # What a tracer has beside the methods of NumPy's arrays.
-OURS = set("assign device element_strides scalar to_device type value weak writeable".split())
+OURS = set("assign device element_strides name scalar to_device type value weak writeable".split())
 NUMBERS = {"bit_count", "bit_length", "is_integer"}  # methods of numbers, not of arrays
 DYNAMIC = {"nonzero"}  # the shape of x.nonzero() is not known while tracing, and it takes no size=
 
