@@ -18,6 +18,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..ir.forks import renewed
+
 if TYPE_CHECKING:
     from ..codegen.module import NativeModule
     from .threads.recorder import Events
@@ -47,7 +49,7 @@ class Recording:
 
 
 _current: Recording | None = None
-_lock = threading.Lock()
+_lock = renewed(threading.Lock())
 
 
 def current() -> Recording | None:
