@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .kinds import _pictures, _pixels, _png
+from .pictures import pictures, pixels, png
 from .writer import Writer, current, tensorboard
 
 _LARGEST_SHEET = 8192  # pixels of a side that a browser takes
@@ -55,12 +55,12 @@ def embedding(
         _write_metadata(folder / "metadata.tsv", columns)
         info.metadata_path = _relative(folder / "metadata.tsv", to)
     if images is not None:
-        pictures = np.asarray(images)
-        _same_length(len(matrix), "images", len(pictures))
-        pictures = _pictures(tag, pictures[..., None] if pictures.ndim == 3 else pictures)
-        (folder / "sprite.png").write_bytes(_sheet(pictures, rescale))
+        given = np.asarray(images)
+        _same_length(len(matrix), "images", len(given))
+        shown = pictures(tag, given[..., None] if given.ndim == 3 else given)
+        (folder / "sprite.png").write_bytes(_sheet(shown, rescale))
         info.sprite.image_path = _relative(folder / "sprite.png", to)
-        info.sprite.single_image_dim.extend([pictures.shape[2], pictures.shape[1]])
+        info.sprite.single_image_dim.extend([shown.shape[2], shown.shape[1]])
     _add_to_config(info, to)
 
 
@@ -83,9 +83,9 @@ def _write_metadata(path: Any, columns: dict[str, Sequence[Any]]) -> None:
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
-def _sheet(pictures: Any, rescale: bool) -> bytes:
+def _sheet(shown: Any, rescale: bool) -> bytes:
     """All pictures in rows of a square sheet."""
-    n, height, width, channels = pictures.shape
+    n, height, width, channels = shown.shape
     side = max(math.isqrt(n - 1) + 1 if n else 1, 1)
     if side * max(height, width) > _LARGEST_SHEET:
         raise ValueError(
@@ -93,10 +93,10 @@ def _sheet(pictures: Any, rescale: bool) -> bytes:
             f"pixels, more than the {_LARGEST_SHEET} that browsers take: give smaller ones"
         )
     sheet = np.full((side * height, side * width, channels), 255, np.uint8)
-    for k, picture in enumerate(pictures):
+    for k, picture in enumerate(shown):
         row, column = k // side * height, k % side * width
-        sheet[row : row + height, column : column + width] = _pixels(picture, rescale)
-    return _png(sheet)
+        sheet[row : row + height, column : column + width] = pixels(picture, rescale)
+    return png(sheet)
 
 
 def _file_name(tag: str) -> str:

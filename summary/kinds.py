@@ -11,6 +11,7 @@ import numpy as np
 
 import jitney as jt
 
+from .pictures import pictures, pixels, png
 from .writer import Writer, record, tensorboard
 
 Array = np.ndarray[Any, Any]
@@ -82,9 +83,9 @@ def image(
     """
 
     def build(images: Any) -> Any:
-        pictures = _pictures(tag, np.asarray(images))[:max_outputs]
-        height, width = pictures.shape[1:3]
-        encoded = [_png(_pixels(picture, rescale)) for picture in pictures]
+        shown = pictures(tag, np.asarray(images))[:max_outputs]
+        height, width = shown.shape[1:3]
+        encoded = [png(pixels(picture, rescale)) for picture in shown]
         return _images(tag, width, height, encoded)
 
     record(writer, step, build, images)
@@ -118,9 +119,11 @@ def figure(
             from matplotlib import pyplot
 
             pyplot.close(drawn)
-        png = out.getvalue()
-        width, height = (int.from_bytes(png[at : at + 4], "big") for at in (16, 20))  # the header's
-        return _images(tag, width, height, [png])
+        drawing = out.getvalue()
+        width, height = (
+            int.from_bytes(drawing[at : at + 4], "big") for at in (16, 20)
+        )  # the header's
+        return _images(tag, width, height, [drawing])
 
     record(writer, step, build, *values)
 
@@ -225,44 +228,6 @@ def _images(tag: str, width: int, height: int, encoded: list[bytes]) -> Any:
     metadata = tensorboard("plugins.image.metadata").create_summary_metadata(None, None)
     strings = [str(width).encode(), str(height).encode(), *encoded]
     return _tensor(tag, metadata, np.array(strings, object))
-
-
-def _pictures(tag: str, array: Array) -> Array:
-    shape = array.shape
-    if array.ndim == 2:
-        array = array[..., None]
-    if array.ndim == 3:
-        array = array[None]
-    if array.ndim != 4 or array.shape[-1] not in (1, 3, 4) or 0 in array.shape[1:]:
-        raise ValueError(
-            f"jt.summary.image({tag!r}) takes pictures of shape (height, width), (height, width, "
-            f"channels) or (n, height, width, channels) with 1, 3 or 4 channels, and got {shape}"
-        )
-    return array
-
-
-def _pixels(picture: Array, rescale: bool) -> Array:
-    """One picture as uint8."""
-    if picture.dtype == np.uint8 and not rescale:
-        return picture
-    values = picture.astype(np.float64)
-    if rescale:
-        top = np.abs(values, where=np.isfinite(values), out=np.zeros_like(values)).max()
-        values = values / (top or 1.0)
-        if (values < 0).any():
-            values = values / 2 + 0.5
-    elif picture.dtype.kind in "iu":
-        values = values / 255
-    return np.rint(np.clip(np.nan_to_num(values, nan=1.0), 0, 1) * 255).astype(np.uint8)
-
-
-def _png(pixels: Array) -> bytes:
-    from PIL import Image
-
-    out = io.BytesIO()
-    grey = pixels.shape[-1] == 1
-    Image.fromarray(pixels[..., 0] if grey else pixels).save(out, "png")
-    return out.getvalue()
 
 
 def _sounds(tag: str, array: Array) -> Array:

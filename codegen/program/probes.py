@@ -10,6 +10,7 @@ whose words are zero there, and reads them afterwards. `Events` tell the process
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,7 @@ COUNTER_BYTES = 16  # ticks and runs
 _IDENTITY = "probed_program"  # the word that has it
 
 
-class Probes:
+class Probes(ABC):
     """The probes of one program. `slots`: the number of each step's, and each program's, by identity."""
 
     def __init__(self, entry: EntryEmitter) -> None:
@@ -51,8 +52,9 @@ class Probes:
         yield
         self._note(slot, begin, f.call("i64", "llvm.readcyclecounter"))
 
+    @abstractmethod
     def _note(self, slot: int, begin: Value, end: Value) -> None:
-        raise NotImplementedError
+        """Emit what becomes of one run of a step: its first and last tick."""
 
     def finished(self, text: str) -> str:
         """The text of the whole module, when it is there."""
