@@ -30,6 +30,11 @@ def scalar(tag: str, value: Any, step: Any = 0, *, writer: Writer | None = None)
                 f"jt.summary.scalar({tag!r}) takes one number, and got an array of shape "
                 f"{number.shape}: reduce it, or write jt.summary.histogram"
             )
+        if number.dtype.kind in "cmMOSU":
+            raise TypeError(
+                f"jt.summary.scalar({tag!r}) takes a real number, and got {number.dtype}: write its "
+                "magnitude, or its parts"
+            )
         return _number(tag, float(number.reshape(())))
 
     record(writer, step, build, value)

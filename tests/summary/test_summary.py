@@ -295,6 +295,7 @@ def test_embeddings(tmp_path):
             lambda s: s.scalar("x", np.ones(3)),
             r"takes one number, and got an array of shape \(3,\)",
         ),
+        (lambda s: s.scalar("x", 1j), "takes a real number, and got complex128"),
         (lambda s: s.histogram("x", np.ones(3), bins=0), "at least one bin"),
         (
             lambda s: s.image("x", np.ones((4, 4, 2))),
