@@ -22,8 +22,8 @@ class Target:
     `limits`: of blocks, tiles and units. `free_sums`: loops over elements may add in any order.
     `threads`: how many share a kernel at most; 0: as many as the pool has.
     `probe`: code tells of its steps (`program.probes`): "count" how often they ran and how long in all,
-    "record" of each time that one ran. `lines`: instructions say which line of the user's they compute
-    (`marks`).
+    "trips" how often blocks of scalar code ran, too, "record" of each time that a step ran. `lines`:
+    instructions say which line of the user's they compute (`marks`).
     """
 
     triple: str

@@ -4,6 +4,9 @@
     costs = measure(executable, arrays)
     costs.steps[slot].seconds
 
+    counting = probed(graph, options, strides, "trips")
+    costs.with_runs(trips(counting, arrays)).steps[slot].runs      # of blocks of scalar code, too
+
 The outline of such an executable's module says which slot is which step's (`codegen.program.probes`).
 """
 
@@ -54,11 +57,18 @@ class Costs:
     def seconds(self) -> float:
         return self.steps[0].seconds
 
+    def with_runs(self, runs: Array) -> Costs:
+        """The same times, with what was counted by other code of the program."""
+        pairs = zip(self.steps, runs.tolist(), strict=True)
+        return Costs(self.calls, tuple([StepCost(step.seconds, n) for step, n in pairs]))
 
-def probed(graph: Graph, options: CompileOptions, input_strides: Strides) -> Executable:
-    """The executable of a graph, with probes, for this CPU."""
+
+def probed(
+    graph: Graph, options: CompileOptions, input_strides: Strides, kind: str = "count"
+) -> Executable:
+    """The executable of a graph, with probes of a kind (`Target.probe`), for this CPU."""
     return compile(
-        graph, options, input_strides, replace(current_target(), probe="count", sanitize=False)
+        graph, options, input_strides, replace(current_target(), probe=kind, sanitize=False)
     )
 
 
@@ -89,6 +99,11 @@ def measure(executable: Executable, arrays: Sequence[Array]) -> Costs:
         StepCost(int(t) * period, int(n)) for t, n in zip(best.ticks, best.counts, strict=True)
     ]
     return Costs(calls, tuple(steps))
+
+
+def trips(executable: Executable, arrays: Sequence[Array]) -> Array:
+    """How often each step, and each block of scalar code, runs in a call; of code that counts these."""
+    return _Runs(executable, arrays).once().counts
 
 
 def vectorised(executable: Executable) -> set[str]:
@@ -125,7 +140,7 @@ class _Runs:
         nbytes = module.arena_bytes - module.probes_at
         ctypes.memset(address, 0, nbytes)
         self._executable._call_entry(self._inputs, self._outputs, self._scratch.address)
-        words = np.frombuffer(ctypes.string_at(address, nbytes), np.int64)
+        words = np.frombuffer(ctypes.string_at(address, nbytes), np.int64)  # a copy
         counters = words[_CLOCK_WORDS:].reshape(-1, 2)
         return _Counters(int(words[0]), counters[:, 0], counters[:, 1])
 

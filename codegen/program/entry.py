@@ -273,7 +273,8 @@ class EntryEmitter:
 
     def scalar_code(self, step: ScalarCode) -> None:
         refusal = why_no_nest(step)
-        kind = NestEmitter if refusal is None else ScalarCodeEmitter
+        nests = self.probes is None or self.probes.nests
+        kind = NestEmitter if refusal is None and nests else ScalarCodeEmitter
         if refusal is not None:
             note("scalar", step.subject, refusal)
         emitter = kind(step, self.target, self.definitions, self.elementwise)

@@ -62,7 +62,7 @@ class Reports:
 
     def _blocks(self, step: Any, slots: Mapping[int, int]) -> tuple[BlockReport, ...]:
         if isinstance(step, ScalarCode):
-            return (scalar_block(step.body),)
+            return (scalar_block(step.body, slots),)
         return tuple(
             [
                 BlockReport(text, self.outline(program, slots), slots.get(id(program), -1), times)

@@ -91,7 +91,7 @@ def _lines(steps: Sequence[Step], depth: int) -> Iterator[str]:
             yield f"{margin}{step.text}{_trips(step)}{where}{cost}"
         for block in step.blocks:
             deeper = depth + 1
-            if block.text and (block.steps or block.runs is not None):
+            if _is_told(step, block):
                 yield f"{margin}  {_block_text(step, block)}"
                 deeper += 1
             yield from _lines(grouped(block.steps), deeper)
@@ -152,6 +152,12 @@ def _trips(step: Step) -> str:
     return f": {bodies[0]:,} iterations{each}"
 
 
+def _is_told(step: Step, block: Block) -> bool:
+    """Whether a block has a line of its own: not so tests of loops with nothing in them."""
+    told = bool(block.steps) or (step.text != "while" and block.runs is not None)
+    return bool(block.text) and told
+
+
 def _block_text(step: Step, block: Block) -> str:
     known = block.runs is not None and step.runs is not None
     taken = f": {block.runs:,} of {step.runs:,} times" if known else ":"
@@ -177,7 +183,7 @@ def _html_rows(steps: Sequence[Step], depth: int) -> Iterator[str]:
         row = "".join(f"<td style='text-align:left'>{cell}</td>" for cell in cells)
         yield f"<tr title='{title}'>{row}</tr>"
         for block in step.blocks:
-            if block.text and (block.steps or block.runs is not None):
+            if _is_told(step, block):
                 text = f"<i style='padding-left:{1.5 * depth + 1.5}em'>{escape(block.text)}</i>"
                 yield f"<tr><td style='text-align:left' colspan=8>{text}</td></tr>"
             yield from _html_rows(grouped(block.steps), depth + 1 + bool(block.text))

@@ -16,7 +16,7 @@ from .explanation import Explanation, shown
 from .memory import MemoryCost, memory_of
 from .reasons import sentences
 from .roofline import roofline
-from .steps import KernelCost, bare, kernels_of, measured
+from .steps import KernelCost, bare, is_uncounted, kernels_of, measured
 from .units import at, size_text, time_text
 
 if TYPE_CHECKING:
@@ -38,9 +38,9 @@ class Lowered:
     kernels on another `device`.
 
     `plan` tells what `jit(save=...)` has chosen to keep and to compute again; None without.
-    `probed` makes the same program as `executable` with clocks in it, on the CPU, and `arguments` are
-    the arrays of the call; None where it was lowered for shapes and dtypes alone. `casts` are arrays
-    that a scalar made float64.
+    `probed` makes the same program as `executable` with probes of a kind in it, on the CPU, and
+    `arguments` are the arrays of the call; None where it was lowered for shapes and dtypes alone.
+    `casts` are arrays that a scalar made float64.
     """
 
     graph: Graph
@@ -48,7 +48,7 @@ class Lowered:
     options: Options
     plan: SavePlan | None = None
     device: Device = CPU
-    probed: Callable[[], Executable] | None = None
+    probed: Callable[[str], Executable] | None = None
     arguments: Sequence[np.ndarray[Any, Any]] | None = None
     casts: Sequence[Cast] = ()
 
@@ -92,13 +92,13 @@ def explain(lowered: Lowered) -> Explanation:
         why = sentences((), own.copies, lowered.casts, (), None)
         return shown(_head(lowered, None, memory), bare(lowered.kernels), None, memory, why)
     found, limits, charts = None, None, ""
-    clocked = lowered.probed()
+    clocked = lowered.probed("count")
     module = clocked.module
     results = sum(t.nbytes for t in module.outputs)
     memory = memory_of(module.probes_at, results, module.buffers, module.unstored)
     footprint = memory.peak + sum(t.nbytes for t in module.inputs)
     if lowered.arguments is not None:
-        found = _costs(clocked, lowered.arguments)
+        found = _costs(clocked, lowered.arguments, lowered.probed)
         limits = machine_limits()
     steps = measured(module.outline, found, limits, footprint)
     if limits is not None and any(_beyond(kernel) for kernel in kernels_of(steps)):
@@ -154,14 +154,21 @@ def _calls(lowered: Lowered) -> list[str]:
     return lines + [f"  calls Python: {site.function.name}{at(site.loc)}" for site in calls]
 
 
-def _costs(probed: Executable, arguments: Sequence[np.ndarray[Any, Any]]) -> Costs | None:
+def _costs(
+    clocked: Executable,
+    arguments: Sequence[np.ndarray[Any, Any]],
+    probed: Callable[[str], Executable],
+) -> Costs | None:
     """What a call costs; None for one that does more than compute, which is not run to be timed."""
-    from ...runtime.probing import measure
+    from ...runtime.probing import measure, trips
 
-    module = probed.module
+    module = clocked.module
     if module.callbacks or module.keeps_gil or _has_containers(module):
         return None
-    return measure(probed, arguments)
+    costs = measure(clocked, arguments)
+    if not any(is_uncounted(step) for step in module.outline):
+        return costs
+    return costs.with_runs(trips(probed("trips"), arguments))
 
 
 def _has_containers(module: NativeModule) -> bool:

@@ -26,7 +26,8 @@ class KernelCost:
     name, ops       what it is called in the assembly, and the graph ops that were fused into it
     lines           of the user's source that it computes
     extents         its iteration space
-    bytes_read, bytes_written, flops    of one run; a loop of unknown length inside of it counts once
+    bytes_read, bytes_written, flops    of one run; where nothing was run, a loop of unknown length
+                    inside of it counts once
     parallel        whether threads share it
     note            how it is vectorised
     runs            in one call: how often
@@ -98,15 +99,28 @@ class Block:
 
 def bare(kernels: Sequence[KernelReport]) -> tuple[Step, ...]:
     """Steps of a program of which no more is known than its kernels, in order."""
-    return tuple([_step(StepReport("", kernel), None, None, 0) for kernel in kernels])
+    made = _Measured(None, None, 0)
+    return tuple([made.step(StepReport("", kernel), None) for kernel in kernels])
 
 
 def measured(
     outline: Sequence[StepReport], costs: Costs | None, limits: MachineLimits | None, footprint: int
 ) -> tuple[Step, ...]:
     """The steps of an outline, and what was measured of them. `footprint`: bytes that a call touches."""
-    steps = [_step(report, costs, limits, footprint) for report in outline]
-    return tuple([step for step in steps if _is_shown(step)])
+    return _Measured(costs, limits, footprint).steps(outline, None)
+
+
+def is_uncounted(report: StepReport) -> bool:
+    """Whether there is scalar code in a step whose blocks run as often as only the program knows."""
+    inner = [step for block in report.blocks for step in block.steps]
+    unknown = report.kernel is not None and any(_is_open(block) for block in report.blocks)
+    return unknown or any(map(is_uncounted, inner))
+
+
+def _is_open(block: BlockReport) -> bool:
+    """Whether a block of scalar code, or one in it, has no known number of runs."""
+    inner = (b for step in block.steps for b in step.blocks)
+    return block.times is None or any(map(_is_open, inner))
 
 
 def kernels_of(steps: Sequence[Step]) -> Iterator[KernelCost]:
@@ -196,55 +210,77 @@ def _is_shown(step: Step) -> bool:
     return step.text not in _UNSHOWN or (step.share or 0) >= _NOTABLE
 
 
-def _step(
-    report: StepReport, costs: Costs | None, limits: MachineLimits | None, footprint: int
-) -> Step:
-    known = costs is not None and report.slot >= 0
-    seconds = costs.steps[report.slot].seconds if costs is not None and known else None
-    runs = costs.steps[report.slot].runs if costs is not None and known else None
-    share = None if seconds is None or costs is None else seconds / max(costs.seconds, 1e-12)
-    blocks = tuple([_block(block, costs, limits, footprint) for block in report.blocks])
-    kernel = None
-    if report.kernel is not None:
-        kernel = _kernel(report.kernel, runs, seconds, share, limits, footprint)
-    return Step(report.text, place(report.loc), kernel, runs, seconds, share, blocks)
+class _Measured:
+    """Makes steps of reports, with what was measured: `costs` and `limits` are None if nothing was."""
 
+    def __init__(self, costs: Costs | None, limits: MachineLimits | None, footprint: int) -> None:
+        self._costs, self._limits, self._footprint = costs, limits, footprint
 
-def _block(
-    block: BlockReport, costs: Costs | None, limits: MachineLimits | None, footprint: int
-) -> Block:
-    runs = costs.steps[block.slot].runs if costs is not None and block.slot >= 0 else None
-    return Block(block.text, runs, measured(block.steps, costs, limits, footprint))
+    def steps(self, outline: Sequence[StepReport], entered: int | None) -> tuple[Step, ...]:
+        """Those that are shown; the block that they stand in runs `entered` times."""
+        steps = [self.step(report, entered) for report in outline]
+        return tuple([step for step in steps if _is_shown(step)])
 
+    def step(self, report: StepReport, entered: int | None) -> Step:
+        """One without a clock, in scalar code, runs as often as its block."""
+        runs, seconds, share = entered, None, None
+        if self._costs is not None and report.slot >= 0:
+            seconds, runs = self._costs.steps[report.slot]
+            share = seconds / max(self._costs.seconds, 1e-12)
+        blocks = tuple([self._block(block) for block in report.blocks])
+        kernel = None
+        if report.kernel is not None:
+            kernel = self._kernel(report.kernel, self._flops(report, runs), runs, seconds, share)
+        return Step(report.text, place(report.loc), kernel, runs, seconds, share, blocks)
 
-def _kernel(
-    report: KernelReport,
-    runs: int | None,
-    seconds: float | None,
-    share: float | None,
-    limits: MachineLimits | None,
-    footprint: int,
-) -> KernelCost:
-    of_bandwidth = of_flops = None
-    if seconds and runs and limits is not None:
-        moved = report.bytes_read + report.bytes_written
-        of_bandwidth = runs * moved / seconds / limits.bandwidth(footprint)
-        if of_bandwidth > 1:  # what it reads was in a nearer cache
-            of_bandwidth = runs * moved / seconds / limits.bandwidth(moved)
-        of_flops = runs * report.flops / seconds / limits.peak_flops(report.itemsize)
-    return KernelCost(
-        report.name,
-        report.ops,
-        tuple(_lines(report.locs)),
-        report.extents,
-        report.bytes_read,
-        report.bytes_written,
-        report.flops,
-        report.parallel,
-        report.note,
-        runs,
-        seconds,
-        share,
-        of_bandwidth,
-        of_flops,
-    )
+    def _block(self, block: BlockReport) -> Block:
+        runs = self._runs(block)
+        return Block(block.text, runs, self.steps(block.steps, runs))
+
+    def _runs(self, block: BlockReport) -> int | None:
+        known = self._costs is not None and block.slot >= 0
+        return self._costs.steps[block.slot].runs if self._costs is not None and known else None
+
+    def _flops(self, report: StepReport, runs: int | None) -> int:
+        """Of one run; those of scalar code, which has blocks, as often as the blocks ran."""
+        assert report.kernel is not None
+        if not report.blocks or not runs or None in map(self._runs, report.blocks):
+            return report.kernel.flops
+        return round(sum(map(self._operations, report.blocks)) / runs)
+
+    def _operations(self, block: BlockReport) -> int:
+        """Of a block of scalar code in one call, with what is in it."""
+        inner = [b for step in block.steps for b in step.blocks]
+        return (self._runs(block) or 0) * block.flops + sum(map(self._operations, inner))
+
+    def _kernel(
+        self,
+        report: KernelReport,
+        flops: int,
+        runs: int | None,
+        seconds: float | None,
+        share: float | None,
+    ) -> KernelCost:
+        of_bandwidth = of_flops = None
+        if seconds and runs and self._limits is not None:
+            moved = report.bytes_read + report.bytes_written
+            of_bandwidth = runs * moved / seconds / self._limits.bandwidth(self._footprint)
+            if of_bandwidth > 1:  # what it reads was in a nearer cache
+                of_bandwidth = runs * moved / seconds / self._limits.bandwidth(moved)
+            of_flops = runs * flops / seconds / self._limits.peak_flops(report.itemsize)
+        return KernelCost(
+            report.name,
+            report.ops,
+            tuple(_lines(report.locs)),
+            report.extents,
+            report.bytes_read,
+            report.bytes_written,
+            flops,
+            report.parallel,
+            report.note,
+            runs,
+            seconds,
+            share,
+            of_bandwidth,
+            of_flops,
+        )
