@@ -19,6 +19,19 @@ X = np.linspace(-1.0, 2.0, 5)
 auto = functools.partial(jt.jit, autograph=True, backend="interpreter")
 
 
+def entering(programs: list[tuple[Callable[..., Any], list[Any]]]) -> Any:
+    """A decorator that enters a program into the list, with the arguments of the calls to compare."""
+
+    def program(*calls: Any) -> Callable[[Any], Any]:
+        def enter(f: Any) -> Any:
+            programs.append((f, list(calls)))
+            return f
+
+        return enter
+
+    return program
+
+
 def agree(got: Any, want: Any, rtol: float = 1e-12) -> None:
     leaves, others = jt.tree.leaves(got), jt.tree.leaves(want)
     assert len(leaves) == len(others), (got, want)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from alike import DOWN, NONE, UP, Node, alike, compare
+from alike import DOWN, NONE, UP, compare
 
 import jitney as jt
 
@@ -247,59 +247,6 @@ def test_uses_of_several_forms() -> None:
     compare(methods, (1.0,), (-1.0,), (5.0,))
 
 
-class Record:
-    def __init__(self):
-        self.best, self.where, self.seen = None, None, 0
-
-    def watch(self, x):
-        for i in range(len(x)):
-            self.seen += 1
-            if x[i] > 2 and (self.best is None or x[i] < self.best):
-                self.best, self.where = float(x[i]), i
-        return self.where
-
-
-def test_attributes_of_objects() -> None:
-    for x in (DOWN, np.zeros(3), NONE):
-        plain, compiled = Record(), Record()
-        for _ in range(2):
-            want, got = plain.watch(x), jt.jit(Record.watch)(compiled, x)
-            assert alike(want, got)
-            assert alike(
-                [plain.best, plain.where, plain.seen],
-                [compiled.best, compiled.where, compiled.seen],
-            )
-
-    def inside(x):
-        record = Record()
-        if x[0] > 2:
-            record.watch(x)
-        return record.best
-
-    compare(inside, (DOWN,), (UP,))
-
-
-def test_values_that_native_dicts_may_have() -> None:
-    def two_sum(x, total):
-        seen = {}
-        for i in range(len(x)):
-            j = seen.get(total - int(x[i]))
-            if j is not None:
-                return j, i
-            seen[int(x[i])] = i
-        return None
-
-    def taken(x):
-        d = {}
-        for i in range(len(x)):
-            d[int(x[i])] = i * 2
-        return d.get(3), d.get(100), d.pop(4, None), d.pop(77, None)
-
-    x = np.arange(40.0) % 9
-    compare(two_sum, (x, 11), (x, 1000))
-    compare(taken, (x,), backend="native")
-
-
 def test_gradients_and_examples() -> None:
     def least(x):
         best = None
@@ -324,58 +271,6 @@ def test_gradients_and_examples() -> None:
         jt.vmap(least)(both)
 
 
-def test_parts_of_containers() -> None:
-    def pair(x):
-        best, at = None, -1
-        for i in range(len(x)):
-            if x[i] > 2 and (best is None or x[i] < best):
-                best, at = x[i], i
-        return best, at
-
-    def carried_pair(x):
-        best = (None, -1)
-        for i in range(len(x)):
-            if x[i] > 2:
-                best = (x[i], i)
-        return best
-
-    def filled(x):
-        found = {"low": None, "high": None}
-        if x[0] > 2:
-            found["high"] = x[0]
-        if x[1] < 2:
-            found["low"] = (x[1],)
-        return found
-
-    def filled_in_a_loop(x):
-        found = [None, 0]
-        for i in range(len(x)):
-            if x[i] > 2:
-                found[0] = i
-            found[1] += 1
-        return found
-
-    def appended(x):
-        out = []
-        for i in range(3):
-            v = x[i] if x[i] > 2 else None
-            out.append(v)
-        return out
-
-    def in_place(x):
-        total = None
-        for i in range(len(x)):
-            row = x[i] * np.ones(2)
-            if x[i] > 2:
-                if total is None:
-                    total = np.zeros(2)
-                total += row
-        return total
-
-    for f in (pair, carried_pair, filled, filled_in_a_loop, appended, in_place):
-        compare(f, (UP,), (DOWN,), (np.zeros(4),))
-
-
 def test_conditions_of_loops() -> None:
     def until_found(x):
         found = None
@@ -398,66 +293,6 @@ def test_conditions_of_loops() -> None:
     compare(followed, (np.array([1, 2, 0]), 0), (np.array([1, -1, 0]), 0))
 
 
-def test_numbers_of_several_classes() -> None:
-    def assigned(x):
-        if x < 1:
-            y = 2**53 + 1
-        else:
-            y = x * 0.5
-        return y, int(y), isinstance(y, int), type(y) is float
-
-    def arithmetic(x):
-        y = 1 if x < 1 else x
-        return y * 2, y + 1.5, y / 2, -y, y // 2, y**2, round(y), y < 2, abs(y)
-
-    def three(x):
-        if x < 0:
-            return None
-        if x < 1:
-            return True
-        return 3 if x < 2 else x
-
-    def of_numpy(x):
-        return 0 if x[0] < 2 else x[0] if x[0] < 3.5 else 0.5
-
-    def updated(x):
-        t = 0
-        if x > 0:
-            t += x
-        if x > 2:
-            t *= 2
-        return t
-
-    def caught(x, i):
-        try:
-            return x[i]
-        except IndexError:
-            return -1.0
-
-    def extreme(x):
-        return max(0, x), min(x, 1), [x if x < 0 else 3]
-
-    def halved(n):
-        return n // 2 if n % 2 == 0 else n / 2
-
-    for f in (assigned, arithmetic, three, updated, extreme):
-        compare(f, (0.5,), (-2.0,), (1.5,), (4.0,))
-    compare(of_numpy, (UP,), (UP + 1,), (UP + 3,))
-    compare(caught, (UP, 1), (UP, -1), (UP, 7))
-    compare(halved, (4,), (5,), backend="native")
-
-    def inside(x):  # where the class does not matter there is nothing of it
-        total = 0.0
-        for i in range(len(x)):
-            w = 1 if x[i] < 2 else 0.5
-            total += w * x[i]
-        return total
-
-    compare(inside, (UP,), backend="native")
-    assert jt.grad(inside)(UP).tolist() == [1.0, 0.5, 0.5, 0.5]
-    assert jt.vmap(lambda x: 1 if x < 2 else x)(UP).tolist() == [1.0, 2.0, 3.0, 4.0]
-
-
 def test_what_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
     def shown(x):
         y = 1 if x < 1 else x
@@ -469,78 +304,6 @@ def test_what_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
         jt.jit(shown)(x)
         lines = capfd.readouterr().out.splitlines()
         assert len(lines) == 2 and lines[0] == lines[1]
-
-
-def test_options_that_have_other_names() -> None:
-    def appended(x):
-        xs = [1.0, 2.0]
-        y = xs if x > 0 else None
-        if y is not None:
-            y.append(3.0)
-        return xs
-
-    def written(x):
-        xs = [1.0, 2.0]
-        y = xs if x > 0 else None
-        if y is not None:
-            y[0] = x
-        return xs, y
-
-    def of_a_dict(x):
-        d = {"a": 1.0}
-        y = d if x > 0 else None
-        if y:
-            y["a"] = x
-        return d
-
-    def array(x):
-        a, b = np.zeros(2), np.ones(2)
-        y = a if x > 1 else (b if x > 0 else None)
-        if y is not None:
-            y += 1
-        a[1] = 7.0
-        return a, b, y
-
-    def arrays_of_numpy(x):
-        a = np.arange(3.0)
-        r = (a, a) if x > 0 else None
-        if r is not None:
-            r[0][1] = 9
-        return a, r
-
-    def attribute(x):
-        a, b = Node(1.0), Node(2.0)
-        y = a if x > 1 else b if x > 0 else None
-        if y is not None:
-            y.value = x * 10
-        return a.value, b.value
-
-    def nodes(x):
-        a, b = Node(1.0), Node(2.0)
-        a.following = b
-        node, last = a, None
-        while node is not None:
-            if x > node.value:
-                node.value += x
-                last = node
-            node = node.following
-        return a.value, b.value, None if last is None else last.value
-
-    def closed_over(x):
-        seen = {"n": 0, "last": None}
-
-        def step(v):
-            seen["n"] += 1
-            if seen["last"] is None or v > seen["last"]:
-                seen["last"] = v
-
-        for i in range(len(x)):
-            step(x[i])
-        return seen
-
-    for f in (appended, written, of_a_dict, array, arrays_of_numpy, attribute, nodes):
-        compare(f, (1.5,), (0.5,), (-1.5,))
-    compare(closed_over, (UP,), (DOWN,), (NONE,))
 
 
 def test_texts_choose() -> None:
@@ -571,80 +334,3 @@ def test_texts_choose() -> None:
 
     with pytest.raises(jt.errors.CarryError, match="'b' or 'a' is a key"):
         jt.jit(stored)(UP)
-
-
-def _wider(x, k):
-    y = x
-    if k > 2:
-        y = np.concatenate([x, [1.0]])
-    return y.sum(), y * 2, len(y), y.shape, [v + 1 for v in y[:2]]
-
-
-def _typed(x, k):
-    y = np.zeros(3) if k > 2 else np.zeros(3, dtype=int)
-    y[0] = 2.7
-    y += 1 if k < 3 else 2
-    return y, y.dtype == int
-
-
-def _changed_in_place(x, k):
-    y = x
-    if k > 2:
-        y = np.zeros((3, 3))
-    z = y
-    z[0] = 5
-    for i in range(len(y)):
-        y[i] += i
-    return x, y, z is y
-
-
-def _views_of_two_lengths(x, k):
-    i = 0
-    y = x
-    while i < k:
-        y = x[:2] if i % 2 else x[:1]
-        y[0] += 1
-        i += 1
-    x[0] *= 2
-    return y, x
-
-
-def _settled_by_rank(x, k):
-    if k > 2:
-        x = x[:, None] * x
-    if x.ndim == 2:
-        x = x.sum(axis=0)
-    return x @ x
-
-
-def _swapped(x, k):
-    w, v = (x, x * 1j) if k > 2 else (x * 1j, x)
-    order = np.abs(w[::-1]).argsort()
-    return w[order], v[order][:1], sum(w), [z + 1 for z in v]
-
-
-@pytest.mark.parametrize(
-    "f", [_wider, _typed, _changed_in_place, _views_of_two_lengths, _settled_by_rank, _swapped]
-)
-def test_arrays_of_other_shapes_and_dtypes(f) -> None:
-    x = np.array([1.0, 2.0, 3.0])
-    compare(lambda x, k: (f(x, k), x), (x, 1), (x, 4), backend="native")
-
-
-def test_eigenvalues_are_real_where_all_are() -> None:
-    def f(x):
-        w, v = np.linalg.eig(x)
-        order = w.argsort()[::-1]
-        return w[order][:1], v[:, order], w, np.iscomplexobj(w), np.abs(w).max()
-
-    def roots(x):
-        return np.roots(x[0] + 1), np.linalg.eigvals(x), np.linalg.eigvals(x + 0j)
-
-    symmetric, turn = np.array([[2.0, 1], [1, 3]]), np.array([[0.0, 1], [-1, 0]])
-    calls = [(symmetric,), (turn,), (symmetric.astype(int),), (turn.astype(np.float32),)]
-    compare(f, *calls, backend="native")
-    compare(roots, *calls, backend="native")
-    both = np.stack([symmetric, turn])
-    np.testing.assert_array_equal(jt.vmap(np.linalg.eigvals)(both), np.linalg.eigvals(both))
-    gradient = jt.jit(jt.grad(lambda x: np.abs(np.linalg.eigvals(x)).max()))(symmetric)
-    np.testing.assert_allclose(gradient, [[0.27639320, 0.4472136], [0.4472136, 0.7236068]])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from function_calls import CALLS, CHOICES, OPERANDS, called
+from function_calls import CALLS, called
+from function_operands import CHOICES, OPERANDS
 
 import jitney as jt
 from jitney.tracer.arrays.table import FUNCTIONS

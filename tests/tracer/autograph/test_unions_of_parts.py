@@ -1,0 +1,185 @@
+"""Values of several forms in attributes and containers, and objects that have several names."""
+
+from __future__ import annotations
+
+import numpy as np
+from alike import DOWN, NONE, UP, Node, alike, compare
+
+import jitney as jt
+
+
+class Record:
+    def __init__(self):
+        self.best, self.where, self.seen = None, None, 0
+
+    def watch(self, x):
+        for i in range(len(x)):
+            self.seen += 1
+            if x[i] > 2 and (self.best is None or x[i] < self.best):
+                self.best, self.where = float(x[i]), i
+        return self.where
+
+
+def test_attributes_of_objects() -> None:
+    for x in (DOWN, np.zeros(3), NONE):
+        plain, compiled = Record(), Record()
+        for _ in range(2):
+            want, got = plain.watch(x), jt.jit(Record.watch)(compiled, x)
+            assert alike(want, got)
+            assert alike(
+                [plain.best, plain.where, plain.seen],
+                [compiled.best, compiled.where, compiled.seen],
+            )
+
+    def inside(x):
+        record = Record()
+        if x[0] > 2:
+            record.watch(x)
+        return record.best
+
+    compare(inside, (DOWN,), (UP,))
+
+
+def test_values_that_native_dicts_may_have() -> None:
+    def two_sum(x, total):
+        seen = {}
+        for i in range(len(x)):
+            j = seen.get(total - int(x[i]))
+            if j is not None:
+                return j, i
+            seen[int(x[i])] = i
+        return None
+
+    def taken(x):
+        d = {}
+        for i in range(len(x)):
+            d[int(x[i])] = i * 2
+        return d.get(3), d.get(100), d.pop(4, None), d.pop(77, None)
+
+    x = np.arange(40.0) % 9
+    compare(two_sum, (x, 11), (x, 1000))
+    compare(taken, (x,), backend="native")
+
+
+def test_parts_of_containers() -> None:
+    def pair(x):
+        best, at = None, -1
+        for i in range(len(x)):
+            if x[i] > 2 and (best is None or x[i] < best):
+                best, at = x[i], i
+        return best, at
+
+    def carried_pair(x):
+        best = (None, -1)
+        for i in range(len(x)):
+            if x[i] > 2:
+                best = (x[i], i)
+        return best
+
+    def filled(x):
+        found = {"low": None, "high": None}
+        if x[0] > 2:
+            found["high"] = x[0]
+        if x[1] < 2:
+            found["low"] = (x[1],)
+        return found
+
+    def filled_in_a_loop(x):
+        found = [None, 0]
+        for i in range(len(x)):
+            if x[i] > 2:
+                found[0] = i
+            found[1] += 1
+        return found
+
+    def appended(x):
+        out = []
+        for i in range(3):
+            v = x[i] if x[i] > 2 else None
+            out.append(v)
+        return out
+
+    def in_place(x):
+        total = None
+        for i in range(len(x)):
+            row = x[i] * np.ones(2)
+            if x[i] > 2:
+                if total is None:
+                    total = np.zeros(2)
+                total += row
+        return total
+
+    for f in (pair, carried_pair, filled, filled_in_a_loop, appended, in_place):
+        compare(f, (UP,), (DOWN,), (np.zeros(4),))
+
+
+def test_options_that_have_other_names() -> None:
+    def appended(x):
+        xs = [1.0, 2.0]
+        y = xs if x > 0 else None
+        if y is not None:
+            y.append(3.0)
+        return xs
+
+    def written(x):
+        xs = [1.0, 2.0]
+        y = xs if x > 0 else None
+        if y is not None:
+            y[0] = x
+        return xs, y
+
+    def of_a_dict(x):
+        d = {"a": 1.0}
+        y = d if x > 0 else None
+        if y:
+            y["a"] = x
+        return d
+
+    def array(x):
+        a, b = np.zeros(2), np.ones(2)
+        y = a if x > 1 else (b if x > 0 else None)
+        if y is not None:
+            y += 1
+        a[1] = 7.0
+        return a, b, y
+
+    def arrays_of_numpy(x):
+        a = np.arange(3.0)
+        r = (a, a) if x > 0 else None
+        if r is not None:
+            r[0][1] = 9
+        return a, r
+
+    def attribute(x):
+        a, b = Node(1.0), Node(2.0)
+        y = a if x > 1 else b if x > 0 else None
+        if y is not None:
+            y.value = x * 10
+        return a.value, b.value
+
+    def nodes(x):
+        a, b = Node(1.0), Node(2.0)
+        a.following = b
+        node, last = a, None
+        while node is not None:
+            if x > node.value:
+                node.value += x
+                last = node
+            node = node.following
+        return a.value, b.value, None if last is None else last.value
+
+    def closed_over(x):
+        seen = {"n": 0, "last": None}
+
+        def step(v):
+            seen["n"] += 1
+            if seen["last"] is None or v > seen["last"]:
+                seen["last"] = v
+
+        for i in range(len(x)):
+            step(x[i])
+        return seen
+
+    for f in (appended, written, of_a_dict, array, arrays_of_numpy, attribute, nodes):
+        compare(f, (1.5,), (0.5,), (-1.5,))
+    compare(closed_over, (UP,), (DOWN,), (NONE,))
