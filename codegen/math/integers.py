@@ -46,8 +46,9 @@ def remainder(x: Expr, y: Expr) -> Expr:
     if x.dtype.kind == "i":
         if y.op == "const":
             return select(ne(r, 0) & (binary("xor", r, divisor) < 0), r + divisor, r)
-        sign = binary("ashr", divisor, _bits(x.dtype) - 1)  # known before r is: divisions take long
-        r = select(binary("xor", r, sign) - sign < 0, r + divisor, r)
+        # A remainder has the sign of x, which is there before it is: divisions take long.
+        differ = binary("ashr", binary("xor", x, divisor), _bits(x.dtype) - 1)
+        r = select(ne(r, 0), r + (divisor & differ), r)
     return r
 
 

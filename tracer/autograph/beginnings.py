@@ -9,9 +9,12 @@ a number, another length of a list, an effect.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
+
+from ...ir.graph import Op
 from ...ir.types import F64, I64, TOKEN
 from ..containers.packed import Packed
 from ..core.threaded_state import draws
@@ -79,9 +82,7 @@ class Beginning:
 
     def _only_checks(self) -> bool:
         """Whether the iteration has had no effects but checks, which the op makes, too."""
-        ops = self.trace.graph.ops[self.count :]
-        effects = [op for op in ops if any(v.type is TOKEN for v in op.results)]
-        return all(op.name in ("assert", "create_token") for op in effects)
+        return _only_check(self.trace.graph.ops[self.count :])
 
     def _same_kinds(self) -> bool:
         state, trace = self.state, self.trace
@@ -125,11 +126,23 @@ def put_back(kept: Kept) -> None:
             storage.version += 1
 
 
+def _only_check(ops: Iterable[Op]) -> bool:
+    """Whether ops have no effects but checks, in their regions neither."""
+    effects = [op for op in ops if any(v.type is TOKEN for v in op.results)]
+    return all(
+        op.name in ("assert", "create_token")
+        or (bool(op.regions) and all(_only_check(region.ops) for region in op.regions))
+        for op in effects
+    )
+
+
 def _kind(x: Any) -> Any:
     if isinstance(x, Tracer):
         return x.shape, x.dtype, x.weak
     if type(x) in (int, float):
         return (), I64 if type(x) is int else F64, "i" if type(x) is int else "f"
+    if isinstance(x, np.number):
+        return (), x.dtype, None
     return type(x), id(x)
 
 
@@ -164,4 +177,8 @@ def _alike(before: Any, now: Any, known: set[Storage]) -> bool:
         if type(before) is int and now.dtype.kind == "f":
             wide = abs(before) < _EXACT
         return bool(wide and now.dtype.itemsize == 8)
+    if isinstance(before, np.number):
+        if isinstance(now, Tracer):
+            return now.scalar and now.weak is None and now.dtype == before.dtype
+        return type(now) is type(before)
     return False

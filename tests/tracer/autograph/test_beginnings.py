@@ -86,8 +86,39 @@ def through_a_view(x):
     return y
 
 
+def starts_as_a_scalar_of_numpys(x):
+    state = np.int64(12345)
+    out = np.zeros(500)
+    for i in range(500):
+        state = (state * 1103515245 + 12345) % 2147483648
+        out[i] = x[i] * state
+    return out
+
+
+def widens_a_scalar_of_numpys(x):
+    s = np.float32(0.5)
+    for i in range(500):
+        s = s * 0.5 + x[i]
+    return s
+
+
+def checks_in_a_while(x):
+    out = np.zeros(500)
+    for i in range(500):
+        low, high = 0, 500
+        while low < high:
+            middle = (low + high) // 2
+            if x[middle] < x[i]:
+                low = middle + 1
+            else:
+                high = middle
+        out[i] = low
+    return out
+
+
 FUNCTIONS = [
     *(filled, nested, first_assigned_inside, starts_as_an_int, gets_a_narrower_dtype),
+    *(starts_as_a_scalar_of_numpys, widens_a_scalar_of_numpys, checks_in_a_while),
     *(breaks_off, appends_once, swaps, through_a_view),
 ]
 
@@ -110,11 +141,14 @@ def edges(x):
     return out
 
 
-@pytest.mark.parametrize("function", [filled, edges])
+WITH_ZEROS = {filled: 2, edges: 2, starts_as_a_scalar_of_numpys: 1, checks_in_a_while: 1}
+
+
+@pytest.mark.parametrize("function", WITH_ZEROS)
 def test_the_body_is_there_once(function):
     lowered = jt.jit(function, autograph=True).lower(X)
     assert len([op for op in lowered.graph.ops if op.regions]) == 1
-    assert len(lowered.kernels) == 2  # the zeros, and the loop
+    assert len(lowered.kernels) == WITH_ZEROS[function]  # the zeros if some stay, and the loop
 
 
 def test_gradients_go_through():
