@@ -20,7 +20,6 @@ import numpy as np
 from ..core import threaded_state
 from ..core.specs import Spec, Static
 from ..core.trace import require_trace
-from ..core.tracers import Tracer
 from ..core.tracing import refuse_lazy
 from ..data import pytree
 from ..data.generators import GeneratorKind, asking, behind
@@ -44,6 +43,7 @@ from .hidden import (
     states_at,
 )
 from .kept import Kept
+from .leaks import refuse_leaked_attributes, refuse_leaks
 from .paths import Path, is_user_module
 from .running import Ran
 
@@ -223,7 +223,7 @@ class CapturedVariables:
         elif not self.hidden:
             result = self.adapt(self.function)(*args, **kwargs)
             for path in self.objects:
-                _refuse_leaks(path.find(), attributes_of(path.find()) or {})
+                refuse_leaked_attributes(path.find(), attributes_of(path.find()) or {})
         else:
             copies = _Copies(self, stand_ins)
             require_trace().own = self._callback_reads(kept, copies)
@@ -233,6 +233,7 @@ class CapturedVariables:
             threaded_state.let_stand_in(self._stand_ins(stand_ins))
             result = self.adapt(function)(*args, **kwargs)
             copies.carry_over()
+        refuse_leaks(self.variables)
         for path, value, state in self._random:
             if random_state(value) != state:
                 refuse_random(str(path))
@@ -387,20 +388,6 @@ def refuse_random(name: str) -> NoReturn:
     )
 
 
-def _refuse_leaks(target: Any, attributes: dict[str, Any]) -> None:
-    for name, value in attributes.items():
-        if isinstance(value, Tracer) and value._storage.trace.parent is None:
-            delattr(target, name)
-            complain(
-                errors.LeakedTracerError,
-                f"the attribute {name!r} of a {type(target).__name__} was assigned a traced value, "
-                "which means nothing after the call has been traced",
-                f"return the new value of {name!r} from the function and assign it outside, or "
-                "make the class a pytree with jt.register_pytree and return the new object.",
-                operands={name: value},
-            )
-
-
 class _Copies:
     """Copies of functions, globals, cells and objects with the stand-ins in place."""
 
@@ -484,7 +471,7 @@ class _Copies:
             changed = {
                 k: v for k, v in now.items() if k not in substituted or v is not substituted[k]
             }
-            _refuse_leaks(copy, changed)
+            refuse_leaked_attributes(copy, changed)
             for name, value in changed.items():
                 object.__setattr__(original, name, value)
             for name in substituted.keys() - now.keys():

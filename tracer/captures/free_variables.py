@@ -57,7 +57,8 @@ class FreeVariables:
     those that a copy can stand in for, each with the paths that lead to it. `fixed` are the paths that
     other code reads too, `written` those that the code assigns to, `added` lists and sets that it adds
     to, `stored` the names of globals that it assigns to, by the id of the module's dict, `codes` all
-    code that was entered. `doubtful` are the keys, and `doubtfully_fixed` the paths, that only code
+    code that was entered, `of_code` the attributes of classes and functions that are assigned to, with
+    what they are now. `doubtful` are the keys, and `doubtfully_fixed` the paths, that only code
     reads of which nobody knows yet whether it will run: the code of each.
     """
 
@@ -70,6 +71,7 @@ class FreeVariables:
     doubtful: dict[Key, set[CodeType]] = field(default_factory=dict)
     doubtfully_fixed: dict[Key, set[CodeType]] = field(default_factory=dict)
     codes: dict[CodeType, None] = field(default_factory=dict)
+    of_code: dict[tuple[int, str], tuple[Any, str, Any]] = field(default_factory=dict)
 
 
 def find_free_variables(
@@ -232,7 +234,9 @@ class _Finder:
             else:
                 continue
             attrs, called, stored = attributes(instructions, position)
-            if not stored:
+            if stored:
+                self.assigned(path, instructions[position + 1].argval)
+            else:
                 self.follow(path, attrs, called, path_free)
         inner = {
             name: path
@@ -279,6 +283,19 @@ class _Finder:
                     self.function(attribute, owner, False, owner_free=free)
 
     # Paths
+
+    def assigned(self, path: Path, attr: str) -> None:
+        """An attribute of what a name leads to is assigned to."""
+        value = path.find()
+        if isinstance(value, ModuleType):
+            target = Path("global", vars(value), attr)
+            self.variables.written[target.key] = target
+            self.variables.stored.setdefault(id(target.root), set()).add(attr)
+        elif isinstance(value, (type, FunctionType)):
+            key = (id(value), attr)
+            self.variables.of_code.setdefault(key, (value, attr, vars(value).get(attr, ABSENT)))
+        elif value is not ABSENT:
+            self.record(path, value, True, "is")
 
     def follow(self, path: Path, attrs: list[str], called: bool, free: bool) -> None:
         """Walk down the attributes as far as they lead to plain values."""

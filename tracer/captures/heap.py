@@ -251,7 +251,8 @@ class Heap:
         self, tracers: Sequence[Any], states: Iterable[tuple[Any, Any]] = ()
     ) -> Iterator[Snapshot]:
         """With tracers in the place of the inputs, and of `states` of generators elsewhere; gives what
-        there is at the start. At the end everything is as it was before."""
+        there is at the start. At the end everything is as it was before. Inputs may stand for
+        themselves."""
         with standing_in:
             yield from self._entered(tracers, states)
 
@@ -273,7 +274,11 @@ class Heap:
             if not self.policy.barred:
                 self.natives.offer(self.nodes, self.policy.natives)
             pairs = zip(self.inputs, tracers, strict=True)
-            held = [stand_in_for(i.value, given) for i, given in pairs if stays(i.spec)]
+            held = [
+                stand_in_for(i.value, given)
+                for i, given in pairs
+                if stays(i.spec) and given is not i.value
+            ]
             threaded_state.let_stand_in([*held, *states])
             yield self.snapshot()
         finally:

@@ -17,6 +17,8 @@ _VALUES = (
     *(int, float, complex, str, bytes, list, tuple, dict, set, frozenset),
     *(BaseException, Enum),
 )
+# Python's own classes for attributes of the user's; argparse would take long to import.
+_NAMESPACES = (("types", "SimpleNamespace"), ("argparse", "Namespace"))
 _NO_OBJECTS = (type, FunctionType, MethodType, BuiltinFunctionType, ModuleType)
 
 
@@ -51,7 +53,9 @@ class Object:
 def is_object(value: Any) -> bool:
     """Whether a value is an object with attributes, of a class of the user's."""
     cls = type(value)
-    if isinstance(value, _NO_OBJECTS) or not (is_user_module(cls.__module__) or _is_nameless(cls)):
+    of_user = is_user_module(cls.__module__) or _is_nameless(cls)
+    of_user = of_user or (cls.__module__, cls.__qualname__) in _NAMESPACES
+    if isinstance(value, _NO_OBJECTS) or not of_user:
         return False
     if state_of(value) is not None or is_random_state(value):
         return False

@@ -355,7 +355,7 @@ class _Outputs:
                 result = _argument_itself(leaf)
                 if result is not None and (self.views or not result.views):
                     return result
-            if leaf._storage in self.shared and (steps := _numpy_views(leaf)) is not None:
+            if leaf._storage in self.shared and (steps := numpy_views(leaf)) is not None:
                 return replace(self._whole(leaf), views=steps)
             return self._output(as_value(leaf), leaf.weak, leaf.scalar, leaf._strides)
         if self.values_only:
@@ -399,13 +399,13 @@ def _shared(leaves: Sequence[Any]) -> set[Storage]:
 
 def _argument_itself(x: Tracer) -> Result | None:
     """How to return `x` if it is an argument or a view of one that NumPy can make, else None."""
-    parameter, steps = x._storage.parameter, _numpy_views(x)
+    parameter, steps = x._storage.parameter, numpy_views(x)
     if parameter is None or steps is None:
         return None
     return Result(argument=parameter, views=steps, weak=x.weak, scalar=x.scalar)
 
 
-def _numpy_views(x: Tracer) -> tuple[Callable[[Array], Array], ...] | None:
+def numpy_views(x: Tracer) -> tuple[Callable[[Array], Array], ...] | None:
     """What NumPy does to make `x` of the array that it is a view of; None if it cannot."""
     steps = []
     view = x._view

@@ -24,13 +24,13 @@ from ...ir.types import TOKEN, is_inexact
 from ..core.specs import Spec, Static, spec_of
 from ..core.threaded_state import BorrowedStates, settle
 from ..core.trace import Array, EagerBuilder, Trace, current_trace
-from ..core.tracers import Tracer, as_value, concrete, wrap
+from ..core.tracers import Tracer, as_value, concrete
 from ..core.tracing import Result, Traced, trace_function
 from ..data import pytree
 from ..messages import errors
 from ..messages.errors import complain
-
-Leaf = Array | Value  # an ndarray outside of tracing, a value of the enclosing trace inside
+from .outer_state import OuterState
+from .presented import Leaf
 
 
 class _Env(dict[Value, Leaf]):
@@ -234,18 +234,21 @@ def apply(
             specs.append(replace(spec_of(leaf), active=active))
         else:
             specs.append(Static(leaf))
-    result = trace_function(
-        function,
-        specs,
-        tree,
-        what=what,
-        eager=eager,
-        concrete=[x if isinstance(x, np.ndarray) else concrete(x) for x in outer]
-        if eager
-        else None,
-        borrowed=BorrowedStates(),
-        present=present,
-    )
+    arrays = [x if isinstance(x, np.ndarray) else concrete(x) for x in outer] if eager else None
+    state = OuterState.of(function, leaves) if here is None else None
+    if state is not None:
+        result = state.trace(
+            *(function, specs, tree, arrays or []), what=what, present=present, copy=copy
+        )
+    else:
+        result = trace_function(
+            *(function, specs, tree),
+            what=what,
+            eager=eager,
+            concrete=arrays,
+            borrowed=BorrowedStates(),
+            present=present,
+        )
     if here is None:
         assert result.arrays is not None
         return Application(result, None, dict(result.arrays))
@@ -268,18 +271,3 @@ def _is_active(value: Leaf, here: Trace | None) -> bool:
     return (
         here is not None and isinstance(here.builder, EagerBuilder) and value in here.builder.active
     )
-
-
-def present(leaf: Leaf, weak: str | None, scalar: bool, *, fresh: bool = False) -> Any:
-    """A result as the caller sees it: a tracer inside a trace, outside what NumPy would return.
-
-    Outside, 0-d results are NumPy scalars, or Python's if weak. An array is copied unless it is
-    `fresh` (nobody else holds it) and an ordinary array that owns its memory.
-    """
-    if isinstance(leaf, Value):
-        return wrap(leaf, weak, scalar=scalar)
-    if not leaf.shape:
-        return leaf.item() if weak else leaf[()]
-    if fresh and leaf.flags.owndata and leaf.flags.writeable:
-        return leaf
-    return leaf.copy()

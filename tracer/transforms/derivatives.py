@@ -39,7 +39,7 @@ from ..devices.devices import holds_device_arrays
 from ..messages import errors
 from ..messages.errors import complain
 from ..messages.tracebacks import shorten, shortened
-from .application import Application, Leaf, apply, mark_cotangents, present
+from .application import Application, apply, mark_cotangents
 from .device_transforms import run_apart
 from .differentiable import (
     Function,
@@ -51,6 +51,7 @@ from .differentiable import (
     show,
     tangent_leaves,
 )
+from .presented import Leaf, present
 
 P = ParamSpec("P")
 R = TypeVar("R")

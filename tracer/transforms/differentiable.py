@@ -21,7 +21,8 @@ from ..data.accept import check_array, refuse
 from ..data.callables import Function, function_name, parameter_name
 from ..messages import errors
 from ..messages.errors import complain
-from .application import Application, Leaf
+from .application import Application
+from .presented import Leaf
 
 
 def tangent_leaves(

@@ -26,6 +26,7 @@ from ..messages.tracebacks import shortened
 from .derivatives import jvp, named, vjp
 from .differentiable import check_inexact_leaves, check_result, normal_positions
 from .linear import linearize
+from .outer_state import changes_state
 
 P = ParamSpec("P")
 
@@ -98,12 +99,14 @@ def jacfwd(
         closed, primals = _close(fun, positions, args, kwargs, "jacfwd", holomorphic)
         inputs, in_tree = pytree.flatten(primals)
         drawn = threaded_state.draws()
-        outs, out_tree = pytree.flatten(_result(closed, inputs, in_tree))
-        _check_results(outs, fun, "jacfwd", holomorphic)
         push: Function = functools.partial(_pushed, closed, primals)
-        if (
-            threaded_state.draws() != drawn
-        ):  # all columns are of one function, with the same numbers
+        if changes_state(fun, (args, kwargs)):
+            result, push = linearize(closed, *primals)  # all columns are of one call
+        else:
+            result = _result(closed, inputs, in_tree)
+        outs, out_tree = pytree.flatten(result)
+        _check_results(outs, fun, "jacfwd", holomorphic)
+        if threaded_state.draws() != drawn:  # they are of the same numbers, too
             _, push = linearize(closed, *primals)
         columns_of = []
         for k, x in enumerate(inputs):

@@ -23,7 +23,7 @@ from ..devices.devices import holds_device_arrays
 from ..messages import errors
 from ..messages.errors import complain
 from ..messages.tracebacks import shortened
-from .application import Application, Leaf, present
+from .application import Application
 from .derivatives import (
     _apply_to_primals,
     _derivative,
@@ -37,6 +37,7 @@ from .derivatives import (
 )
 from .device_transforms import run_apart
 from .differentiable import check_leaves, require_tuples, tangent_leaves
+from .presented import Leaf, present
 
 R = TypeVar("R")
 

@@ -35,8 +35,10 @@ from ..messages import errors
 from ..messages.errors import complain
 from ..messages.source import user_line
 from ..messages.tracebacks import shortened
-from .application import Leaf, append, present
+from .application import append
 from .derivatives import named
+from .outer_state import OuterState
+from .presented import Leaf, present
 from .vmap_axes import Argument, Axis, arguments, check_axes, common_size, spread_axes
 
 
@@ -66,8 +68,7 @@ def vmap(
     check_axes(in_axes, "in_axes")
     check_axes(out_axes, "out_axes")
 
-    @named("vmap", fun)
-    def vmap_fun(*args: Any, **kwargs: Any) -> Any:
+    def batched(*args: Any, **kwargs: Any) -> Any:
         leaves, tree = pytree.flatten((args, kwargs))
         leaves_and_axes = arguments(fun, args, kwargs, leaves, in_axes)
         call = _BatchedCall(
@@ -75,6 +76,14 @@ def vmap(
         )
         axes = _out_axes(out_axes, call.traced)
         return pytree.unflatten(call.traced.out_tree, call.results(axes))
+
+    @named("vmap", fun)
+    def vmap_fun(*args: Any, **kwargs: Any) -> Any:
+        if current_trace() is not None:
+            return batched(*args, **kwargs)
+        leaves, tree = pytree.flatten((args, kwargs))
+        state = OuterState.of(fun, leaves)
+        return batched(*args, **kwargs) if state is None else state.run(batched, leaves, tree)
 
     return vmap_fun
 
