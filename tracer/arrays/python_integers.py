@@ -87,12 +87,13 @@ def check_stored(value: Any, dtype: np.dtype[Any]) -> None:
         return
     if dtype.kind != "i" and not (dtype.kind == "u" and value.weak in ("i", "f")):
         return
-    info, number = np.iinfo(dtype), wrap(value.value, None)
+    info, inner = np.iinfo(dtype), as_value(value)  # it may come from around a region
+    number = wrap(inner, None)
     if value.dtype.kind == "f":
         return _check_float_stored(number, info)
     if value.dtype.kind not in "iu":
         return
-    least, most = remembered(value.value, trace.reaches)
+    least, most = remembered(inner, trace.reaches)
     if least < info.min or most > info.max:
         fits = number <= min(int(info.max), MOST)
         if least < info.min:
@@ -112,7 +113,7 @@ def _check_float_stored(number: Tracer, info: np.iinfo[Any]) -> None:
 def as_python_integer(x: Tracer) -> Value:
     """An integer as Python's, which have 64 bits and a sign; OverflowError at run time for more."""
     if x.dtype == np.dtype(np.uint64) and not require_trace().eager:
-        number = wrap(x.value, None)
+        number = wrap(as_value(x), None)
         text = (
             "{0} as a Python integer needs more than 64 bits, and compiled code has no larger ones"
         )

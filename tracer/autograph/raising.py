@@ -21,7 +21,7 @@ from ..core.tracers import Tracer, as_value, wrap
 from ..data import pytree
 from ..messages import errors
 from ..messages.expressions import tell_of_traced
-from ..messages.source import raised_line
+from ..messages.source import is_internal, raised_line
 from .texts import Text, call_with
 
 # What code raises that comes to an element, a key, a number or a variable that is not there. Others may
@@ -84,7 +84,9 @@ class Raised:
         mark = getattr(error, errors.RAISED, None)
         if mark is None and isinstance(error, errors.BoundsError):
             return Raised(IndexError(error.what))
-        if not isinstance(error, Exception) or (mark is None and type(error) not in _PYTHONS):
+        if not isinstance(error, Exception):
+            return None
+        if mark is None and (type(error) not in _PYTHONS or is_internal(error)):
             return None
         return Raised(error, mark == "emitted")
 

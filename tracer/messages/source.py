@@ -23,6 +23,8 @@ _HIDDEN = frozenset("jitney numpy scipy optree llvmlite pandas sklearn matplotli
 _STANDARD = f"{os.path.dirname(os.__file__)}{os.sep}"
 _PACKAGES = ("site-packages", "dist-packages")
 _PACKAGE = __name__.partition(".")[0]
+_BELOW = tuple(f"{_PACKAGE}.{room}." for room in ("ir", "codegen", "runtime"))
+_REFERENCES = f"{_PACKAGE}.ir.ops."  # which raise as NumPy does
 _DEMO = f"{_PACKAGE}.demo."  # in the package, but written as a user writes
 
 
@@ -60,6 +62,14 @@ def is_own_frame(frame: FrameType) -> bool:
     module = frame.f_globals.get("__name__")
     own = isinstance(module, str) and module.partition(".")[0] == _PACKAGE
     return own and not is_user_frame(frame)
+
+
+def is_internal(error: BaseException) -> bool:
+    """Whether an exception comes out of the rooms that know graphs only: it is a fault of ours, about no
+    element, key or number of the user's."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    module = str(frames[-1].f_globals.get("__name__")) if frames else ""
+    return module.startswith(_BELOW) and not module.startswith(_REFERENCES)
 
 
 class _Formula(threading.local):

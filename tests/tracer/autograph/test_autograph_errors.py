@@ -16,6 +16,7 @@ import pytest
 from autograph_support import X, auto, both, clipped, fails
 
 import jitney as jt
+from jitney.ir.build import Builder
 
 pytestmark = pytest.mark.usefixtures("traced_numbers")
 
@@ -369,3 +370,22 @@ def test_what_always_raises_does_so_after_what_may_raise(f: Callable[..., Any]) 
             compiled(np.ones(3), np.int64(start), np.int64(n))
         said, message = (str(e.value.args[0]).partition("\n")[0] for e in (got, want))
         assert said == message
+
+
+def test_a_fault_of_ours_is_no_exception_of_the_program(monkeypatch: Any) -> None:
+    """What Python code raises may be handled, or end a loop; what making a graph raises may not."""
+
+    def f(x):
+        i = 0
+        while i < len(x):
+            if x[i] > 0:
+                x[i] = i
+            i += 1
+        return x
+
+    def faulty(self, op, env):
+        raise KeyError(op)
+
+    monkeypatch.setattr(Builder, "copy", faulty)
+    with pytest.raises(KeyError):
+        jt.jit(f)(np.zeros(4))

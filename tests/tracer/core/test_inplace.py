@@ -416,6 +416,45 @@ def test_closed_over_array_is_written() -> None:
     np.testing.assert_array_equal(total, [9.0, 2.0])
 
 
+class Holder:
+    def __init__(self, x: np.ndarray) -> None:
+        self.x = x
+
+
+def floats(holder: Holder, x: Any, y: Any) -> None:
+    mine, part = holder.x, x[1:]
+    mine += y
+    mine *= y
+    mine -= 1
+    mine /= 3
+    mine **= 2
+    mine @= x
+    mine %= y
+    part //= y
+    part %= 2
+
+
+def integers(holder: Holder, x: Any, y: Any) -> None:
+    mine, part = holder.x, x[1:]
+    mine <<= y
+    mine |= 17
+    mine ^= y
+    mine &= 29
+    mine >>= 1
+    mine %= y
+    part %= 3
+
+
+@pytest.mark.parametrize(("f", "dtype"), [(floats, float), (integers, int)])
+def test_augmented_assignment_writes_through_every_name(f: Any, dtype: Any) -> None:
+    results = []
+    for run in (f, interpreted(f)):
+        holder, x = Holder(np.arange(1, 10, dtype=dtype).reshape(3, 3)), np.full((3, 3), 8, dtype)
+        run(holder, x, 5)
+        results.append((holder.x, x))
+    np.testing.assert_array_equal(*results)
+
+
 def test_augmented_assignment_of_a_scalar_rebinds() -> None:
     def f(x):
         s = x.sum()

@@ -198,3 +198,29 @@ def test_members_of_enums_are_pythons_integers() -> None:
     x = np.arange(10)
     got, want = jt.jit(f)(x, 5), f(x, 5)
     assert got == want and [*map(type, got)] == [*map(type, want)]
+
+
+def test_integers_are_stored_in_branches_of_loops() -> None:
+    """Where the number comes from around the branch, and may not fit its element."""
+
+    def places(a: Any, b: Any, n: int) -> tuple[Any, int, int]:
+        found, i, j = np.zeros(len(a), np.int32), 0, 0
+        while i < len(a):
+            if a[i] < b[j]:
+                found[i] = j
+                i += 1
+            else:
+                j += n
+        return found, i, j
+
+    a, b = np.array([0.1, 0.5, 0.7, 2.0]), np.array([0.2, 0.6, 1.0, 1.5, 3.0])
+    f = jt.jit(places)
+    want, got = places(a, b, 1), f(a, b, 1)
+    np.testing.assert_array_equal(got[0], want[0])
+    assert got[1:] == want[1:]
+    with pytest.raises(IndexError):
+        f(a, b, 1 << 33)
+    as_integers = jt.jit(lambda x, y: int(y) if x > 0 else 0)
+    assert as_integers(1.0, np.uint64(7)) == 7
+    with pytest.raises(OverflowError, match="64 bits"):
+        as_integers(1.0, np.uint64(2**63))

@@ -165,9 +165,9 @@ def in_place(name: str, old: Any, value: Any) -> Any:
         result = own(old, value)
         return binary(name, old, value) if result is NotImplemented else result
     function = getattr(type(old), f"__i{name}__", None)
-    if function is None or type(value) not in _ORDINARY or name == "mod":
+    if function is None or type(value) not in _ORDINARY:
         reflected = type(value) not in _ORDINARY and of_users(value, f"__r{name}__")
-        if function is None or name == "mod" or (reflected and not isinstance(old, list)):
+        if function is None or (reflected and not isinstance(old, list)):
             return binary(name, old, value)
     return getattr(operator, f"i{name}")(old, value)
 
