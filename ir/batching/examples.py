@@ -38,6 +38,11 @@ def has_effects(graph: Graph) -> bool:
     return any(op.name == "create_token" for op in graph.ops)
 
 
+def draws(graph: Graph) -> bool:
+    """Whether a graph draws from generators, which go on from example to example."""
+    return any(op.name == "draw" for op in graph.walk())
+
+
 def runs_in_turn(graph: Graph, batched: Sequence[bool], size: int) -> bool:
     """Whether a graph has loops over elements, and one example of `size` after the other is faster: in
     nests of loops, with places that data tell, where examples part, and where there are few."""
@@ -217,7 +222,7 @@ def _loop(
         "carries": 1 + len(outs),
         "length": shape[len(positions)],
         "reverse": False,
-        "independent": True,
+        "independent": not draws(graph),
     }
     operands = [*fixed, *positions, b.const(0, I64), *outs]
     return list(b.append(OPS["scan"], operands, attrs, [body]).results[1:])

@@ -194,8 +194,8 @@ def refuse_examples() -> NoReturn:
         errors.OuterMutationError,
         "a function under jt.vmap draws from a random generator that lives outside of it: all "
         "examples would get the same numbers",
-        "give each example a key of its own: keys = jt.random.split(rng.key(), n), and jt.vmap over "
-        "keys.",
+        "make the generator inside, of a seed or key of each example: jt.vmap(lambda seed: "
+        "f(np.random.default_rng(seed)))(seeds), or keys = jt.random.split(rng.key(), n).",
     )
 
 

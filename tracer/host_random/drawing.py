@@ -14,7 +14,7 @@ from ...ir.types import F32, F64, I64, is_supported
 from ..arrays.common import array, broadcast_shape, build, sizes
 from ..core.effects import advance, check, order_token
 from ..core.threaded_state import refuse_examples
-from ..core.trace import current_trace, require_trace
+from ..core.trace import Trace, current_trace, require_trace
 from ..core.tracers import Tracer, as_value, weak_kind, wrap
 from ..data.generators import GeneratorKind
 from ..messages import errors
@@ -32,6 +32,8 @@ class StandIn:
 
     _kind: GeneratorKind
     _handle: Any
+    # The trace in which a generator is made that lives no longer than that; None for those of outside.
+    _home: Trace | None = None
     # Gives the generator itself, to callbacks that run later.
     _origin: Callable[[], Any] | None = None
 
@@ -79,7 +81,7 @@ class StandIn:
     ) -> Tracer:
         """Numbers of a law; `params` are values or what has dtypes that fit."""
         trace = require_trace()
-        if under_vmap():
+        if under_vmap(self._home):
             refuse_examples()
         values = [p if isinstance(p, Value) else as_value(p) for p in params]
         if law not in _OF_WHOLE_ARRAYS:
@@ -98,10 +100,10 @@ class StandIn:
         return wrap(op.results[0], scalar=False)
 
 
-def under_vmap() -> bool:
-    """Whether what is traced is for one of many examples."""
+def under_vmap(home: Trace | None = None) -> bool:
+    """Whether what is traced is for one of many examples, inside of `home`."""
     trace = current_trace()
-    while trace is not None:
+    while trace is not home and trace is not None:
         if trace.what == "vmap":
             return True
         trace = trace.parent

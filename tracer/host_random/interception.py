@@ -50,6 +50,8 @@ def replaced(function: Any) -> Callable[..., Any] | None:
         return None
     stand_in = traced(generator) or guarded(generator)
     if stand_in is None:
+        if under_vmap():
+            refuse_examples()
         _refuse(generator, function)
     name = function.__name__
     if type(generator) is np.random.RandomState and name in ("sample", "ranf"):

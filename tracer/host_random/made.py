@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.trace import Trace, require_trace
+from ..core.trace import EagerBuilder, Trace, require_trace
 from ..core.tracers import Tracer
 from ..data.generators import kind_of, lasting_handle
 from ..messages import errors
@@ -33,7 +33,10 @@ def _kept(generator: Any) -> StandIn:
     """What stands in for a generator that compiled code keeps."""
     kind = kind_of(generator)
     assert kind is not None
-    stand_in, root = make(kind, lasting_handle(generator)), _root()
+    handle, root = lasting_handle(generator), _root()
+    stand_in = make(kind, handle)
+    if isinstance(root.builder, EagerBuilder):
+        root.builder.arrays[root.capture(handle)] = handle  # itself: it keeps the generator alive
     # Who keeps the handle keeps it from being a constant of the code, which outlives the generator.
     root.stand_ins = {**(root.stand_ins or {}), id(generator): stand_in}  # type: ignore[dict-item]
     return stand_in
@@ -47,6 +50,7 @@ def guarded(generator: Any) -> StandIn | None:
 
 def _made(generator: Any, seed: Any) -> StandIn:
     stand_in = _kept(generator)
+    object.__setattr__(stand_in, "_home", require_trace())
     begin(stand_in, seed)
     return stand_in
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.batching.examples import by_example, runs_in_turn
+from ...ir.batching.examples import by_example, draws, runs_in_turn
 from ...ir.batching.transform import BatchingError, batch_graph
 from ...ir.build import Builder
 from ...ir.graph import Graph, Value
@@ -131,12 +131,13 @@ class _BatchedCall:
             )
 
     def _batched(self, flags: list[bool]) -> tuple[Graph, list[bool]]:
-        """All examples at once; or in turn, where the program compiled for a CPU loops over elements."""
+        """All examples at once; or in turn, where the program compiled for a CPU loops over elements,
+        and where each example has a generator of its own."""
         graph, trace = self.traced.graph, current_trace()
         in_turn = (
             trace is not None and not trace.eager and trace.options.on_cpu and not self._states
         )
-        if in_turn and runs_in_turn(graph, flags, self.size):
+        if draws(graph) or (in_turn and runs_in_turn(graph, flags, self.size)):
             return by_example(graph, flags, self.size), [True] * len(graph.outputs)
         return batch_graph(graph, flags, self.size)
 

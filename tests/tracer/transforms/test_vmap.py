@@ -274,8 +274,11 @@ def test_branching_on_an_example_says_that_it_is_traced() -> None:
 
 
 def test_a_tracer_that_leaves_is_found() -> None:
-    kept = []
-    jt.vmap(lambda x: kept.append(x) or x)(X)
+    kept: list[Any] = []
+    text = message(lambda: jt.vmap(lambda x: kept.append(x) or x)(X))
+    assert "gets another length inside of vmap" in text
+    put = kept.append  # nobody sees what that changes
+    jt.vmap(lambda x: put(x) or x)(X)
     assert "vmap" in message(lambda: kept[0] + 1, kind=jt.errors.LeakedTracerError)
 
 
