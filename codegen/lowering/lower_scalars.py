@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ...ir.cost import Cost
-from ...ir.graph import Op, Value
+from ...ir.graph import Graph, Op, Value
 from ...ir.record import replace
 from ...ir.types import I64, TOKEN
 from ..loop_ir.index import Index, Var, of_var
@@ -34,6 +34,7 @@ from .lower import Lowering, memory_type
 from .lower_control import contiguous
 from .merged_branches import merged
 from .pointwise import index_value
+from .reaches import Interval, reaches_of_branch, reaches_of_loop
 from .scalar_arrays import freely_summed
 from .scalar_builder import SMALL, Given, Held, ScalarBuilder, Stored, Unfit, rule
 from .scalar_work import work_of
@@ -126,13 +127,14 @@ def _loop(c: ScalarBuilder, op: Op, top: bool = False) -> list[Held]:
             given = result in c.places
             ys.append(c.places.pop(result) if given else Stored(_new_stack(c, result, top)))
     test, condition = None, None
+    facts = reaches_of_loop(op, own, c.p.interval)
     if op.name == "while":
         most = most_trips(op.regions[0], own, first, [*consts, *carried])
         if most is not None:
             counter, trips = most
             _follow(own, of_var(counter), carried)
         with c.inside() as test:
-            (flag,) = c.region(op.regions[0], [*consts, *carried])
+            (flag,) = c.region(op.regions[0], [*consts, *carried], facts.condition)
         assert isinstance(flag, np.ndarray)
         condition = pick(flag, ())
         counted = trips_of(condition, test, own, carried) if most is None else None
@@ -150,7 +152,7 @@ def _loop(c: ScalarBuilder, op: Op, top: bool = False) -> list[Held]:
                 c.let(x)
         rows = [replace(whole, prefix=whole.pinned((0,), (trip,))) for whole in ys]
         c.places.update(_places(c, body.outputs[carries:], rows))
-        out = c.region(body, [*consts, *carried, *xs])
+        out = c.region(body, [*consts, *carried, *xs], facts.body)
         for row, y in zip(rows, out[carries:], strict=True):
             if isinstance(y, np.ndarray):
                 c.write(row.array, row.at(()), y)
@@ -170,6 +172,7 @@ def _loop(c: ScalarBuilder, op: Op, top: bool = False) -> list[Held]:
     word = op.attrs.get("independent", False)
     loop = Repeat(now, start, inner, new, counter, test, condition, trips, word, op.loc)
     c.block.statements.append(loop)
+    c.p.reaches.update(facts.results)
     if counter is not None:
         for k, way in own.items():
             carried[k] = _one(way.last(counter, made))
@@ -272,11 +275,15 @@ def _cond(c: ScalarBuilder, op: Op) -> None:
         for value, held in zip(op.results, c.region(chosen_region, arguments), strict=True):
             c.bind(value, held)
         return
+
+    def known(region: Graph) -> Mapping[Value, Interval]:
+        return reaches_of_branch(region, op.operands[1:], c.p.interval)
+
     if _cheap(op) and not _known_late(op.operands[0]):
         outputs = []
         for k, region in enumerate(op.regions):
             with c.only_if(chooses(index, k, len(op.regions))):
-                outputs.append(c.region(region, arguments))
+                outputs.append(c.region(region, arguments, known(region)))
         for value, parts in zip(op.results, zip(*outputs, strict=True), strict=True):
             if value.type is not TOKEN:
                 c.bind(value, chosen(index, [h for h in parts if isinstance(h, np.ndarray)]))
@@ -286,7 +293,7 @@ def _cond(c: ScalarBuilder, op: Op) -> None:
     written: set[Array] = set()
     for region in op.regions:
         with c.inside() as block:
-            outputs.append(c.region(region, arguments))
+            outputs.append(c.region(region, arguments, known(region)))
         blocks.append(block)
         written |= {array for array, version in before.items() if c.versions[array] != version}
         c.rewind(before)

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...ir.cost import Cost
 from ...ir.graph import Graph, Op, Value
-from ...ir.intervals import interval
+from ...ir.intervals import remembered
 from ...ir.record import record, replace
 from ...ir.types import BOOL, I64, TensorType
 from ..loop_ir.index import Index, Var
@@ -28,6 +28,7 @@ from .elements import Elements, at, pick
 from .extents import below, has_counts
 from .lower import Lowering, memory_type
 from .pointwise import IndexTuple, Pointwise, folded, index_value
+from .reaches import Interval, both, known_test
 from .searched import searched
 
 SMALL = 64  # elements of a value that is taken apart
@@ -94,7 +95,7 @@ class _Elements(Pointwise):
         super().__init__(low.arrays, low.context.site)
         self.versions = versions
         self.known: dict[Value, Elements] = {}
-        self.reaches: dict[Value, tuple[int, int]] = {}  # of parameters that are positions
+        self.reaches: dict[Value, Interval] = {}  # of parameters, and what was found out by them
         self.views: dict[Value, Stored] = {}
         self.deferred: dict[Value, Deferred] = {}
         self.live: dict[Var, frozenset[Value]] = {}  # counts that are above a loop's positions
@@ -145,6 +146,7 @@ class _Elements(Pointwise):
         if view is None:
             expr = self._position(value, index, mask)
             expr = self._there(value, index, mask) if expr is None else expr
+            expr = known_test(self, value, index, mask) if expr is None else expr
             return folded(super()._build(value, index, mask)) if expr is None else expr
         self.check(view)
         return self.load(view.array, view.at(index), mask)
@@ -184,7 +186,7 @@ class _Elements(Pointwise):
         )
 
     def interval(self, value: Value) -> tuple[int, int]:
-        return interval(value, self.reaches)
+        return remembered(value, self.reaches)
 
     def check(self, held: Stored) -> None:
         """Unfit if the memory of a value has been overwritten by now."""
@@ -360,14 +362,20 @@ class ScalarBuilder:
 
     # Regions.
 
-    def region(self, graph: Graph, arguments: Sequence[Given]) -> list[Held]:
-        """Write what a region computes; gives where its outputs are."""
+    def region(
+        self,
+        graph: Graph,
+        arguments: Sequence[Given],
+        known: Mapping[Value, Interval] | None = None,
+    ) -> list[Held]:
+        """Write what a region computes; gives where its outputs are. `known` is of its parameters."""
         outer, self.p = self.p, self.p.within(self.low)
+        self.p.reaches.update(known or {})
         for param, held in zip(graph.params, arguments, strict=True):
             self.bind(param, held)
             position = held.item() if isinstance(held, np.ndarray) and held.size == 1 else None
             if position is not None and position.op == "index":
-                self.p.reaches[param] = position.attr.reach()
+                self.p.reaches[param] = both(position.attr.reach(), self.p.reaches.get(param))
             elif position is not None and position.op == "const" and position.dtype.kind == "i":
                 self.p.reaches[param] = position.attr, position.attr
         for op in reads_first(graph, graph.users()):

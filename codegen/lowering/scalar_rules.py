@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from ...ir.graph import Op, Value
+from ...ir.interval_rules import TRUE
 from ...ir.opdef import OPS
 from ..loop_ir.index import Data, Index
 from ..loop_ir.scalar_code import Let, Require
@@ -48,6 +49,8 @@ def _same(c: ScalarBuilder, op: Op) -> None:
 @rule("assert")
 def _check(c: ScalarBuilder, op: Op) -> None:
     flag, *values, _ = op.operands
+    if c.p.interval(flag) == TRUE:
+        return
     site = c.low.context.assertion(op, values)
     scalars = [c.scalar(v) for v in values]
     c.block.statements.append(Require(c.scalar(flag), site, scalars, c.taken))

@@ -11,7 +11,7 @@ from programs import build
 import jitney as jt
 from jitney.ir.build import Builder
 from jitney.ir.interpreter import evaluate
-from jitney.ir.intervals import interval
+from jitney.ir.intervals import interval, of_loop
 from jitney.ir.types import I32, I64
 
 U8 = np.dtype(np.uint8)
@@ -88,3 +88,24 @@ def test_what_may_be_out_of_range_is_still_checked() -> None:
     assert g(x, np.array([-1, 10, 2**62])).tolist() == [9.0, 0.0, float(2**62 % 10)]
     wrapped = jt.jit(lambda x, i: x[(i + np.uint8(1))])
     assert wrapped(np.arange(256.0), np.array([255], np.uint8)).tolist() == [0.0]
+
+
+def test_what_loops_carry() -> None:
+    def search(x: Any, w: Any) -> Any:
+        low, high = 0, 40
+        while low < high:
+            middle = (low + high) // 2
+            if x[middle] < w:
+                low = middle + 1
+            else:
+                high = middle
+        return low, high
+
+    graph = jt.jit(search).trace(np.arange(40.0), 7.5)
+    (loop,) = [op for op in graph.ops if op.name == "while"]
+    known = of_loop(loop, {})
+    first = loop.attrs["consts"]
+    numbers = [k for k, v in enumerate(loop.operands[first:]) if v.type == loop.results[0].type]
+    assert [known.results[loop.results[k]] for k in numbers] == [(0, 40)] * 2
+    body = loop.regions[1].params[first:]
+    assert sorted(known.body[body[k]] for k in numbers) == [(0, 39), (1, 40)]
