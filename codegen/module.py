@@ -98,6 +98,20 @@ class BufferReport:
 
 
 @record
+class Work:
+    """What one run of a kernel keeps a processor busy with (`program.work`).
+
+    slots      operations, slow ones counted as often as they keep others waiting
+    turns      the same of one iteration of the loops that each element has for itself
+    accesses   elements that are read and written where data say: bytes of the array, and how often
+    """
+
+    slots: float = 0.0
+    turns: float = 0.0
+    accesses: tuple[tuple[int, int], ...] = ()
+
+
+@record
 class KernelReport:
     """What `explain` says about one kernel. `ops` are the names of the graph ops fused into it."""
 
@@ -111,6 +125,9 @@ class KernelReport:
     note: str = ""
     locs: tuple[SourceLine, ...] = ()
     itemsize: int = 8  # bytes of the numbers that it computes
+    rate: str = "operations"  # what limits its speed: or "flops", "scalars", "sorting", "library"
+    work: Work = Work()
+    near: int = 0  # of the bytes: those that are in a near cache, since a part before it was there
 
 
 @record

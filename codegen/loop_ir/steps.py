@@ -8,7 +8,7 @@ A new kind of step is a class here, a member of `Step`, and a line in `direct`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from ...ir.graph import SourceLine
 from ...ir.record import field, record
@@ -24,6 +24,7 @@ class Tiled:
 
     loc: SourceLine | None = field(default=None, kw_only=True)
     name: str = field(default="", kw_only=True)
+    rate: ClassVar[str] = "flops"  # what limits its speed (`module.KernelReport`)
 
     @property
     def reads(self) -> list[Array]:

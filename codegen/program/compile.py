@@ -80,7 +80,7 @@ def _module(low: LoweredProgram, entry: EntryEmitter, text: str) -> NativeModule
     """The text with its calling data."""
     context, probes = low.context, entry.probes
     steps = steps_within(low.program)
-    reports = Reports(steps, entry.schedules)
+    reports = Reports(steps, entry.schedules, entry.target)
     flops = sum(p.flops for _, p, _ in entry.schedules)
     scalar = [operations(s.body, s.work) for s in steps if isinstance(s, ScalarCode)]
     looping = any(v.loops for _, p, _ in entry.schedules for v in p.surveys.values())

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ...ir.graph import SourceLine
-from ..loop_ir.kernel import Kernel
+from ...ir.record import replace
+from ..loop_ir.kernel import Array, Kernel
 from ..loop_ir.steps import (
     Branch,
     Callback,
@@ -22,22 +23,31 @@ from ..loop_ir.steps import (
     Sort,
     Tiled,
     TrueIndices,
+    direct,
 )
-from ..module import BlockReport, KernelReport, StepReport
+from ..module import BlockReport, KernelReport, StepReport, Work
+from ..schedule.blocking import blocking
 from ..schedule.knobs import knobs_of
 from ..schedule.schedule import Schedule
 from ..schedule.traffic import bytes_moved
+from ..target import Target
 from .scalar_reports import branch_names, scalar_block, total_flops
+from .work import work_of
 
 
 class Reports:
-    """Reports of the steps of an emitted program; `schedules` are those of its kernels."""
+    """Reports of the steps of a program that was emitted for `target`; `schedules` are those of its
+    kernels."""
 
     def __init__(
-        self, steps: Sequence[Any], schedules: Sequence[tuple[Kernel, Schedule, str]]
+        self,
+        steps: Sequence[Any],
+        schedules: Sequence[tuple[Kernel, Schedule, str]],
+        target: Target,
     ) -> None:
         self._plans = {id(kernel): (plan, name) for kernel, plan, name in schedules}
         self._steps = steps
+        self._target = target
 
     def kernels(self) -> list[KernelReport]:
         """One report for each kernel, in program order."""
@@ -63,6 +73,11 @@ class Reports:
     def _blocks(self, step: Any, slots: Mapping[int, int]) -> tuple[BlockReport, ...]:
         if isinstance(step, ScalarCode):
             return (scalar_block(step.body, slots),)
+        if isinstance(step, RowBlocks):
+            return (BlockReport("", tuple(self._parts(step, slots)), times=1),)
+        if isinstance(step, Scan) and step.tiles is not None:
+            body = [_tiled(report) for report in self.outline(step.body, slots)]
+            return (BlockReport("", tuple(body), slots.get(id(step.body), -1), step.length),)
         return tuple(
             [
                 BlockReport(text, self.outline(program, slots), slots.get(id(program), -1), times)
@@ -70,13 +85,30 @@ class Reports:
             ]
         )
 
+    def _parts(self, rows: RowBlocks, slots: Mapping[int, int]) -> Iterator[StepReport]:
+        """What is said of a part is of all of its rows."""
+        touched: set[Array] = set()
+        for part in rows.parts:
+            report = self._step(part.step, slots)
+            arrays = {array for side in direct(part.step) for array in side}
+            near = sum(array.nbytes for array in arrays & touched)
+            touched |= arrays
+            if report.kernel is not None:
+                kernel = replace(report.kernel, near=near, parallel=rows.grain < rows.units)
+                report = replace(report, kernel=kernel)
+            yield report
+
     def _kernel(self, step: Any) -> KernelReport | None:
         match step:
             case Kernel():
                 plan = self._plans.get(id(step))
-                return None if plan is None else _kernel_report(step, *plan)
+                if plan is None:
+                    return None
+                work = work_of(step) if self._target.probe else Work()
+                return replace(_kernel_report(step, *plan), work=work)
             case Matmul():
-                return _matmul_report(step)
+                cut = blocking(step, self._target)
+                return _matmul_report(step, cut.grain(step) < cut.units(step))
             case Tiled():
                 return _tiled_report(step)
             case ScalarCode():
@@ -88,11 +120,18 @@ class Reports:
         return None
 
 
+def _tiled(report: StepReport) -> StepReport:
+    """A step of a loop that goes tile by tile: what it moves is near."""
+    kernel = report.kernel
+    if kernel is None:
+        return report
+    near = kernel.bytes_read + kernel.bytes_written
+    return replace(report, kernel=replace(kernel, near=near, parallel=True))
+
+
 def _blocks(step: Any) -> list[tuple[str, Program, int | None]]:
     """The programs inside of a step, what each of them is, and how often it runs, if that is known."""
     match step:
-        case RowBlocks():  # what is said of a part is of all of its rows
-            return [("", Program([part.step for part in step.parts]), 1)]
         case Branch():
             names = branch_names(len(step.branches))
             pairs = list(zip(names, step.branches, strict=True))
@@ -197,6 +236,7 @@ def _scalar_report(step: ScalarCode) -> KernelReport:
         flops=total_flops(scalar_block(step.body)),
         parallel=step.shared,
         note="scalar code, iterations on several threads" if step.shared else "scalar code",
+        rate="scalars",
         locs=_locs(step),
     )
 
@@ -213,10 +253,11 @@ def _tiled_report(step: Tiled) -> KernelReport:
         note=str(step),
         locs=_locs(step),
         itemsize=max((a.dtype.itemsize for a in step.writes), default=8),
+        rate=step.rate,
     )
 
 
-def _matmul_report(step: Matmul) -> KernelReport:
+def _matmul_report(step: Matmul, parallel: bool) -> KernelReport:
     size = step.c.dtype.itemsize
     return KernelReport(
         name=step.name,
@@ -225,7 +266,9 @@ def _matmul_report(step: Matmul) -> KernelReport:
         bytes_read=size * step.batch * (step.m * step.k + step.k * step.n),
         bytes_written=size * step.batch * step.m * step.n,
         flops=2 * step.batch * step.m * step.n * step.k,
+        parallel=parallel,
         note="tiles",
+        rate="flops",
         locs=_locs(step),
         itemsize=size,
     )
@@ -238,9 +281,17 @@ def _sort_report(step: Sort) -> KernelReport:
         extents=step.keys.shape,
         bytes_read=step.keys.nbytes,
         bytes_written=step.target.nbytes,
+        parallel=True,
         note=f"{step.kind} of {step.key_bits} bits",
         locs=_locs(step),
+        rate="sorting",
+        work=Work(step.keys.nbytes * _digits(step)),
     )
+
+
+def _digits(step: Sort) -> float:
+    """By how many digits of eight bits each key is sorted; of a selection most are only looked at."""
+    return 0.25 if step.window is not None else -(-(step.key_bits - step.settled) // 8)
 
 
 def _true_indices_report(step: TrueIndices) -> KernelReport:

@@ -6,6 +6,7 @@ Each is cut into units that threads share; `llvm/` has an emitter for each.
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 from ...ir.ops.libraries.library import LibraryLoop
 from ...ir.record import record
@@ -143,6 +144,7 @@ class Attention(Tiled):
     width: int
     causal: bool
     block: tuple[int, int]  # queries, keys
+    rate: ClassVar[str] = "blocks"
 
     @property
     def units(self) -> int:
@@ -194,6 +196,7 @@ class AttentionGrad(Tiled):
     scale: float
     causal: bool
     block: tuple[int, int]
+    rate: ClassVar[str] = "blocks"
 
     @property
     def units(self) -> int:
@@ -228,6 +231,9 @@ class AttentionGrad(Tiled):
 
 
 _SMALL = 1 << 16  # elements of a matrix
+# Flops of LAPACK's routines in cubes of the longest side, where they are not about 4.
+_CUBES = {"eigvalsh_lo": 4 / 3, "eigvalsh_up": 4 / 3, "eigh_lo": 9, "eigh_up": 9, "eig": 25}
+_CUBES |= {"eigvals": 10, "svd": 8 / 3, "svd_s": 20, "svd_f": 20, "qr_r_raw": 4 / 3}
 
 
 @record(frozen=False, eq=False)
@@ -260,12 +266,17 @@ class LibraryCall(Tiled):
     def units(self) -> int:
         return self.batch
 
+    rate: ClassVar[str] = "library"
+
     @property
     def flops(self) -> int:
         """Roughly: what decompositions and transforms take."""
         core = max(map(math.prod, self.loop.cores))
         longest = max(self.loop.sizes, default=1)
-        return 4 * self.batch * core * (longest if len(self.loop.cores[0]) > 1 else 16)
+        if len(self.loop.cores[0]) > 1:
+            return int(_CUBES.get(self.loop.name, 4) * self.batch * core * longest)
+        each = 2.5 if "rfft" in self.loop.name else 5.0
+        return int(each * self.batch * longest * math.log2(max(longest, 2)))
 
     @property
     def reads(self) -> list[Array]:
@@ -303,6 +314,7 @@ class Factorisation(Tiled):
     height: int
     pitch: int
     site: int = 0
+    rate: ClassVar[str] = "blocks"
 
     @property
     def units(self) -> int:

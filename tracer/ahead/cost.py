@@ -21,9 +21,12 @@ if TYPE_CHECKING:
     from ...runtime.machine_limits import MachineLimits
 
 _STEP_SECONDS = 50e-9  # what a step takes that does next to nothing
-_PRODUCTS = ("dot", "conv", "attention", "attention_grad")  # which come near the peak
-_SCALAR_RATE = 1e9  # operations a second of scalar code
-_LESS = 2  # times fewer flops a second elsewhere: an operation is no fused multiply-add
+_NEAR = 256 << 10  # bytes: the cache that parts of row blocks find what others have left in
+_CALL_SECONDS = 0.45e-6  # what a call takes beside its code
+_ARRAY_SECONDS = 0.09e-6  # and more for each array that it takes or gives
+_BESIDE = 0.5  # of the lesser of moving and computing: what is not hidden behind the greater
+_BLOCKS = 0.6  # of the peak: small products with other work between them
+_LIBRARY = 2  # times as many flops a second as scalar code of ours
 
 
 @record
@@ -34,7 +37,7 @@ class Cost:
     bytes_read, bytes_written    each element that a kernel touches, once for each run of the kernel
     peak_memory     bytes that a call allocates: temporaries and results; of tapes and of containers that
                     grow, which no shape tells, none
-    seconds         predicted, from this machine's limits
+    seconds         predicted, from this machine's limits: most programs' are within a factor of 1.5
     loops           the counts that nobody knows before the call, and where the loops are
 
     Of branches the dearer one counts.
@@ -98,7 +101,7 @@ def cost(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Cost:
 
     Arguments are as for `eval_shape`: `ShapeDtype`s will do, of any size, and arrays are not read. The
     function is traced and its program made for this CPU, as `jit` does it; nothing of it runs. The
-    limits of the machine, which the predicted time comes from, are measured once, in half a second.
+    limits of the machine, which the predicted time comes from, are measured once, in some seconds.
 
     Loops whose number of iterations only the program knows have counts, `n1`, `n2`, ...: amounts are
     formulas of them, and `cost(...)(n1=100)` says what they are for so many iterations.
@@ -115,15 +118,16 @@ def cost(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Cost:
     args, kwargs = tree_map(bare, (args, kwargs))
 
     module = compiled._looked_at(outlined, args, kwargs)
-    return cost_of(module, machine_limits())
+    return cost_of(module, machine_limits(), machine_limits(threads=1))
 
 
-def cost_of(module: NativeModule, limits: MachineLimits) -> Cost:
-    """What a program with an outline costs."""
+def cost_of(module: NativeModule, limits: MachineLimits, alone: MachineLimits) -> Cost:
+    """What a program with an outline costs; `alone`: the limits of one thread."""
     results = sum(type.nbytes for type in module.outputs)
     footprint = results + module.probes_at + sum(type.nbytes for type in module.inputs)
-    counting = _Counting(limits, footprint)
-    spent = counting.steps(module.outline)
+    counting = _Counting(limits, alone, footprint)
+    call = _CALL_SECONDS + _ARRAY_SECONDS * (len(module.inputs) + len(module.outputs))
+    spent = _sum([_Spent(seconds=call), counting.steps(module.outline)])
     return Cost(
         spent.flops,
         spent.bytes_read,
@@ -159,8 +163,9 @@ def _sum(parts: Iterable[_Spent]) -> _Spent:
 class _Counting:
     """Adds up what steps cost; names the loops that nobody can count."""
 
-    def __init__(self, limits: MachineLimits, footprint: int) -> None:
+    def __init__(self, limits: MachineLimits, alone: MachineLimits, footprint: int) -> None:
         self.limits = limits
+        self.alone = alone
         self.footprint = footprint
         self.loops: dict[str, str] = {}
 
@@ -176,8 +181,13 @@ class _Counting:
         if (
             step.kernel is not None
         ):  # scalar code: the kernel has what is in it, each loop counted once
-            flops = inner.flops if step.blocks else own.flops
-            more = (flops + -once(flops)) * (1 / self._rate(step.kernel))
+            if step.kernel.work.turns and any("while" in op for op in step.kernel.ops):
+                turns = self._turns(step.kernel).often(count(self._named(step)))
+                return _sum([own, turns])
+            if not step.blocks:
+                return own
+            flops = inner.flops
+            more = (flops + -once(flops)) * (1 / self._scalars(step.kernel))
             seconds = simple(own.seconds + more)
             return _Spent(flops, own.bytes_read, own.bytes_written, seconds)
         return _sum([own, inner])
@@ -209,19 +219,42 @@ class _Counting:
 
     def _kernel(self, kernel: KernelReport) -> _Spent:
         moved = kernel.bytes_read + kernel.bytes_written
-        seconds = max(
-            moved / self.limits.bandwidth(self.footprint), kernel.flops / self._rate(kernel)
-        )
-        return _Spent(
-            kernel.flops, kernel.bytes_read, kernel.bytes_written, seconds + _STEP_SECONDS
-        )
+        limits = self._limits(kernel)
+        moving = (moved - kernel.near) / limits.bandwidth(self.footprint)
+        moving += kernel.near / limits.bandwidth(_NEAR)
+        busy = self._busy(kernel)
+        for nbytes, often in kernel.work.accesses:
+            busy += often / limits.access_rate(nbytes)
+        seconds = max(moving, busy) + _BESIDE * min(moving, busy) + _STEP_SECONDS
+        return _Spent(kernel.flops, kernel.bytes_read, kernel.bytes_written, seconds)
 
-    def _rate(self, kernel: KernelReport) -> float:
-        """Operations a second that a kernel may do."""
-        peak = self.limits.peak_flops(kernel.itemsize)
-        if any(op in _PRODUCTS for op in kernel.ops):
-            return peak
-        return _SCALAR_RATE if kernel.note.startswith("scalar") else peak / _LESS
+    def _turns(self, kernel: KernelReport) -> _Spent:
+        """Of one iteration of the loops that each element has for itself."""
+        rate = self._limits(kernel).operation_rate(kernel.itemsize)
+        return _Spent(round(kernel.work.turns), seconds=kernel.work.turns / rate)
+
+    def _busy(self, kernel: KernelReport) -> float:
+        """Seconds that a kernel computes."""
+        limits = self._limits(kernel)
+        match kernel.rate:
+            case "flops":
+                return kernel.flops / limits.peak_flops(kernel.itemsize)
+            case "blocks":
+                return kernel.flops / (_BLOCKS * limits.peak_flops(kernel.itemsize))
+            case "scalars":
+                return kernel.flops / self._scalars(kernel)
+            case "library":
+                return kernel.flops / (_LIBRARY * self._scalars(kernel))
+            case "sorting":
+                return kernel.work.slots / limits.sorting
+        return kernel.work.slots / limits.operation_rate(kernel.itemsize)
+
+    def _limits(self, kernel: KernelReport) -> MachineLimits:
+        return self.limits if kernel.parallel else self.alone
+
+    def _scalars(self, kernel: KernelReport) -> float:
+        """Operations a second of scalar code, by all threads that share it."""
+        return self._limits(kernel).scalars
 
 
 def _at(amount: Amount, counts: dict[str, float]) -> Amount:

@@ -16,7 +16,7 @@ from .explanation import Explanation, shown
 from .memory import MemoryCost, memory_of
 from .reasons import sentences
 from .roofline import roofline
-from .steps import KernelCost, bare, is_uncounted, kernels_of, measured
+from .steps import Measured, bare, is_uncounted, kernels_of
 from .units import at, size_text, time_text
 
 if TYPE_CHECKING:
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from ..core.trace import Cast
     from ..core.tracing import Traced
     from ..jit.options import Options
-
-
-_MOST = 1.1  # of a limit of the machine: beyond it the limit was measured while others ran
 
 
 @record
@@ -83,7 +80,7 @@ class Lowered:
 def explain(lowered: Lowered) -> Explanation:
     """What became of a call: kernels in order, in the loops and branches that they stand in, with bytes
     and flops; with times, if there are arguments and a call does no more than compute."""
-    from ...runtime.machine_limits import machine_limits
+    from ...runtime.machine_limits import machine_limits, raised
     from ...runtime.probing import vectorised
 
     if lowered.probed is None:
@@ -100,10 +97,11 @@ def explain(lowered: Lowered) -> Explanation:
     if lowered.arguments is not None:
         found = _costs(clocked, lowered.arguments, lowered.probed)
         limits = machine_limits()
-    steps = measured(module.outline, found, limits, footprint)
-    if limits is not None and any(_beyond(kernel) for kernel in kernels_of(steps)):
-        limits = machine_limits(again=True)
-        steps = measured(module.outline, found, limits, footprint)
+    made = Measured(found, limits, footprint)
+    steps = made.steps(module.outline)
+    if made.bandwidths or made.flops:
+        limits = raised(made.bandwidths, made.flops)
+        steps = Measured(found, limits, footprint).steps(module.outline)
     if limits is not None:
         kernels = list(kernels_of(steps))
         itemsize = max((r.itemsize for r in module.kernels), default=8)
@@ -116,11 +114,6 @@ def explain(lowered: Lowered) -> Explanation:
 
 def _head(lowered: Lowered, seconds: float | None, memory: MemoryCost) -> list[str]:
     return [_title(lowered, seconds), *_settings(lowered, memory)]
-
-
-def _beyond(kernel: KernelCost) -> bool:
-    """Whether it does more than the machine was found to do."""
-    return max(kernel.of_bandwidth or 0, kernel.of_flops or 0) > _MOST
 
 
 def _title(lowered: Lowered, seconds: float | None) -> str:

@@ -16,6 +16,7 @@ _UNSHOWN = ("check",)  # steps that are of interest only where they cost somethi
 _MOST_NAMES = 4  # that are shown of one line
 _REPEATS = 3  # from which on steps that are the same are told once
 _LONGEST = 12  # steps in what is repeated
+_CLOCK = 1e-7  # seconds: what takes less is not compared with limits
 _NOTABLE = 0.01  # share of a call from which on they are shown
 
 
@@ -99,15 +100,8 @@ class Block:
 
 def bare(kernels: Sequence[KernelReport]) -> tuple[Step, ...]:
     """Steps of a program of which no more is known than its kernels, in order."""
-    made = _Measured(None, None, 0)
+    made = Measured(None, None, 0)
     return tuple([made.step(StepReport("", kernel), None) for kernel in kernels])
-
-
-def measured(
-    outline: Sequence[StepReport], costs: Costs | None, limits: MachineLimits | None, footprint: int
-) -> tuple[Step, ...]:
-    """The steps of an outline, and what was measured of them. `footprint`: bytes that a call touches."""
-    return _Measured(costs, limits, footprint).steps(outline, None)
 
 
 def is_uncounted(report: StepReport) -> bool:
@@ -210,13 +204,18 @@ def _is_shown(step: Step) -> bool:
     return step.text not in _UNSHOWN or (step.share or 0) >= _NOTABLE
 
 
-class _Measured:
-    """Makes steps of reports, with what was measured: `costs` and `limits` are None if nothing was."""
+class Measured:
+    """Makes steps of reports, with what was measured: `costs` and `limits` are None if nothing was.
+
+    `bandwidths` and `flops` are what kernels did beyond the limits, as `machine_limits.raised` takes it.
+    """
 
     def __init__(self, costs: Costs | None, limits: MachineLimits | None, footprint: int) -> None:
         self._costs, self._limits, self._footprint = costs, limits, footprint
+        self.bandwidths: dict[int, float] = {}
+        self.flops: dict[int, float] = {}
 
-    def steps(self, outline: Sequence[StepReport], entered: int | None) -> tuple[Step, ...]:
+    def steps(self, outline: Sequence[StepReport], entered: int | None = None) -> tuple[Step, ...]:
         """Those that are shown; the block that they stand in runs `entered` times."""
         steps = [self.step(report, entered) for report in outline]
         return tuple([step for step in steps if _is_shown(step)])
@@ -262,25 +261,36 @@ class _Measured:
         share: float | None,
     ) -> KernelCost:
         of_bandwidth = of_flops = None
-        if seconds and runs and self._limits is not None:
-            moved = report.bytes_read + report.bytes_written
-            of_bandwidth = runs * moved / seconds / self._limits.bandwidth(self._footprint)
-            if of_bandwidth > 1:  # what it reads was in a nearer cache
-                of_bandwidth = runs * moved / seconds / self._limits.bandwidth(moved)
-            of_flops = runs * flops / seconds / self._limits.peak_flops(report.itemsize)
-        return KernelCost(
-            report.name,
-            report.ops,
-            tuple(_lines(report.locs)),
-            report.extents,
-            report.bytes_read,
-            report.bytes_written,
-            flops,
-            report.parallel,
-            report.note,
-            runs,
-            seconds,
-            share,
-            of_bandwidth,
-            of_flops,
-        )
+        if seconds and runs and self._limits is not None and seconds / runs >= _CLOCK:
+            of_bandwidth = self._of_bandwidth(report, runs / seconds, self._limits)
+            speed = runs * flops / seconds
+            of_flops = speed / self._limits.peak_flops(report.itemsize)
+            if of_flops > 1:
+                self.flops[report.itemsize] = max(speed, self.flops.get(report.itemsize, 0.0))
+        return _kernel_cost(report, flops, runs, seconds, share, of_bandwidth, of_flops)
+
+    def _of_bandwidth(self, report: KernelReport, often: float, limits: MachineLimits) -> float:
+        """The part of the limit that a kernel moves, which runs so often in a second."""
+        moved = report.bytes_read + report.bytes_written
+        part = often * moved / limits.bandwidth(self._footprint)
+        if part > 1:  # what it reads was in a nearer cache
+            part = often * moved / limits.bandwidth(moved)
+        if part > 1:
+            self.bandwidths[moved] = max(often * moved, self.bandwidths.get(moved, 0.0))
+        return part
+
+
+def _kernel_cost(report: KernelReport, flops: int, *found: Any) -> KernelCost:
+    """`found`: runs, seconds, share, of_bandwidth, of_flops."""
+    return KernelCost(
+        report.name,
+        report.ops,
+        tuple(_lines(report.locs)),
+        report.extents,
+        report.bytes_read,
+        report.bytes_written,
+        flops,
+        report.parallel,
+        report.note,
+        *found,
+    )

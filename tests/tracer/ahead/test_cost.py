@@ -9,7 +9,13 @@ import jitney as jt
 from jitney.codegen.loop_ir.kernel import Kernel
 from jitney.codegen.program import compile as programs
 from jitney.codegen.schedule.traffic import bytes_moved
+from jitney.runtime.machine_limits import MachineLimits
+from jitney.tracer.ahead.cost import cost_of
 from jitney.tracer.ahead.formulas import Formula, count, simple, total
+from jitney.tracer.ahead.shapes import bare
+from jitney.tracer.data.pytree import tree_map
+from jitney.tracer.jit.specialise import outlined
+from jitney.tracer.jit.unbound import unbound
 
 S = jt.ShapeDtype
 
@@ -84,6 +90,7 @@ def place(index, at):
 @pytest.mark.parametrize("name", KERNELS)
 def test_bytes_are_within_a_tenth_of_those_that_are_counted(name, monkeypatch):
     function, specs = KERNELS[name]
+    jt.cost(np.sin, S(1))  # the limits are measured, by kernels of their own
     kernels = []
     jt.machine_limits()  # measured now, or the kernels that measure them are among those counted
     whole = programs.lowered
@@ -183,3 +190,51 @@ def test_formulas_add_and_multiply():
     assert formula.at(n1=2, n2=5) == 3 + 4 + 18
     assert formula.at(n1=2) == 15 + 2 * m and repr(formula) == "3 + 6·n1 + 1·n1·n2"
     assert simple(n + -1 * n) == 0 and formula.names == ("n1", "n2")
+
+
+LIMITS = MachineLimits(
+    bandwidths=((1 << 10, 4e10), (1 << 30, 1e10)),
+    flops=((4, 1e11), (8, 5e10)),
+    operations=((4, 4e10), (8, 2e10)),
+    accesses=((1 << 12, 1e9), (1 << 26, 1e7)),
+    sorting=4e9,
+    scalars=3e9,
+)
+
+
+def seconds(function, *args):
+    """Predicted for a machine of these limits, of one thread or several."""
+    compiled, args = unbound(function, tree_map(bare, args))
+    module = compiled._looked_at(outlined, args, {})
+    return cost_of(module, LIMITS, LIMITS).seconds
+
+
+def test_what_takes_long_is_predicted_to_take_long():
+    x, n = S((1 << 20,), np.float32), 1 << 20
+    plain = seconds(lambda x: x + 1, x)
+    assert plain == pytest.approx(8 * n / LIMITS.bandwidth(8 * n), rel=0.5)
+    assert seconds(lambda x: 1 / (1 / (1 / x + 1) + 1), x) > 1.5 * plain  # divisions
+    assert seconds(np.sort, x) == pytest.approx(16 * n / 4e9, rel=0.5)
+    a = S((512, 512), np.float32)
+    assert seconds(lambda a: a @ a, a) == pytest.approx(2 * 512**3 / 1e11, rel=0.2)
+    indices = S((n,), np.int32)
+    few = seconds(lambda t, i: t[i], S((1024,), np.float32), indices)
+    many = seconds(lambda t, i: t[i], S((1 << 24,), np.float32), indices)
+    assert many > 10 * few > 5 * plain
+    assert seconds(lambda a: np.linalg.eigvalsh(a), S((256, 256))) > 1e-3
+
+
+def test_a_call_takes_time_by_itself():
+    one = seconds(lambda x: x + 1, S((4,)))
+    many = seconds(lambda *xs: [x + 1 for x in xs], *[S((4,))] * 10)
+    assert 2e-7 < one < 2e-6 and many > 3 * one
+
+
+def test_loops_that_each_element_has_for_itself_are_formulas():
+    def f(x):
+        return jt.vmap(lambda a: jt.while_loop(lambda a: a > 1.0, lambda a: a * 0.5, a))(x)
+
+    cost = jt.cost(f, S((100_000,)))
+    assert list(cost.loops) == ["n1"]
+    assert cost(n1=100).seconds > 5 * cost(n1=1).seconds
+    assert cost(n1=3).flops - cost(n1=2).flops >= 100_000
