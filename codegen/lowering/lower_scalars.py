@@ -125,6 +125,8 @@ def _loop(c: ScalarBuilder, op: Op, top: bool = False) -> list[Held]:
         xs = [_slice(c, x, whole, trip) for x, whole in slices]
         for result in op.results[carries:]:
             given = result in c.places
+            if given:
+                c.placed.add(result)
             ys.append(c.places.pop(result) if given else Stored(_new_stack(c, result, top)))
     test, condition = None, None
     facts = reaches_of_loop(op, own, c.p.interval)
@@ -190,7 +192,7 @@ def _places(
     places: dict[Value, Stored] = {}
     for v, row in zip(outputs, rows, strict=True):
         stacked = v.op is not None and v.op.name == "scan" and v.index >= v.op.attrs["carries"]
-        if stacked and c.in_memory(v):
+        if stacked:
             places.setdefault(v, row)
     return places
 

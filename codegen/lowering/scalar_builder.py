@@ -232,6 +232,7 @@ class ScalarBuilder:
         self.reads: dict[Array, None] = {}
         self.writes: dict[Array, None] = {}
         self.places: dict[Value, Stored] = {}  # where loops inside write what they stack
+        self.placed: set[Value] = set()  # what has been written there
         self.homes: list[Carried] = []  # of the large carries of the outermost loop
         # The functions that we are in, by name, and where what is the same in all their calls is.
         self.routines: dict[str, tuple[Routine, list[Held]]] = {}
@@ -265,7 +266,7 @@ class ScalarBuilder:
         if not isinstance(value.type, TensorType):
             return self.handle(value)
         view = self.p.views.get(value)
-        if view is not None and (self.in_memory(value) or view.owned):
+        if view is not None and (self.in_memory(value) or view.owned or value in self.placed):
             self.p.check(view)
             return view
         if not self.in_memory(value):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from ....ir.types import BOOL
 from ...limits import limits
-from ...loop_ir.index import Index
+from ...loop_ir.index import Index, Var, of_var
 from ...loop_ir.scalar_code import (
     Body,
     Choose,
@@ -28,6 +28,7 @@ from ...loop_ir.scalar_code import (
     accesses,
     blocks,
     computed,
+    flops,
 )
 from ...scalar import Expr
 from ..accesses import AccessEmitter
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 
 VECTORS = 4  # registers of a carry, where all lanes make the same trips
 CARRIES = 3  # of a loop, up to which that many registers are there
+FAR = 3  # operations that take as long as touching an element of each lane one by one
 
 
 def lanes_of_trips(e: ScalarCodeEmitter, s: Repeat) -> int:
@@ -56,7 +58,10 @@ def lanes_of_trips(e: ScalarCodeEmitter, s: Repeat) -> int:
     inner = [loop for block in blocks(s.body) for loop in _loops(block)]
     if not inner or any(not loop.carries and not any(True for _ in _below(loop)) for loop in inner):
         return 0
-    if not _independent(s) or not _side_by_side(s):
+    if not _independent(s):
+        return 0
+    far = _far_apart(s)
+    if far is None or (far and any(lanes_of_trips(e, loop) for loop in inner)):
         return 0
     sizes = [c.dtype.itemsize for loop in inner for c in loop.carries]
     lanes = e.b.target.vector_bits // (8 * max(sizes, default=8))
@@ -95,18 +100,39 @@ def _below(loop: Repeat) -> Iterator[Repeat]:
     return (inner for block in blocks(loop.body) for inner in _loops(block))
 
 
-def _side_by_side(s: Repeat) -> bool:
-    """Whether lanes touch one element or neighbours, in loops that are inside."""
-    counter = s.counter
-    assert counter is not None
+def _far_apart(s: Repeat) -> bool | None:
+    """Whether lanes touch elements that are far apart, in loops that are inside, not one element or
+    neighbours. None: more of them than pays for what is computed."""
+    assert s.counter is not None
+    far, way = False, -1 if _goes_down(s) else 1
     for loop in _below(s):
         for block in blocks(loop.body):
-            for array, position, _ in accesses(block):
-                for index, stride in zip(position, array.strides, strict=True):
-                    step = index.stride(counter)
-                    if step is None or (step and step * stride != 1):
-                        return False
-    return True
+            steps = [*_steps(block, s.counter)]
+            if None in steps:
+                return None
+            apart = sum(step not in (0, way) for step in steps)
+            if apart * FAR > flops(block):
+                return None
+            far = far or apart > 0
+    return far
+
+
+def _goes_down(s: Repeat) -> bool:
+    """Whether most of what trips touch lies before what the trip before has touched."""
+    assert s.counter is not None
+    ways = [step for block in blocks(s.body) for step in _steps(block, s.counter) if step]
+    return sum(step < 0 for step in ways) * 2 > len(ways)
+
+
+def _steps(block: Body, counter: Var) -> Iterator[int | None]:
+    """By how many elements each trip moves the accesses of a block; None: not by the same each time."""
+    for array, position, _ in accesses(block):
+        strides = [index.stride(counter) for index in position]
+        if None in strides:
+            yield None
+        else:
+            pairs = zip(strides, array.strides, strict=True)
+            yield sum(step * stride for step, stride in pairs if step is not None)
 
 
 class TripEmitter(StatementEmitter):
@@ -122,9 +148,13 @@ class TripEmitter(StatementEmitter):
         )
         exprs.begin_like(e.exprs)
         memory.indices.positions.update(e.indices.positions)
-        memory.indices.lane = s.counter
+        lane = s.counter
+        if _goes_down(s):  # backwards, so that lanes touch neighbours
+            lane = Var("turned", s.length)
+            memory.indices.env[s.counter] = -of_var(lane) + (s.length - 1)
+        memory.indices.lane = lane
         super().__init__(e.step, memory)
-        self.nest, self.counter, self.length, self.lanes = e, s.counter, s.length, lanes
+        self.nest, self.counter, self.length, self.lanes = e, lane, s.length, lanes
 
     def emit(self, body: Body, every: int, start: Value | int, stop: Value | int) -> None:
         """The trips from `start`, a multiple of the lanes, to `stop`, one too or the last; it looks for

@@ -202,6 +202,51 @@ def test_lanes_add_in_the_order_of_the_program(n):
     np.testing.assert_array_equal(jt.jit(product, autograph=True)(a, b), product(a, b))
 
 
+def iterated(x, out):
+    for i in range(x.shape[0] - 1, -1, -1):
+        v = x[i]
+        for t in range(out.shape[1]):
+            out[i, t] = v
+            v = 3.2 * v * (1.0 - v)
+        x[i] = v
+
+
+@pytest.mark.parametrize("n", [33, 64, 100])
+def test_lanes_that_go_down_and_touch_elements_far_apart(n):
+    x, out = np.random.default_rng(n).random(n), np.zeros((n, 200))
+    assert "side" in nest(iterated, x, out) or n == 33
+    wanted = x.copy(), out.copy()
+    iterated(*wanted)
+    jt.jit(iterated)(x, out)
+    np.testing.assert_array_equal(x, wanted[0])
+    np.testing.assert_array_equal(out, wanted[1])
+
+
+def smoothed(a):
+    out = np.zeros(a.shape)
+    for i in range(2, a.shape[0] - 2):
+        for j in range(2, a.shape[1] - 2):
+            total = 0.0
+            for p in range(-2, 3):
+                for q in range(-2, 3):
+                    d = a[i + p, j + q] - a[i, j]
+                    total += np.exp(-d * d) * a[i + q, j + p]
+            out[i, j] = total
+    return out
+
+
+def test_what_a_short_loop_keeps_is_written_where_it_is_kept():
+    """So trips of the loop around it have nothing to do with each other, and run in lanes."""
+    a, way = np.random.default_rng(2).standard_normal((2, 12, 44))
+    f = jt.jit(jt.value_and_grad(lambda a: jt.jit(smoothed)(a).sum()))
+    with limited(TINY):
+        assert "side" in nest(f, a)
+        value, gradient = f(a)
+    np.testing.assert_allclose(value, smoothed(a).sum())
+    there, back = (smoothed(a + h * way).sum() for h in (1e-6, -1e-6))
+    np.testing.assert_allclose((gradient * way).sum(), (there - back) / 2e-6, rtol=1e-5)
+
+
 def steps_to_one(x, out):
     for i in range(x.shape[0]):
         v = x[i]
