@@ -303,8 +303,9 @@ class Heap:
             self.restore(before)
             raise
 
-    def changed(self, before: Snapshot, what: str) -> list[HeapSlot]:
-        """The slots that hold something else than before, in what is traced as `what`."""
+    def changed(self, before: Snapshot, what: str, growth: bool = False) -> list[HeapSlot]:
+        """The slots that hold something else than before, in what is traced as `what`. Containers may
+        have got another length only with `growth`."""
         slots: list[HeapSlot] = []
         for path, value in zip((p for p, _ in self.roots), before.roots, strict=True):
             if path.kind in ("cell", "global") and path.find() is not value:
@@ -312,14 +313,13 @@ class Heap:
         for node, content in zip(self.nodes, before.nodes, strict=True):
             if content is None:
                 continue
-            if node.log:
-                native = isinstance(node.standing, Native)
-                if not native and len(content) != len(node.standing):
-                    _refuse_growth(node, what)
+            if isinstance(node.standing, Native):
                 continue
             old = content if isinstance(content, dict) else dict(enumerate(content))
             now = contents(node)
-            if old.keys() != now.keys() and not node.is_object:
+            if growth and node.cls is set:
+                continue  # no traced value can be in it
+            if old.keys() != now.keys() and not node.is_object and not growth:
                 _refuse_growth(node, what)
             for key, value in now.items():
                 if key not in old or old[key] is not value:

@@ -77,6 +77,11 @@ class Node:
         return not composite and not issubclass(self.cls, tuple)
 
     @property
+    def holding(self) -> Any:
+        """What holds its elements: of a log, what the function has added."""
+        return self.standing if self.log else self.value
+
+    @property
     def is_whole(self) -> bool:
         """Whether its slots are never assigned to: something else stands in its place."""
         return self.records is not None or isinstance(self.value, tuple)
@@ -101,7 +106,7 @@ class HeapSlot:
     def get(self) -> Any:
         if isinstance(self.holder, Path):
             return self.holder.find()
-        return slot_value(self.holder, self.holder.value, self.key)
+        return slot_value(self.holder, self.holder.holding, self.key)
 
     def put(self, value: Any) -> None:
         if isinstance(self.holder, Path):
@@ -109,12 +114,12 @@ class HeapSlot:
         elif value is ABSENT:
             object.__delattr__(self.holder.value, self.key)
         else:
-            put_slot(self.holder, self.holder.value, self.key, value)
+            put_slot(self.holder, self.holder.holding, self.key, value)
 
 
 def contents(node: Node) -> dict[Any, Any]:
     """What is in a node now, by attribute, index or key."""
-    value = node.value
+    value = node.holding
     if node.is_object:
         return attributes_of(value) or {}
     return value if isinstance(value, dict) else dict(enumerate(value))

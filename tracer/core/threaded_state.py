@@ -181,7 +181,9 @@ class BorrowedStates:
         if trace.watched is not None and error[0] is not None:
             trace.watched.restore(self._before)
         elif trace.watched is not None:
-            hand_on(trace.watched.changed(self._before, trace.what), trace, self.advanced)
+            once = trace.what != "vmap"
+            changed = trace.watched.changed(self._before, trace.what, growth=once)
+            hand_on(changed, trace, self.advanced)
         for storage, owner, outer in self._owners:
             self.advanced.append((storage, storage.value))
             storage.trace, storage.value = owner, outer
