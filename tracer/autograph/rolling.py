@@ -32,7 +32,7 @@ FEW = 200  # iterations that are written out where they must be
 _LEADS = frozenset(
     "add sub select convert minimum maximum remainder floor_divide negative abs".split()
 )
-_HELD = frozenset("remainder fmod bitwise_and lt le gt ge eq ne".split())
+_HELD = frozenset("remainder fmod bitwise_and lt le gt ge eq ne argmin argmax".split())
 
 
 class Watch:
@@ -181,8 +181,11 @@ def _region_steps(region: Graph, operands: Iterable[Value], carried: set[Value])
 
 def refuse_growth(loop: TracedLoop, region: TracedRegion) -> None:
     """TransformError where a Python integer grows exponentially, as in `a, b = b, a + b` or `n *= i`: it
-    soon leaves the 64 bits that a traced one has. What a remainder or a branch holds back may stay."""
+    soon leaves the 64 bits that a traced one has, and with arguments compiled in the loop may be written
+    out. Without any it raises then. What a remainder or a branch holds back may stay."""
     graph = region.traced.graph
+    if not _has_numbers():
+        return
     entries = list(_parameters(loop, graph))
     outs = [out for carried in loop.carried.values() for out in carried.types]
     numbers = [
@@ -205,14 +208,24 @@ def refuse_growth(loop: TracedLoop, region: TracedRegion) -> None:
             )
 
 
+def _has_numbers() -> bool:
+    """Whether there are integers among the arguments that could be compiled in."""
+    root = require_trace()
+    while root.parent is not None:
+        root = root.parent
+    return any(_number(param) for param in root.graph.params)
+
+
 def _sources(value: Value, of: set[Value]) -> set[Value]:
     """Those of some parameters that a value grows with: a remainder does not grow."""
     pending, seen = [value], {value}
     while pending:
         value = pending.pop()
         op = value.op
-        grows = op is not None and op.name not in _HELD and value not in require_trace().exact
-        new = [v for v in (op.operands if grows else ()) if v not in seen]  # type: ignore[union-attr]
+        if op is None or op.name in _HELD or value in require_trace().exact:
+            continue
+        operands = op.operands[:1] if op.name == "gather" else op.operands  # not with its index
+        new = [v for v in operands if v not in seen]
         seen.update(new)
         pending += new
     return seen & of

@@ -36,6 +36,7 @@ from .calls.scipy_calls import replaced_scipy
 from .syntax.lazy import Lazy, is_lazy
 from .syntax.nodes import HELPERS, ORIGINAL, THUNK, walk
 from .syntax.origin import Unreadable, find_origin, has_source
+from .syntax.private import mangled
 from .syntax.transform import Transformer
 from .users import ordering
 from .users.operators import BY_FUNCTION, SPECIAL, binary, serve, special, unary
@@ -350,8 +351,8 @@ def _transformed(function: FunctionType) -> CodeType | Unreadable:
 def _transform(function: FunctionType) -> CodeType:
     code = function.__code__
     origin = find_origin(function)
-    transformer = Transformer(origin.class_name)
-    source = origin.node
+    transformer = Transformer()
+    source = mangled(origin.node, origin.class_name)
     if isinstance(source, ast.AsyncFunctionDef) or (
         isinstance(source, ast.FunctionDef) and is_lazy(source.body)
     ):

@@ -64,6 +64,8 @@ def binary(ufunc: np.ufunc, x: Any, y: Any) -> Any:
         if isinstance(count, Tracer) and (count.weak or (ufunc is np.multiply and count.scalar)):
             return NotImplemented  # the list's own
         x, y = (z.materialise() if _is_list(z) else z for z in (x, y))
+    if range in (type(x), type(y)) and not (weak_kind(x) or weak_kind(y)):  # numbers, for NumPy
+        x, y = (np.asarray(z) if type(z) is range else z for z in (x, y))
     if foreign(x) or foreign(y):
         return NotImplemented
     repeats = ufunc is np.multiply and "f" not in (weak_kind(x), weak_kind(y))

@@ -301,7 +301,9 @@ def test_as_in_python(f: Callable[..., Any], calls: list[Any]) -> None:
 @pytest.mark.parametrize(("f", "calls"), PROGRAMS, ids=lambda p: getattr(p, "__name__", ""))
 def test_transformed_code_on_ordinary_values(f: Callable[..., Any], calls: list[Any]) -> None:
     """With every argument a constant, nothing is traced but NumPy arrays made on the way."""
-    from jitney.tracer.autograph import twins
+    from jitney.tracer.autograph import convert, twins
+
+    convert(f)  # the helpers come with it
 
     for arguments in calls:
         mine, its = copy.deepcopy(arguments), copy.deepcopy(arguments)

@@ -264,3 +264,49 @@ def test_what_iterates() -> None:
 
     x = np.array([1.0, -2.0, 3.0, -4.0])
     assert jt.jit(f)(x) == f(x)
+
+
+class Private:
+    def __init__(self) -> None:
+        self.__gain = 2.0
+
+    @property
+    def gain(self) -> Any:
+        if self.__gain > 1.0:
+            __found = self.__gain
+        else:
+            __found = 1.0
+        return __found
+
+    def run(self, x: Any, __least: Any) -> Any:
+        import math as __m
+
+        if x[0] > 0:
+            __sum = x[0]
+        else:
+            __sum = -x[0]
+        for __i in range(len(x)):
+            __sum += x[__i] * self.gain
+            if __sum > __least:
+                __sum = __m.sqrt(__sum)
+        while __sum > 1:
+            __sum = __sum / 2
+
+            def __less(__y: Any) -> Any:
+                return __y - 0.125
+
+            __sum = __less(__sum)
+        try:
+            __root = __m.sqrt(__sum)
+        except ValueError as __error:
+            __root = 0.0
+        self.__gain, __rest = __sum, [__x + __root for __x in x]
+        return __sum, __root, __rest
+
+
+def test_private_names_are_those_of_the_class() -> None:
+    results = []
+    for run in (Private.run, jt.jit(Private.run)):
+        one = Private()
+        results.append([*run(one, np.array([2.0, -1.0, 3.0]), 5.0), vars(one)])
+    np.testing.assert_equal(*results)

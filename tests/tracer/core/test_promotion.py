@@ -135,6 +135,7 @@ def test_python_integers_at_the_ends_of_the_range(dtype: np.dtype) -> None:
 def test_negative_integer_power() -> None:
     assert "negative integer powers" in check_raises(lambda x: x**-1, np.arange(1, 4))
     check(lambda x: (x**2, x**0, x**1, 2**x), np.arange(4))
+    check(lambda x: (x + range(4), range(4) * x, x == range(4), x[1] - range(2)), np.arange(4.0))
     check(lambda x: (x**2, x**0.5, x**-1, x**0, x**1, x**3, 2**x, x**1.5), np.linspace(0.1, 2, 5))
 
 

@@ -308,15 +308,32 @@ def test_integers_that_outgrow_64_bits_are_pythons(function, arguments, traced):
     assert ("n: Python int" in str(f.cache_info())) == traced
 
 
-def test_where_they_cannot_be_compiled_in_growing_integers_are_refused():
+def test_where_they_cannot_be_compiled_in_growing_integers_raise_in_the_end():
     def f(x):
         a, b, i = 0, 1, 0
         while i < x[0]:
             a, b, i = b, a + b, i + 1
         return a
 
-    with pytest.raises(errors.TransformError, match=r"(?s)'[ab]'.*outgrow 64 bits.*np\.int64"):
-        jt.jit(f)(np.array([100]))
+    compiled = jt.jit(f)
+    assert compiled(np.array([90])) == f([90])
+    with pytest.raises(OverflowError, match=r"(?s)64 bits.*np\.int64.*a \+ b"):
+        compiled(np.array([100]))
+
+
+def test_what_a_table_holds_does_not_grow_with_its_index():
+    steps = [(0, 1), (1, 0), (0, -1), (-1, 0)]
+
+    def climb(x, i, j):
+        while 0 < i < len(x) - 1 and 0 < j < len(x) - 1:
+            k = np.argmax([x[i, j + 1], x[i + 1, j], x[i, j - 1], x[i - 1, j]])
+            i, j = i + steps[k][0], j + steps[k][1]
+        return i, j
+
+    x = np.add.outer(np.arange(6.0), np.arange(6.0) ** 2)
+    f = jt.jit(climb)
+    assert f(x, 2, 2) == climb(x, 2, 2)
+    assert "i: Python int" in str(f.cache_info())
 
 
 def test_many_numbers_of_one_argument_take_few_traces(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,16 +63,12 @@ class Scope:
 
 
 class Expressions(ast.NodeTransformer):
-    """`class_name` is the class whose private names are mangled."""
-
-    def __init__(self, class_name: str | None) -> None:
-        self.class_name = class_name
+    def __init__(self) -> None:
         self.scopes: list[Scope] = []
         self.hidden: list[set[str]] = []  # variables of comprehensions and lambdas around
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
-        name = self.mangle(node.id)
-        new = ast.copy_location(ast.Name(name, node.ctx), node)
+        new = ast.copy_location(ast.Name(node.id, node.ctx), node)
         if isinstance(node.ctx, ast.Load) and not node.id.startswith("_jt_"):
             if any(node.id in names for names in self.hidden):
                 return new
@@ -92,17 +88,6 @@ class Expressions(ast.NodeTransformer):
     def named(self, node: ast.Attribute) -> ast.Attribute:
         """An attribute as such: one that is called, or assigned to, is no property to be computed."""
         node.value = self.visit(node.value)
-        node.attr = self.mangle(node.attr)
-        return node
-
-    def visit_arg(self, node: ast.arg) -> ast.AST:
-        node.arg = self.mangle(node.arg)
-        return node
-
-    def visit_keyword(self, node: ast.keyword) -> ast.AST:
-        node.value = self.visit(node.value)
-        if node.arg is not None:
-            node.arg = self.mangle(node.arg)
         return node
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
@@ -113,7 +98,7 @@ class Expressions(ast.NodeTransformer):
         if isinstance(function, ast.Name) and function.id == "super" and not node.args:
             first = self.scope.first if self.scopes else None
             if first is not None and not node.keywords:
-                node.args = [load("__class__", node), load(self.mangle(first), node)]
+                node.args = [load("__class__", node), load(first, node)]
                 return node
         called = (
             self.named(function) if isinstance(function, ast.Attribute) else self.visit(function)
@@ -340,11 +325,6 @@ class Expressions(ast.NodeTransformer):
     @property
     def scope(self) -> Scope:
         return self.scopes[-1]
-
-    def mangle(self, name: str) -> str:
-        if self.class_name is None or not name.startswith("__") or name.endswith("__"):
-            return name
-        return f"_{self.class_name.lstrip('_')}{name}"
 
     def unless(self, flags: Sequence[str], at: ast.AST) -> ast.expr:
         return helper("none_of", [load(flag, at) for flag in flags], at)

@@ -33,24 +33,21 @@ class StateCode:
         members = sorted(
             n for n in assigned | {n for n in inside if "." in n} if n.partition(".")[0] in stable
         )
-        variables = [transformer.mangle(n) for n in names]
         values: list[ast.expr] = []
-        for name, variable in zip(names, variables, strict=True):
+        for name in names:
             if name in scope.bound:
-                values.append(load(variable, at))
+                values.append(load(name, at))
             else:
-                values.append(helper("peek", [constant(name, at), thunk(load(variable, at))], at))
+                values.append(helper("peek", [constant(name, at), thunk(load(name, at))], at))
         for name in members:
-            values.append(
-                helper("peek", [constant(name, at), thunk(self.path(transformer, name, at))], at)
-            )
+            values.append(helper("peek", [constant(name, at), thunk(self.path(name, at))], at))
         get = ast.FunctionDef(
             name="_jt_get",
             args=ast.arguments([], [], None, [], [], None, []),
             body=[ast.Return(ast.Tuple(values, ast.Load()))],
             decorator_list=[],
         )
-        targets: list[ast.expr] = [ast.Name(v, ast.Store()) for v in variables]
+        targets: list[ast.expr] = [ast.Name(n, ast.Store()) for n in names]
         setters: list[ast.stmt] = []
         for i, name in enumerate(members):
             base, _, attr = name.rpartition(".")
@@ -63,8 +60,8 @@ class StateCode:
                         helper(
                             "put",
                             [
-                                self.path(transformer, base, at),
-                                constant(transformer.mangle(attr), at),
+                                self.path(base, at),
+                                constant(attr, at),
                                 item,
                             ],
                             at,
@@ -90,9 +87,7 @@ class StateCode:
         )
         paths: list[ast.expr] = []
         for name in inside:
-            paths.append(
-                helper("peek", [constant(name, at), thunk(self.path(transformer, name, at))], at)
-            )
+            paths.append(helper("peek", [constant(name, at), thunk(self.path(name, at))], at))
         self.functions: list[ast.stmt] = [located(get, at), located(put, at)]
         live, read = liveness.live(owner), liveness.read(owner)
         live_mask = tuple(n in live for n in names) + tuple(True for _ in members)
@@ -113,26 +108,26 @@ class StateCode:
                 constant(read_mask, at),
                 constant(tuple(inside), at),
                 thunk(ast.Tuple(paths, ast.Load())),
-                thunk(self.roots(transformer, nodes, at)),
+                thunk(self.roots(nodes, at)),
             ],
             at,
         )
         self.arguments: list[ast.expr] = [located(about, at)]
 
     @staticmethod
-    def roots(transformer: Transformer, nodes: Sequence[ast.AST], at: ast.AST) -> ast.expr:
+    def roots(nodes: Sequence[ast.AST], at: ast.AST) -> ast.expr:
         """Pairs of the names that are read and their values."""
         pairs: list[ast.expr] = []
         for name in sorted(n for n in reads(nodes) if not n.startswith("_jt_")):
-            value = thunk(load(transformer.mangle(name), at))
+            value = thunk(load(name, at))
             peeked = helper("peek", [constant(name, at), value], at)
             pairs.append(ast.Tuple([constant(name, at), peeked], ast.Load()))
         return located(ast.Tuple(pairs, ast.Load()), at)
 
     @staticmethod
-    def path(transformer: Transformer, name: str, at: ast.AST) -> ast.expr:
+    def path(name: str, at: ast.AST) -> ast.expr:
         first, *attrs = name.split(".")
-        node = load(transformer.mangle(first), at)
+        node = load(first, at)
         for attr in attrs:
-            node = ast.Attribute(node, transformer.mangle(attr), ast.Load())
+            node = ast.Attribute(node, attr, ast.Load())
         return located(node, at)

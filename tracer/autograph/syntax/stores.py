@@ -144,11 +144,11 @@ class Stores:
         transformer = self.transformer
         if isinstance(root, ast.Name):
             if root.id in transformer.scope.bound:
-                return assign(transformer.mangle(root.id), call, at)
+                return assign(root.id, call, at)
             return expression(call)
         assert isinstance(root, ast.Attribute)
         base = transformer.visit(_loaded(root.value))
-        name = constant(transformer.mangle(root.attr), at)
+        name = constant(root.attr, at)
         return expression(helper("hold", [base, name, call], at))
 
     def _stored(

@@ -32,8 +32,8 @@ from .untraced import is_long, untraced
 class Transformer(Expressions):
     """Statements, over the expressions in them. `root` is the way in."""
 
-    def __init__(self, class_name: str | None) -> None:
-        super().__init__(class_name)
+    def __init__(self) -> None:
+        super().__init__()
         self.filled: list[set[str]] = []  # see jumps.While
         self.stores = Stores(self)
 
@@ -71,8 +71,6 @@ class Transformer(Expressions):
         self.scopes.append(scope)
         hidden, self.hidden = self.hidden, []
         filled, self.filled = self.filled, []
-        mangled = {self.mangle(n) for n in scope.parameters}
-        scope.parameters |= mangled
         self.generic_visit(node.args)
         statements = self.statements(body)
         start: list[ast.stmt] = []
@@ -96,7 +94,6 @@ class Transformer(Expressions):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         node.decorator_list = [self.visit(d) for d in node.decorator_list]
-        node.name = self.mangle(node.name)
         if is_lazy(node.body):
             Lazy("a generator").body(node)
             return node
@@ -116,9 +113,7 @@ class Transformer(Expressions):
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         node.decorator_list = [self.visit(d) for d in node.decorator_list]
         node.bases = [self.visit(b) for b in node.bases]
-        outer, self.class_name = self.class_name, None  # Python mangles inside of a class itself
         node.body = [self.visit(s) if isinstance(s, ast.FunctionDef) else s for s in node.body]
-        self.class_name = outer
         return node
 
     # Statements
@@ -251,7 +246,7 @@ class Transformer(Expressions):
         )
         if node.name is not None and node.name in self.scope.bound:
             # The variable is unbound afterwards. It may live in a cell that others read.
-            name = self.mangle(node.name)
+            name = node.name
             gone = assign(name, helper("unbound", [constant(node.name, node)], node), node)
             body = [
                 assign(name, load("_jt_error", node), node),
@@ -291,7 +286,7 @@ class Transformer(Expressions):
                 read = self.visit(ast.copy_location(ast.Name(target.id, ast.Load()), target))
                 out.append(expression(read))
                 gone = helper("unbound", [constant(target.id, target)], target)
-                out.append(assign(self.mangle(target.id), gone, target))
+                out.append(assign(target.id, gone, target))
             else:
                 if isinstance(target, ast.Subscript) and not isinstance(target.slice, ast.Slice):
                     parts = [self.visit(target.value), self.index(target.slice)]
@@ -343,8 +338,8 @@ class Transformer(Expressions):
     def declarations(self, names: set[str], at: ast.AST) -> list[ast.stmt]:
         scope = self.scope
         out: list[ast.stmt] = []
-        shared = sorted(self.mangle(n) for n in names & scope.globals)
-        own = sorted(self.mangle(n) for n in names & (scope.bound | scope.outer))
+        shared = sorted(names & scope.globals)
+        own = sorted(names & (scope.bound | scope.outer))
         if shared:
             out.append(ast.copy_location(ast.Global(shared), at))
         if own:
