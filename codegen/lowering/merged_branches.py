@@ -3,13 +3,16 @@
     before: if c: t[i, j] = x           after: t[i, j] = x if c else y
             else: t[i, j] = y
 
+    before: if a[j] > a[j + 1]: a[j], a[j + 1] = a[j + 1], a[j]
+    after:  a[j], a[j + 1] = (a[j + 1], a[j]) if a[j] > a[j + 1] else (a[j], a[j + 1])
+
 A branch that writes less writes back what is there. Which way the data go need not be guessed then, and
 LLVM can make vectors. Only where all that is computed is cheap, and nothing in it can fail.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ..loop_ir.index import Index
 from ..loop_ir.kernel import Access, Array
@@ -32,15 +35,15 @@ def merged(index: Expr, blocks: Sequence[Body]) -> list[Let | Write] | None:
         for s in block.statements:
             if isinstance(s, Let) and not own:
                 computed += s.values
-            elif isinstance(s, Write) and s.array not in own:
-                if own & {node.attr.array for node in within([s.value]) if node.op == "load"}:
+            elif isinstance(s, Write) and k not in written.get((s.array, s.index), ()):
+                if not _is_read(s.value, own, computed):
                     return None
                 written.setdefault((s.array, s.index), {})[k] = s.value
                 own.add(s.array)
             else:
                 return None
     targets = [*written]
-    if not targets or len(targets) > MOST_WRITES or len({a for a, _ in targets}) < len(targets):
+    if not 0 < len(targets) <= MOST_WRITES or not _in_order(written):
         return None
     computed += (value for values in written.values() for value in values.values())
     at_places = (node for _, place in targets for node in data_at(place))
@@ -58,6 +61,21 @@ def merged(index: Expr, blocks: Sequence[Body]) -> list[Let | Write] | None:
         lets.append(value)
         writes.append(Write(array, place, value))
     return [Let(lets), *writes]
+
+
+def _is_read(value: Expr, written: set[Array], computed: Sequence[Expr]) -> bool:
+    """Whether all that a value takes of arrays that are `written` by now was read before."""
+    late = {n for n in within([value]) if n.op == "load" and n.attr.array in written}
+    return not late or late <= {*within(computed)}
+
+
+def _in_order(written: Mapping[Place, Mapping[int, Expr]]) -> bool:
+    """Whether branches write all places of an array or none, and each one after the same others: two may
+    be one, and then the last counts."""
+    by_array: dict[Array, list[list[int]]] = {}
+    for (array, _), values in written.items():
+        by_array.setdefault(array, []).append([*values])
+    return all(all(who == ways[0] for who in ways) for ways in by_array.values())
 
 
 def _is_harmless(node: Expr) -> bool:
