@@ -85,8 +85,8 @@ def delete_item(x: Any, index: Any) -> None:
 def item(x: Any, index: Any) -> Any:
     """`x[index]`; an array of NumPy's that is indexed by traced values becomes a constant, and numbers
     of one kind in a list, which nobody else sees, an array."""
-    if type(index) is Union:
-        return use(lambda known: item(x, known), index)
+    if type(x) is Union or type(index) is Union:
+        return use(item, x, index)
     look_up(x, index, reads=True)
     if x is np.r_ or x is np.c_:
         return (r_ if x is np.r_ else c_)[index]

@@ -15,6 +15,7 @@ import optree
 from ...ir.graph import Value
 from ...ir.record import record
 from ..containers.kinds import inherit, same_tree
+from ..containers.packed import Packed
 from ..control.regions import Out
 from ..control.unions import (
     Union,
@@ -83,6 +84,7 @@ def joined_sides(
     numbers = list(dict.fromkeys([*sides[0].options, *sides[1].options]))
     if len(numbers) == 1 or len(numbers) > _MOST:
         return None
+    _make_native([value for side in sides for _, _, value in side.options.values()])
     plans: dict[int, tuple[Any, list[Any] | None, Any]] = {}
     for number in numbers:
         found = [side.options.get(number) for side in sides]
@@ -114,6 +116,14 @@ def joined_sides(
         return Union(_chosen(pred, sides) if tag is None else tag(results), options)
 
     return make
+
+
+def _make_native(values: Sequence[Any]) -> None:
+    """Trace again with native lists where arrays that stand for lists meet what is none: each,
+    read in its own way, tables would be written out element by element."""
+    for value in values:
+        if isinstance(value, Packed):
+            value.become_native()
 
 
 def _chosen(pred: Tracer, sides: Sequence[Side]) -> Tracer:
@@ -164,6 +174,7 @@ def widened(
     same_tree(own, tree)  # native containers of two sites are of one kind then
     if own == tree and all(map(_go_together, own_leaves, leaves)):
         return before
+    _make_native([before])
     if are_alike(own, tree):
         parts = parts_of(tree, leaves), parts_of(tree, outs)
         together = zip(_children(before), tree.children(), *parts, strict=True)

@@ -20,6 +20,7 @@ import optree
 from ...ir.record import record
 from ..arrays.python_operators import BINARY, COMPARISONS, UNARY
 from ..arrays.table import LAZY, ArrayFunction
+from ..containers.growing import look_up
 from ..containers.stand_ins import Container
 from ..control.unions import (
     NONE,
@@ -44,15 +45,16 @@ from .variables import reached
 _NO_SUCH = (TypeError, AttributeError)
 
 
-def use(function: Callable[..., Any], *operands: Any) -> Any:
-    """`function(*operands)`, with unions among the operands."""
+def use(function: Callable[..., Any], *operands: Any, given: tuple[Any, ...] = ()) -> Any:
+    """`function(*operands)`, with unions among the operands. `given`: what else it may change."""
     at = next((i for i, x in enumerate(operands) if type(x) is Union), None)
     if at is None:
         return function(*operands)
     union = operands[at]
 
     def with_option(number: int) -> Any:
-        return use(function, *operands[:at], union.options[number], *operands[at + 1 :])
+        known = *operands[:at], union.options[number], *operands[at + 1 :]
+        return use(function, *known, given=given)
 
     numbers = list(possible(union))
     if NONE in numbers and len(numbers) > 1:
@@ -60,22 +62,23 @@ def use(function: Callable[..., Any], *operands: Any) -> Any:
         if error is not None:
             exclude(union, NONE, type(error).__name__, _named(error, operands))
             numbers.remove(NONE)
-    return _one_by_one(union, numbers, with_option, operands)
+    return _one_by_one(union, numbers, with_option, (*operands, *given))
 
 
 def _one_by_one(
-    union: Union, numbers: Sequence[int], with_option: Callable[[int], Any], operands: Sequence[Any]
+    union: Union, numbers: Sequence[int], with_option: Callable[[int], Any], parts: Sequence[Any]
 ) -> Any:
+    """A branch for each option, which may change what is reached from `parts`."""
     first, *rest = numbers
     if not rest:
         return with_option(first)
     return branch(
         is_one_of(union, [first]),
         [
-            lambda: _one_by_one(union, rest, with_option, operands),
+            lambda: _one_by_one(union, rest, with_option, parts),
             lambda: with_option(first),
         ],
-        reached(*operands),
+        reached(*parts),
         "use of a value of several forms",
     )
 
@@ -109,7 +112,7 @@ def over_unions(function: Callable[..., Any], by_class: bool = False) -> Callabl
             args = tuple(map(exact, args))
         if not any(type(x) is Union for x in args):
             return function(*args, **options)
-        return use(lambda *known: function(*known, **options), *args)
+        return use(lambda *known: function(*known, **options), *args, given=(*options.values(),))
 
     return call
 
@@ -262,7 +265,12 @@ def _set_attribute(union: Union, name: str, value: Any) -> None:
 
 def _set_item(union: Union, index: Any, value: Any) -> None:
     message = "'NoneType' object does not support item assignment"
-    use(lambda x: operator.setitem(x, index, value), only(union, message=message))
+
+    def store(x: Any) -> None:
+        look_up(x, index)
+        x[index] = value
+
+    use(store, only(union, message=message))
 
 
 def _iterated(union: Union) -> Any:
@@ -306,7 +314,9 @@ def _forms(union: Union) -> str:
 
 def _call(union: Union, *args: Any, **options: Any) -> Any:
     return use(
-        lambda f: f(*args, **options), only(union, message="'NoneType' object is not callable")
+        lambda f: f(*args, **options),
+        only(union, message="'NoneType' object is not callable"),
+        given=(*args, *options.values()),
     )
 
 

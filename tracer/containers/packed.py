@@ -63,7 +63,7 @@ class Packed(Sequence):
 
     # What an array cannot do
 
-    def _become_native(self) -> Any:
+    def become_native(self) -> Any:
         """Trace again, with a native list in the place of this one."""
         kinds, site = current(), self.site
         while site[0] == "row":
@@ -88,46 +88,46 @@ class Packed(Sequence):
 
     @property
     def handle(self) -> Any:
-        return self._become_native()
+        return self.become_native()
 
     @property
     def _at(self) -> Any:
-        return self._become_native()
+        return self.become_native()
 
     @property
     def form(self) -> Form:
-        self._become_native()
+        self.become_native()
         raise AssertionError("unreachable")
 
     def put(self, method: str, *places: Any, item: Any) -> Any:
-        return self._become_native()
+        return self.become_native()
 
     def ask(self, method: str, *operands: Any) -> Any:
-        return self._become_native()
+        return self.become_native()
 
     def fresh(self) -> Any:
-        return self._become_native()
+        return self.become_native()
 
     def clear(self) -> None:
-        self._become_native()
+        self.become_native()
 
     def extend(self, items: Any) -> None:
-        self._become_native()
+        self.become_native()
 
     def __delitem__(self, index: Any) -> None:
-        self._become_native()
+        self.become_native()
 
     def __radd__(self, other: Any) -> Any:
-        return self._become_native()
+        return self.become_native()
 
     __imul__ = __radd__
 
     def __getattr__(self, name: str) -> Any:
-        return self._become_native() if name == "pop" else super().__getattr__(name)
+        return self.become_native() if name == "pop" else super().__getattr__(name)
 
     def _numbers_only(self) -> None:
         if self.is_table:
-            self._become_native()
+            self.become_native()
 
     # What it can
 
@@ -179,7 +179,7 @@ class Packed(Sequence):
         if self.is_table:
             return self._rows()[index]
         if any(isinstance(x, Tracer) for x in _ORDER(index)):
-            return self._become_native()
+            return self.become_native()
         return self._derived(f"[{index}]", self.data[index])
 
     def _rows(self) -> list[Any]:
@@ -204,7 +204,7 @@ class Packed(Sequence):
 
     def __setitem__(self, index: Any, item: Any) -> None:
         if isinstance(index, slice) or not self._takes(item):
-            self._become_native()
+            self.become_native()
         self.data[self._index(index, self._outside)] = item
 
     def _takes(self, item: Any) -> bool:
@@ -235,7 +235,7 @@ class Packed(Sequence):
 
     def sort(self, *, key: Any = None, reverse: Any = False) -> None:
         if self.is_table or key is not None or not isinstance(reverse, (bool, int)):
-            self._become_native()
+            self.become_native()
         ordered: Any = self.data[::-1] if reverse else self.data
         ordered = np.sort(ordered, kind="stable")
         self.data[:] = ordered[::-1] if reverse else ordered
@@ -267,7 +267,7 @@ class Packed(Sequence):
             return self._derived("+", np.concatenate([self.data, other.data]))
         if isinstance(other, Packed):
             refuse_mixture(self.weak, other.weak)
-        return self._become_native()
+        return self.become_native()
 
     def __mul__(self, times: Any) -> Any:
         if isinstance(times, (Tracer, np.ndarray)) and times.shape:
@@ -275,7 +275,7 @@ class Packed(Sequence):
         self._numbers_only()
         if isinstance(times, (int, np.integer)):
             return self._derived("*", np.tile(self.data, max(int(times), 0)))
-        return self._become_native()
+        return self.become_native()
 
     __rmul__ = __mul__
 

@@ -306,6 +306,33 @@ def test_what_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
         assert len(lines) == 2 and lines[0] == lines[1]
 
 
+def test_functions_that_change_what_they_are_given() -> None:
+    def one(xs):
+        xs.append(1)
+
+    def two(xs):
+        xs.append(2)
+        xs[0] = -1
+
+    def chosen(n):
+        xs = [0]
+        for k in (n, not n):
+            f = one if k else two
+            f(xs)
+        return xs
+
+    def by_place(n):
+        table = {"a": [1.0, 2.0], "b": [3.0, 4.0]}
+        xs = table["a"] if n > 0 else None
+        for i in range(2):
+            if xs is not None:
+                xs[i + n - n] = 5.0
+        return table
+
+    for f in (chosen, by_place):
+        compare(f, (0,), (1,))
+
+
 def test_texts_choose() -> None:
     def of_a_table(x):
         mode = "a" if x > 0 else "b"

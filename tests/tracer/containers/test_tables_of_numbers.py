@@ -313,6 +313,46 @@ def test_lists_that_are_no_tables() -> None:
             assert same(mine, given)
 
 
-def test_the_program_does_not_grow_with_the_table() -> None:
-    lines = [str(jt.jit(shortest_paths).trace([[1] * n for _ in range(n)])) for n in (30, 60)]
+def waves(u, before, t, stop):
+    """A table of its own takes the place of an argument in each iteration."""
+    while t < stop:
+        t += 1
+        new = [[0.0] * len(u[0]) for _ in range(len(u))]
+        for i in range(1, len(u) - 1):
+            for j in range(1, len(u[0]) - 1):
+                new[i][j] = 2 * u[i][j] - before[i][j] + u[i + 1][j] * u[i][j - 1]
+        before = u
+        u = new
+    return u
+
+
+def doubled(u, before, t, stop):
+    new = [[0.0] * len(u[0]) for _ in range(len(u))]
+    for i in range(len(u)):
+        for j in range(len(u[0])):
+            new[i][j] = 2 * u[i][j]
+    if t < stop:
+        u = new
+    return sum([sum(row) for row in u]), u
+
+
+@pytest.mark.parametrize(
+    ("function", "args"),
+    [
+        (shortest_paths, lambda n: ([[1] * n for _ in range(n)],)),
+        (waves, lambda n: (_grid(n), _grid(n), 0, 2)),
+        (doubled, lambda n: (_grid(n), None, 0, 2)),
+    ],
+)
+def test_the_program_does_not_grow_with_the_table(function: Any, args: Any) -> None:
+    lines = [str(jt.jit(function).trace(*args(n))) for n in (20, 30)]
     assert len(lines[0].splitlines()) == len(lines[1].splitlines())
+    whole = [[*range(6)] for _ in range(6)]
+    for start in (args(6), (whole, *args(6)[1:])):
+        mine, given = copy.deepcopy(start), copy.deepcopy(start)
+        assert same(jt.jit(function)(*mine), function(*given))
+        assert same(mine, given)
+
+
+def _grid(n: int) -> list[list[float]]:
+    return [[0.5 * i - j for j in range(n)] for i in range(n)]
