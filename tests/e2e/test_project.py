@@ -90,14 +90,25 @@ def test_root_is_imported_once():
 
 
 @functools.cache
-def tree_of(path):
-    return ast.parse(path.read_text())
+def parts_of(path):
+    """The docstring of a module, its imports, which of them only types need, and its classes."""
+    tree = ast.parse(path.read_text())
+    imports, typing, classes = [], set(), []
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            imports.append(node)
+        elif isinstance(node, ast.ClassDef):
+            bases = [ast.unparse(base).split("[")[0].split(".")[-1] for base in node.bases]
+            classes.append((node.name, bases))
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            typing.update(ast.walk(node))
+    return ast.get_docstring(tree), imports, typing.intersection(imports), classes
 
 
 def imported_rooms(path):
     """(line, dotted target inside jitney) for every import of `path` that stays in the package."""
     package = ["jitney", *path.relative_to(ROOT).parts[:-1]]
-    for node in ast.walk(tree_of(path)):
+    for node in parts_of(path)[1]:
         if isinstance(node, ast.ImportFrom):
             if node.level:
                 base = package[: len(package) - node.level + 1]
@@ -108,7 +119,7 @@ def imported_rooms(path):
                 # `from .. import x`: x may be a room of the root
                 for alias in node.names:
                     yield node.lineno, [*target, alias.name]
-        elif isinstance(node, ast.Import):
+        else:
             for alias in node.names:
                 if alias.name.split(".")[0] == "jitney":
                     yield node.lineno, alias.name.split(".")
@@ -133,15 +144,9 @@ def imports_of_files():
     found = {}
     for path, name in files.items():
         package = list(path.relative_to(ROOT).parts[:-1])
-        tree = tree_of(path)
-        typing = {
-            inner
-            for node in ast.walk(tree)
-            if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
-            for inner in ast.walk(node)
-        }
+        _, imports, typing, _ = parts_of(path)
         targets = found.setdefault(name.removesuffix(".__init__"), set())
-        for node in ast.walk(tree):
+        for node in imports:
             if isinstance(node, ast.ImportFrom) and node.level and node not in typing:
                 base = package[: len(package) - node.level + 1]
                 base += node.module.split(".") if node.module else []
@@ -182,13 +187,13 @@ def test_imports_inside_the_package_are_relative():
         parts = path.relative_to(ROOT).parts
         if parts[0] not in LAYERS:
             continue
-        for node in ast.walk(tree_of(path)):
+        for node in parts_of(path)[1]:
             absolute = (
-                [node.module or ""]
-                if isinstance(node, ast.ImportFrom) and not node.level
-                else [a.name for a in node.names]
+                [a.name for a in node.names]
                 if isinstance(node, ast.Import)
                 else []
+                if node.level
+                else [node.module]
             )
             for name in absolute:
                 assert name.split(".")[0] != "jitney", f"{path}:{node.lineno}"
@@ -237,10 +242,8 @@ def test_classes_are_at_most_three_deep():
     """What a class needs of others it holds: see docs/decisions/0010-emitters-by-composition.md."""
     bases: dict[str, list[str]] = {}
     for path in package_modules():
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ClassDef):
-                names = [ast.unparse(base).split("[")[0].split(".")[-1] for base in node.bases]
-                bases.setdefault(node.name, []).extend(n for n in names if n != node.name)
+        for name, names in parts_of(path)[3]:
+            bases.setdefault(name, []).extend(n for n in names if n != name)
 
     def depth(name):
         return 1 + max([depth(base) for base in bases[name] if base in bases], default=0)
@@ -253,7 +256,7 @@ def test_modules_are_small_and_have_docstrings():
         text = path.read_text()
         if not text.strip():
             continue
-        assert ast.get_docstring(tree_of(path)), f"{path.relative_to(ROOT)} has no docstring"
+        assert parts_of(path)[0], f"{path.relative_to(ROOT)} has no docstring"
         lines = text.count("\n")
         assert lines <= 800, f"{path.relative_to(ROOT)} has {lines} lines; split it by idea"
 

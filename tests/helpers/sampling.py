@@ -17,7 +17,7 @@ from jitney.ir.graph import Graph
 from jitney.ir.opdef import OpDef
 from jitney.ir.ops.families import Arg, Array, DType, Example
 from jitney.ir.record import record
-from jitney.ir.types import DTYPE_NAMES, dtype_kind, finfo, is_float, real_dtype, type_of
+from jitney.ir.types import DTYPE_NAMES, TensorType, dtype_kind, finfo, is_float, real_dtype
 
 
 @record
@@ -39,16 +39,19 @@ class Case:
     def graph(self) -> Graph:
         """The op alone, its operands as parameters."""
         graph = Graph(self.definition.name)
-        rng = np.random.default_rng(0)
-        params = [graph.add_param(type_of(a)) for a in self.sample(rng)]
+        types = [TensorType(arg.shape, self._dtype(arg)) for arg in self.example.args]
+        params = [graph.add_param(type) for type in types]
         make = self.example.regions
         regions = () if make is None else make(self.dtype)
         op = Builder(graph).append(self.definition, params, dict(self.example.attrs), regions)
         graph.outputs = list(op.results)
         return graph
 
+    def _dtype(self, arg: Arg) -> DType:
+        return self.dtype if arg.dtype == "T" else DTYPE_NAMES[arg.dtype]
+
     def _operand(self, i: int, arg: Arg, rng: np.random.Generator, wild: bool) -> Array:
-        dtype = self.dtype if arg.dtype == "T" else DTYPE_NAMES[arg.dtype]
+        dtype = self._dtype(arg)
         count = int(np.prod(arg.shape))
         if dtype.kind == "b":
             flat = rng.integers(0, 2, count).astype(bool)

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from ..arrays.elementwise import where
-from ..transforms.custom import custom_jvp
 from .arithmetic import polynomial
+from .formulas import formula
 from .operands import special
 
 _NEAR = 8.0
@@ -75,28 +75,28 @@ def _grown(order: int, x: Any) -> Any:
 
 
 @special("i0e", example="1.0 -> 0.4657596075936405")
-@custom_jvp
+@formula
 def bessel_i0e(x: Any) -> Any:
     """exp(-|x|) i0(x), which does not overflow."""
     return _scaled(0, x)
 
 
 @special("i1e", example="1.0 -> 0.20791041534970847")
-@custom_jvp
+@formula
 def bessel_i1e(x: Any) -> Any:
     """exp(-|x|) i1(x), which does not overflow."""
     return _scaled(1, x)
 
 
 @special("i0", example="1.0 -> 1.2660658777520084")
-@custom_jvp
+@formula
 def bessel_i0(x: Any) -> Any:
     """The modified Bessel function of order 0."""
     return _grown(0, x)
 
 
 @special("i1", example="1.0 -> 0.565159103992485")
-@custom_jvp
+@formula
 def bessel_i1(x: Any) -> Any:
     """The modified Bessel function of order 1."""
     return _grown(1, x)

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from ..arrays.elementwise import where
-from ..transforms.custom import custom_jvp
 from .arithmetic import fma, log1p_rest, sin_pi, slow_path, two_sum
+from .formulas import formula
 from .gammas import gamma_function, lgamma_right, psi, stirling_rest, times_psi
 from .operands import special
 
@@ -120,7 +120,7 @@ def _positive(small: Any, large: Any) -> tuple[Any, Any, Any, Any]:
 
 
 @special("beta", example="2.0, 3.0 -> 0.08333333333333331")
-@custom_jvp
+@formula
 def beta_function(a: Any, b: Any) -> Any:
     """The beta function gamma(a) gamma(b) / gamma(a + b)."""
     small, large = np.minimum(a, b), np.maximum(a, b)
@@ -135,7 +135,7 @@ def beta_function(a: Any, b: Any) -> Any:
 
 
 @special("betaln", example="2.0, 3.0 -> -2.4849066497880004")
-@custom_jvp
+@formula
 def log_beta(a: Any, b: Any) -> Any:
     """The logarithm of the absolute value of the beta function."""
     small, large = np.minimum(a, b), np.maximum(a, b)

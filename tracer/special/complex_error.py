@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from ..arrays.elementwise import where
-from ..transforms.custom import custom_jvp
 from .arithmetic import two_product, two_sum
+from .formulas import formula
 
 _COUNT = 11
 _STEP = math.sqrt(math.pi / (_COUNT + 1))
@@ -90,7 +90,7 @@ def _join(re: Any, im: Any) -> Any:
     return re + 1j * im
 
 
-@custom_jvp
+@formula
 def faddeeva(z: Any) -> Any:
     x, y = np.real(z), np.imag(z)
     re, im = _first_quadrant(abs(x), abs(y))
@@ -127,7 +127,7 @@ def _series(z: Any) -> Any:
     return 2.0 / _ROOT_PI * z * total
 
 
-@custom_jvp
+@formula
 def complex_erfc(z: Any) -> Any:
     left = np.real(z) < 0
     right = where(left, -z, z)
@@ -136,7 +136,7 @@ def complex_erfc(z: Any) -> Any:
     return where(near, 1.0 - _series(where(near, z, 0.0)), where(left, 2.0 - tail, tail))
 
 
-@custom_jvp
+@formula
 def complex_erf(z: Any) -> Any:
     left = np.real(z) < 0
     right = where(left, -z, z)
@@ -157,7 +157,7 @@ def complex_erfi(z: Any) -> Any:
     return -_times_i(complex_erf(_times_i(z)))
 
 
-@custom_jvp
+@formula
 def complex_dawson(z: Any) -> Any:
     near = _near(z)
     small = 0.5 * _ROOT_PI * _bell(z) * complex_erfi(where(near, z, 0.0))

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from ..arrays.elementwise import where
-from ..transforms.custom import custom_jvp
 from .arithmetic import DIGAMMA_TAIL, STIRLING, sin_pi
+from .formulas import formula
 
 _STEPS = 10
 _LOG_ROOT_TAU = 0.9189385332046727
@@ -63,7 +63,7 @@ def _log_sine(z: Any) -> Any:
     return log_size, np.copysign(1.0, y) * angle
 
 
-@custom_jvp
+@formula
 def complex_loggamma(z: Any) -> Any:
     left = np.real(z) < 0
     right = _right(where(left, 1.0 - z, z))

@@ -13,13 +13,13 @@ from ..arrays.elementwise import where
 from ..arrays.reductions import max_, sum_
 from ..arrays.table import function
 from ..core.tracers import as_value, wrap
-from ..transforms.custom import custom_jvp
 from .arithmetic import log1p_rest, value_of
+from .formulas import formula
 from .operands import special
 
 
 @special("expit", wide=False, example="0.0 -> 0.5")
-@custom_jvp
+@formula
 def _expit(x: Any) -> Any:
     """The logistic function 1 / (1 + exp(-x))."""
     e = np.exp(-abs(x))
@@ -27,14 +27,14 @@ def _expit(x: Any) -> Any:
 
 
 @special("log_expit", wide=False, example="0.0 -> -0.6931471805599453")
-@custom_jvp
+@formula
 def _log_expit(x: Any) -> Any:
     """The logarithm of `expit`."""
     return np.minimum(x, 0.0) - np.log1p(np.exp(-abs(x)))
 
 
 @special("logit", wide=False, example="0.25 -> -1.0986122886681098")
-@custom_jvp
+@formula
 def _logit(p: Any) -> Any:
     """log(p / (1 - p)), the inverse of `expit`; NaN outside of 0..1."""
     middle = (p > 0.3) & (p < 0.65)
@@ -65,20 +65,20 @@ def _complex_xlog1py(x: Any, y: Any) -> Any:
 
 
 @special("xlogy", wide=False, of_complex=_complex_xlogy, example="2.0, 1.0 -> 0.0")
-@custom_jvp
+@formula
 def _xlogy(x: Any, y: Any) -> Any:
     """x log(y); 0 where x is 0, unless y is NaN."""
     return _x_log(x, y, 0.0)
 
 
 @special("xlog1py", wide=False, of_complex=_complex_xlog1py, example="2.0, 0.0 -> 0.0")
-@custom_jvp
+@formula
 def _xlog1py(x: Any, y: Any) -> Any:
     """x log1p(y); 0 where x is 0, unless y is NaN."""
     return _x_log(x, y, 1.0)
 
 
-@custom_jvp
+@formula
 def _over(x: Any, y: Any) -> Any:
     """x / y; 0 where both are, though its derivative by x is infinite there."""
     return x / where((x == 0) & (y == 0), 1.0, y)
@@ -103,7 +103,7 @@ def _log_quotient(x: Any, y: Any) -> Any:
 
 
 @special("rel_entr", wide=False, example="1.0, 2.0 -> -0.6931471805599453")
-@custom_jvp
+@formula
 def _rel_entr(x: Any, y: Any) -> Any:
     """x log(x / y) of positive numbers; 0 for x = 0 <= y, else infinite."""
     inside = (x > 0) & (y > 0)
@@ -119,7 +119,7 @@ _rel_entr.defjvps(
 
 
 @special("kl_div", wide=False, example="1.0, 2.0 -> 0.3068528194400546")
-@custom_jvp
+@formula
 def _kl_div(x: Any, y: Any) -> Any:
     """x log(x / y) - x + y of positive numbers; y for x = 0 <= y, else infinite."""
     near = (x > 0) & (x > 0.7 * y) & (x < 1.4 * y) & (x < math.inf)

@@ -18,9 +18,9 @@ from ...ir.types import F32, F64
 from ..arrays.common import build
 from ..arrays.elementwise import where
 from ..core.tracers import as_value, wrap
-from ..transforms.custom import custom_jvp
 from .arithmetic import polynomial
 from .complex_error import complex_erf, complex_erfc, complex_erfcx, faddeeva
+from .formulas import formula
 from .operands import special
 
 _K = 3.75
@@ -65,7 +65,7 @@ def bell(x: Any, factor: float) -> Any:
 
 
 @special("erfc", of_complex=complex_erfc, example="10.0 -> 2.0884875837625443e-45")
-@custom_jvp
+@formula
 def erfc_of(x: Any) -> Any:
     """1 - erf(x), with all its digits where erf is nearly 1."""
     size = abs(x)
@@ -78,7 +78,7 @@ erfc_of.defjvps(lambda t, z, x: t * (-_TWO_OVER_ROOT_PI * bell(x, 1.0)))
 
 
 @special("erfcx", of_complex=complex_erfcx, example="10.0 -> 0.05614099274382258")
-@custom_jvp
+@formula
 def erfcx_of(x: Any) -> Any:
     """exp(x**2) erfc(x)"""
     right = scaled_complement(abs(x))
@@ -91,7 +91,7 @@ def erfcx_of(x: Any) -> Any:
 erfcx_of.defjvps(lambda t, z, x: t * (2.0 * x * z - _TWO_OVER_ROOT_PI))
 
 
-@custom_jvp
+@formula
 def _of_log_tail(logarithm: Any) -> Any:
     """The x whose erfc has this logarithm, which is below log(1/2)."""
     square = -logarithm - 0.5 * math.log(math.pi)
@@ -132,7 +132,7 @@ def _quantile(q: Any, tail: Any) -> Any:
 
 
 @special("erfcinv", example="0.5 -> 0.4769362762044699")
-@custom_jvp
+@formula
 def erfcinv_of(y: Any) -> Any:
     """The inverse of `erfc`: infinite at 0 and 2, NaN beyond."""
     return -_ROOT_HALF * _quantile(0.5 * (y - 1.0), 0.5 * np.minimum(y, 2.0 - y))
@@ -142,7 +142,7 @@ erfcinv_of.defjvps(lambda t, z, y: t * (-np.exp(z * z) / _TWO_OVER_ROOT_PI))
 
 
 @special("ndtr", example="0.0 -> 0.5")
-@custom_jvp
+@formula
 def normal_cdf(x: Any) -> Any:
     """The distribution of standard normal numbers: the probability of one below x."""
     size = abs(x)
@@ -155,7 +155,7 @@ normal_cdf.defjvps(lambda t, z, x: t * (bell(x, 0.5) * math.exp(-_LOG_ROOT_TAU))
 
 
 @special("log_ndtr", example="-40.0 -> -804.6084420137538")
-@custom_jvp
+@formula
 def log_normal_cdf(x: Any) -> Any:
     """The logarithm of `ndtr`, also where that is too small for a float."""
     left = x < -1.0
@@ -165,7 +165,7 @@ def log_normal_cdf(x: Any) -> Any:
     return where(x == -math.inf, -math.inf, where(left, low, high))
 
 
-@custom_jvp
+@formula
 def _density_ratio(x: Any) -> Any:
     """The density over the distribution, which left of 0 is one over a scaled tail."""
     left = x < 0
@@ -180,7 +180,7 @@ log_normal_cdf.defjvps(lambda t, z, x: t * _density_ratio(x))
 
 
 @special("ndtri", example="0.975 -> 1.9599639845400534")
-@custom_jvp
+@formula
 def normal_quantile(p: Any) -> Any:
     """The quantile of standard normal numbers, the inverse of `ndtr`; NaN outside of 0..1."""
     return _quantile(p - 0.5, np.minimum(p, 1.0 - p))

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from ..arrays.elementwise import where
-from ..transforms.custom import custom_jvp
 from .arithmetic import each, lentz, polynomial, repeat, value_of
+from .formulas import formula
 from .operands import special
 
 _ROOT = (0.3725074107813666, 1.3140183414386028e-17)  # of Ei, as a sum
@@ -107,7 +107,7 @@ def _ei_far(x: Any) -> Any:
 
 
 @special("exp1", example="1.0 -> 0.21938393439552029")
-@custom_jvp
+@formula
 def exponential_integral_1(x: Any) -> Any:
     """The integral of exp(-t) / t from x to infinity, for x >= 0."""
     right = x > 0
@@ -117,7 +117,7 @@ def exponential_integral_1(x: Any) -> Any:
 
 
 @special("expi", example="1.0 -> 1.8951178163559366")
-@custom_jvp
+@formula
 def exponential_integral(x: Any) -> Any:
     """The integral of exp(t) / t from minus infinity to x (its principal value, for x > 0)."""
     size = abs(x)
@@ -166,7 +166,7 @@ def _by_series(n: Any, x: Any, going: Any) -> Any:
     return repeat(step, (0.0 * x, 0.0 * x + 1.0, 0.0 * x, going))[2]
 
 
-@custom_jvp
+@formula
 def generalized_integral(n: Any, x: Any) -> Any:
     usual = (n > 0) & (x > 0) & (x < math.inf) & (n < 1e9)
     m, y = where(usual, n, 1.0), where(usual, x, 2.0)

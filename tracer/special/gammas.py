@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from ..arrays.elementwise import where
-from ..transforms.custom import custom_jvp
 from .arithmetic import DIGAMMA_TAIL, STIRLING, fma, polynomial, sin_pi, slow_path
 from .complex_gamma import complex_digamma, complex_gamma, complex_loggamma, complex_rgamma
+from .formulas import formula
 from .operands import special
 
 _LOG_ROOT_TAU = 0.9189385332046727  # log(2 pi) / 2
@@ -95,7 +95,7 @@ def lgamma_right(x: Any) -> Any:
 
 
 @special("gammaln", example="10.0 -> 12.80182748008147")
-@custom_jvp
+@formula
 def lgamma(x: Any) -> Any:
     """The logarithm of the absolute value of the gamma function; infinite at 0, -1, -2, ..."""
     left = x <= -0.5
@@ -130,7 +130,7 @@ def gamma_parts(x: Any) -> tuple[Any, Any]:
 
 
 @special("gamma", of_complex=complex_gamma, example="5.0 -> 24.0")
-@custom_jvp
+@formula
 def gamma_function(x: Any) -> Any:
     """The gamma function; NaN at -1, -2, ..., an infinity of the sign of x at 0."""
     left = x <= -0.5
@@ -148,7 +148,7 @@ gamma_function.defjvps(lambda t, z, x: t * (z * _slope(x)))
 
 
 @special("digamma", "psi", of_complex=complex_digamma, example="1.0 -> -0.5772156649015329")
-@custom_jvp
+@formula
 def psi(x: Any) -> Any:
     """The derivative of `gammaln`; NaN at -1, -2, ..."""
     left = x < -0.5
@@ -182,7 +182,7 @@ def psi(x: Any) -> Any:
 
 
 @special("rgamma", of_complex=complex_rgamma, example="0.0 -> 0.0")
-@custom_jvp
+@formula
 def reciprocal_gamma(x: Any) -> Any:
     """1 / gamma(x), which is 0 at 0, -1, -2, ..."""
     left = x <= -0.5

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from ..arrays.elementwise import where
-from ..transforms.custom import custom_jvp
 from ..transforms.derivatives import jvp
 from .arithmetic import (
     Pair,
@@ -40,6 +39,7 @@ from .arithmetic import (
 )
 from .betas import log_beta, log_of_positive, usual_beta
 from .error_functions import scaled_complement
+from .formulas import formula
 from .gammas import exp_small, gamma_near, lgamma, lgamma1p_near, stirling_rest
 from .operands import special
 
@@ -200,14 +200,14 @@ def _accurate_gamma(a: Any, x: Any, upper: bool) -> Any:
 
 
 @special("gammainc", example="1.0, 1.0 -> 0.6321205588285578")
-@custom_jvp
+@formula
 def lower_gamma(a: Any, x: Any) -> Any:
     """The integral of t**(a - 1) exp(-t) / gamma(a) from 0 to x, for a and x of at least 0."""
     return _accurate_gamma(a, x, False)
 
 
 @special("gammaincc", example="1.0, 1.0 -> 0.3678794411714422")
-@custom_jvp
+@formula
 def upper_gamma(a: Any, x: Any) -> Any:
     """1 - gammainc(a, x), with all its digits where that is nearly 1."""
     return _accurate_gamma(a, x, True)
@@ -334,14 +334,14 @@ def _incomplete_beta(a: Any, b: Any, x: Any, upper: bool, accurate: bool = False
 
 
 @special("betainc", example="1.0, 2.0, 0.5 -> 0.7499999999999999")
-@custom_jvp
+@formula
 def lower_beta(a: Any, b: Any, x: Any) -> Any:
     """The integral of t**(a - 1) (1 - t)**(b - 1) / beta(a, b) from 0 to x."""
     return _incomplete_beta(a, b, x, False, accurate=True)
 
 
 @special("betaincc", example="1.0, 2.0, 0.5 -> 0.2500000000000001")
-@custom_jvp
+@formula
 def upper_beta(a: Any, b: Any, x: Any) -> Any:
     """1 - betainc(a, b, x), with all its digits where that is nearly 1."""
     return _incomplete_beta(a, b, x, True, accurate=True)

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from ..arrays.elementwise import where
-from ..transforms.custom import custom_jvp
 from .arithmetic import BERNOULLI, fma, polynomial, two_product
 from .complex_error import complex_dawson
+from .formulas import formula
 from .operands import special
 
 _DAWSON_0 = (
@@ -168,7 +168,7 @@ def _scaled(x: Any, low: float, high: float) -> Any:
 
 
 @special("dawsn", of_complex=complex_dawson, example="1.0 -> 0.5380795069127685")
-@custom_jvp
+@formula
 def dawson(x: Any) -> Any:
     """Dawson's integral, exp(-x**2) times that of exp(t**2) from 0 to x."""
     size = abs(x)
@@ -207,12 +207,12 @@ def _sine_and_cosine_integral(size: Any) -> tuple[Any, Any]:
     return where(near, sine, far), where(near, cosine, beyond)
 
 
-@custom_jvp
+@formula
 def sine_integral(x: Any) -> Any:
     return np.copysign(where(np.isnan(x), x, _sine_and_cosine_integral(abs(x))[0]), x)
 
 
-@custom_jvp
+@formula
 def cosine_integral(x: Any) -> Any:
     value = where(x == 0, -math.inf, _sine_and_cosine_integral(abs(x))[1])
     return where((x == -math.inf) | np.isnan(x), math.nan, value)
@@ -258,12 +258,12 @@ def _fresnel(x: Any) -> tuple[Any, Any]:
     return sine, cosine
 
 
-@custom_jvp
+@formula
 def fresnel_sine(x: Any) -> Any:
     return np.copysign(where(np.isnan(x), x, _fresnel(x)[0]), x)
 
 
-@custom_jvp
+@formula
 def fresnel_cosine(x: Any) -> Any:
     return np.copysign(where(np.isnan(x), x, _fresnel(x)[1]), x)
 
@@ -272,7 +272,7 @@ fresnel_sine.defjvps(lambda t, z, x: t * _half_square_turns(x)[0])
 fresnel_cosine.defjvps(lambda t, z, x: t * _half_square_turns(x)[1])
 
 
-@custom_jvp
+@formula
 def log1p_over(x: Any) -> Any:
     """log(1 + x) / x; 1 at 0."""
     zero = x == 0
@@ -292,7 +292,7 @@ log1p_over.defjvps(lambda t, z, x: t * _slope_of_log1p_over(z, x))
 
 
 @special("spence", example="2.0 -> -0.8224670334241132")
-@custom_jvp
+@formula
 def dilogarithm(x: Any) -> Any:
     """The integral of log(t) / (1 - t) from 1 to x, for x >= 0: the dilogarithm of 1 - x.
 

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from ..arrays.elementwise import where
-from ..transforms.custom import custom_jvp
 from .arithmetic import polynomial
 from .bessel import I0, I1, over_x
+from .formulas import formula
 from .operands import special
 
 _J0 = (
@@ -163,56 +163,56 @@ def _third_kind(order: int, x: Any, scaled: bool) -> Any:
 
 
 @special("j0", example="1.0 -> 0.7651976865579667")
-@custom_jvp
+@formula
 def bessel_j0(x: Any) -> Any:
     """The Bessel function of the first kind of order 0."""
     return _first_kind(0, x)
 
 
 @special("j1", example="1.0 -> 0.44005058574493355")
-@custom_jvp
+@formula
 def bessel_j1(x: Any) -> Any:
     """The Bessel function of the first kind of order 1."""
     return _first_kind(1, x)
 
 
 @special("y0", example="1.0 -> 0.08825696421567675")
-@custom_jvp
+@formula
 def bessel_y0(x: Any) -> Any:
     """The Bessel function of the second kind of order 0, for x >= 0."""
     return _second_kind(0, x)
 
 
 @special("y1", example="1.0 -> -0.7812128213002888")
-@custom_jvp
+@formula
 def bessel_y1(x: Any) -> Any:
     """The Bessel function of the second kind of order 1, for x >= 0."""
     return _second_kind(1, x)
 
 
 @special("k0", example="1.0 -> 0.42102443824070834")
-@custom_jvp
+@formula
 def bessel_k0(x: Any) -> Any:
     """The modified Bessel function of the second kind of order 0, for x >= 0."""
     return _third_kind(0, x, False)
 
 
 @special("k1", example="1.0 -> 0.6019072301972346")
-@custom_jvp
+@formula
 def bessel_k1(x: Any) -> Any:
     """The modified Bessel function of the second kind of order 1, for x >= 0."""
     return _third_kind(1, x, False)
 
 
 @special("k0e", example="1.0 -> 1.144463079806895")
-@custom_jvp
+@formula
 def bessel_k0e(x: Any) -> Any:
     """exp(x) k0(x)"""
     return _third_kind(0, x, True)
 
 
 @special("k1e", example="1.0 -> 1.6361534862632585")
-@custom_jvp
+@formula
 def bessel_k1e(x: Any) -> Any:
     """exp(x) k1(x)"""
     return _third_kind(1, x, True)

@@ -12,9 +12,9 @@ import numpy as np
 from ..arrays.common import array, check_real
 from ..arrays.elementwise import where
 from ..arrays.table import function
-from ..transforms.custom import custom_jvp
 from .arithmetic import sin_pi
 from .betas import beta_function, log_beta
+from .formulas import formula
 from .gammas import gamma_function, is_pole, lgamma, psi, reciprocal_gamma, times_psi
 from .operands import special
 
@@ -28,7 +28,7 @@ def _rising(z: Any, m: Any) -> Any:
 
 
 @special("poch", example="3.0, 2.0 -> 12.000000000000004")
-@custom_jvp
+@formula
 def rising_factorial(z: Any, m: Any) -> Any:
     """The rising factorial gamma(z + m) / gamma(z)."""
     down = m < 0
@@ -60,7 +60,7 @@ rising_factorial.defjvps(
 
 
 @special("binom", example="5, 2 -> 10.0")
-@custom_jvp
+@formula
 def binomial(n: Any, k: Any) -> Any:
     """The binomial coefficient of real numbers; NaN for n = -1, -2, ..."""
     value = 1.0 / ((n + 1.0) * beta_function(1.0 + n - k, 1.0 + k))
@@ -91,7 +91,7 @@ def comb(n: Any, k: Any) -> Any:
     return where(inside, binomial(where(inside, n, 1.0), where(inside, k, 0.0)), 0.0)
 
 
-@custom_jvp
+@formula
 def _factorial(n: Any) -> Any:
     value = gamma_function(n + 1.0)
     return where(_whole(n) & (value < 1e15), np.rint(value), value)

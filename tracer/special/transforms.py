@@ -9,16 +9,16 @@ import numpy as np
 
 from ...ir.types import F32, F64
 from ..arrays.elementwise import where
-from ..transforms.custom import custom_jvp
 from .complex_error import complex_erfi
 from .error_functions import bell, erf_of, normal_cdf
+from .formulas import formula
 from .integrals import dawson, log1p_over
 from .operands import special
 
 _NODES, _WEIGHTS = (v.tolist() for v in np.polynomial.legendre.leggauss(32))
 
 
-@custom_jvp
+@formula
 def _relative_exponential(x: Any) -> Any:
     zero = x == 0
     return where(zero, 1.0, np.expm1(x) / where(zero, 1.0, x))
@@ -37,7 +37,7 @@ def _exprel_slope(z: Any, x: Any) -> Any:
 _relative_exponential.defjvps(lambda t, z, x: t * _exprel_slope(z, x))
 
 
-@custom_jvp
+@formula
 def _box_cox(logarithm: Any, power: Any) -> Any:
     """(exp(power logarithm) - 1) / power"""
     finite = np.isfinite(logarithm)
@@ -131,7 +131,7 @@ def pseudo_huber(delta: Any, r: Any) -> Any:
     return where(delta < 0, math.inf, where(nothing, 0.0, delta * (r * share)))
 
 
-@custom_jvp
+@formula
 def erfi_of(x: Any) -> Any:
     y = np.clip(x, -30.0, 30.0)
     head = y.astype(F32).astype(F64)
@@ -162,7 +162,7 @@ def _owen(h: Any, a: Any) -> Any:
 
 
 @special("owens_t", example="1.0, 1.0 -> 0.06674188216570098")
-@custom_jvp
+@formula
 def owens_t_of(h: Any, a: Any) -> Any:
     """The probability that X > h and 0 < Y < a X, for independent standard normal X and Y."""
     x, y = np.minimum(abs(h), 100.0), abs(a)

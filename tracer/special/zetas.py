@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from ..arrays.elementwise import where
-from ..transforms.custom import custom_jvp
 from ..transforms.derivatives import jvp
 from .arithmetic import BERNOULLI, sin_pi, slow_path, value_of
+from .formulas import formula
 from .gammas import gamma_function, gamma_parts, psi
 from .operands import special
 
@@ -60,7 +60,7 @@ def _hurwitz(s: Any, q: Any) -> Any:
     return where(np.isnan(s) | np.isnan(q), math.nan, value)
 
 
-@custom_jvp
+@formula
 def hurwitz(s: Any, q: Any) -> Any:
     return _hurwitz(s, q)
 
@@ -95,13 +95,13 @@ def _riemann(x: Any, less: float) -> Any:
     return where(x == 1, math.inf, where(x == -math.inf, math.nan, value))
 
 
-@custom_jvp
+@formula
 def riemann(x: Any) -> Any:
     return _riemann(x, 0.0)
 
 
 @special("zetac", example="2.0 -> 0.6449340668482265")
-@custom_jvp
+@formula
 def riemann_less_1(x: Any) -> Any:
     """zeta(x) - 1, with all its digits where that is nearly 0."""
     return _riemann(x, 1.0)
@@ -112,7 +112,7 @@ def riemann_less_1(x: Any) -> Any:
 # S' = L S + pi/2 C, C' = L C - pi/2 S for L, the derivative of log g.
 
 
-@custom_jvp
+@formula
 def _turned(x: Any) -> Any:
     """C"""
     return _wave(x, _cos_half_pi(x))
@@ -154,7 +154,7 @@ def zeta(x: Any, q: Any = None) -> Any:
     return riemann(x) if q is None else hurwitz(x, q)
 
 
-@custom_jvp
+@formula
 def polygamma_of(n: Any, x: Any) -> Any:
     safe = where(n >= 1, n, 1.0)
     value = gamma_function(safe + 1.0) * hurwitz(safe + 1.0, x)

@@ -54,7 +54,7 @@ def pairs(a):
 
 def diffused(a):
     u = a.ravel().copy()
-    for _ in range(20):
+    for _ in range(5):
         v = u.copy()
         for i in range(1, u.size - 1):
             u[i] = v[i] + 0.2 * (v[i - 1] - 2 * v[i] + v[i + 1])
