@@ -5,11 +5,12 @@ The text defines `i32 @entry(ptr %args)`. `args` is a block of pointers:
     [one per input, one per output, the arena, the status block]
 
 The arena is scratch memory of `arena_bytes`, 64-byte aligned (null if `arena_bytes` is 0). The
-status block is eight i64. The entry returns 0, or k >= 1 to say that error site k (`errors[k - 1]`)
-was met: then it has written to the status block what the message needs, for an index error the index
-and the size of its axis. It returns PYTHON_ERROR if the thread's Python error indicator is set (an
-interrupt), CALLBACK_ERROR if a callback has failed (the runtime keeps what it raised), and
-SANITIZER_ERROR if checked code met a fault, which the status block tells (`runtime.sanitizer`).
+status block is nine i64; the last is not 0 if values that are watched for were met. The entry
+returns 0, or k >= 1 to say that error site k (`errors[k - 1]`) was met: then it has written to the
+status block what the message needs, for an index error the index and the size of its axis. It
+returns PYTHON_ERROR if the thread's Python error indicator is set (an interrupt), CALLBACK_ERROR if a
+callback has failed (the runtime keeps what it raised), and SANITIZER_ERROR if checked code met a
+fault, which the status block tells (`runtime.sanitizer`).
 
 Outputs are fresh C-contiguous arrays that overlap no input. Inputs have exactly the types and
 strides that the module declares and are aligned to their item size; they may overlap each
@@ -27,7 +28,8 @@ from ..ir.graph import SourceLine
 from ..ir.record import field, record
 from ..ir.types import TensorType
 
-STATUS_WORDS = 8
+STATUS_WORDS = 9
+TOLD_WORD = 8  # of the status block: whether a value that is watched for is there
 PYTHON_ERROR = -1
 CALLBACK_ERROR = -2
 SANITIZER_ERROR = -3

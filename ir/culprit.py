@@ -18,6 +18,7 @@ import numpy as np
 
 from .graph import Graph, Op, SourceLine
 from .interpreter import evaluate, watching
+from .passes.dead import eliminate_dead_code
 from .passes.inline_calls import inline_calls
 from .passes.watch import chooses, keeps, only_moves, wraps
 from .record import field, record
@@ -63,7 +64,7 @@ def culprit(
     `allowed` counts as given. What the interpreter raises
     ends the search.
     """
-    graph = inline_calls(graph)
+    graph = eliminate_dead_code(inline_calls(graph))
     search = _Search(kinds, stand_in, allowed)
     try:
         with watching(search):
@@ -93,6 +94,7 @@ class _Search(Walker):
         self.certain: list[Finding] = []
         # Of the ops whose regions run: whose NaN was among what they were given, by kind.
         self.given: list[dict[str, Finding | None]] = []
+        self.first: list[int] = []  # how many suspects there were when they began
         # By kind and identity of an array, which is kept so long: whose NaN is in it.
         self.tainted: dict[tuple[str, int], tuple[Any, Finding]] = {}
 
@@ -105,11 +107,13 @@ class _Search(Walker):
             given = {kind: self._among(kind, operands) for kind in self.kinds}
             first = len(self.made)
             self.given.append(given)
+            self.first.append(first)
             try:
                 with self.inside(op):
                     results = compute()
             finally:
                 self.given.pop()
+                self.first.pop()
             self._left(given, first, results)
             return results
         results = compute()
@@ -131,9 +135,13 @@ class _Search(Walker):
         if found:
             return min(found, key=self.made.index)
         if self.given and any(_has(kind, a) for a in operands):
-            # A slice of what a loop goes over, say, is another array than that.
-            return self.given[-1][kind]
+            # A slice of what a loop goes over, say, is another array than that, and so is what lanes of
+            # a loop that are done keep of what an iteration made.
+            return self.given[-1][kind] or self._since(self.first[-1], kind)
         return None
+
+    def _since(self, first: int, kind: str) -> Finding | None:
+        return next((f for f in self.made[first:] if f.kind == kind), None)
 
     def _look(self, kind: str, op: Op, operands: Sequence[Any], results: Results) -> None:
         """What an op made of what it was given."""
@@ -173,8 +181,7 @@ class _Search(Walker):
     def _left(self, given: dict[str, Finding | None], first: int, results: Results) -> None:
         """What an op with regions gives has what was in it, or was made in it."""
         for kind in self.kinds:
-            inside = [f for f in self.made[first:] if f.kind == kind]
-            suspect = given[kind] or (inside[0] if inside else None)
+            suspect = given[kind] or self._since(first, kind)
             for result in results:
                 known = (kind, id(result)) in self.tainted
                 if suspect is not None and not known and _has(kind, result):

@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .chains import step_of
 from .graph import Graph, Op, Value
 from .interval_rules import ARITHMETIC, LEAVES, OPPOSITE, RULES, TRUE, Interval, product, union
 from .types import BOOL, TensorType
@@ -49,8 +50,18 @@ def remembered(value: Value, known: dict[Value, Interval]) -> Interval:
 
 
 def of_loop(op: Op, known: dict[Value, Interval]) -> OfLoop:
-    """What is known of the integers that a `while` or `scan` carries."""
+    """What is known of the integers that a `while`, `lanes_while` or `scan` carries."""
     return _of_loop(op, known, DEPTH)
+
+
+def fits(value: Value, known: dict[Value, Interval]) -> bool:
+    """Whether what an op of integers computes surely is in the dtype of its result. `known` takes up
+    what is found out."""
+    if value.op is None:
+        return False
+    bounds = _bounds(value, value.op, known, DEPTH)
+    low, high = _whole(value)
+    return bounds is not None and low <= bounds[0] and bounds[1] <= high
 
 
 def _of(value: Value, intervals: dict[Value, Interval], depth: int) -> Interval:
@@ -228,7 +239,8 @@ def _of_loop(op: Op, intervals: dict[Value, Interval], depth: int) -> OfLoop:
     first = op.attrs["consts"]
     stop = first + op.attrs.get("carries", len(op.operands) - first)
     given = [_of(v, intervals, depth) if _is_counted(v) else None for v in op.operands]
-    state = given[first:stop]
+    counted = _counters(op, given)
+    state = [counted.get(k, known) for k, known in enumerate(given[first:stop])]
     body, inner = op.regions[-1], depth // 4
     marks = _landmarks(op, given)
     outs: list[Interval | None] = []
@@ -241,19 +253,39 @@ def _of_loop(op: Op, intervals: dict[Value, Interval], depth: int) -> OfLoop:
             _widened(old, new, v, marks if turn < TURNS else [])
             for old, new, v in zip(state, outs, op.operands[first:stop], strict=False)
         ]
+        moved = [counted.get(k, known) for k, known in enumerate(moved)]
         if moved == state:
             break
         state = moved
     else:
         return OfLoop({}, {}, {})
     last = dict(condition)
-    if op.name == "while":
+    if op.name != "scan":
         last.update(_assumed(op.regions[0].outputs[0], False, last, inner))
     else:
-        last = dict(zip(body.params, [*given[:first], *state], strict=False))  # type: ignore[arg-type]
+        ends = [x and y and union(x, y) for x, y in zip(state, outs, strict=False)]
+        last = dict(zip(body.params, [*given[:first], *ends], strict=False))  # type: ignore[arg-type]
     results = [last.get(p) for p in op.regions[0].params[first:stop]] + outs[stop - first :]
     pairs = zip(op.results, results, strict=False)
     return OfLoop(condition, own, {v: known for v, known in pairs if known is not None})
+
+
+def _counters(op: Op, given: Sequence[Interval | None]) -> dict[int, Interval]:
+    """The carries of a `scan` to which each iteration adds a number, where iterations begin."""
+    if op.name != "scan":
+        return {}
+    (body,), first = op.regions, op.attrs["consts"]
+    found: dict[int, Interval] = {}
+    for k, output in enumerate(body.outputs[: op.attrs["carries"]]):
+        param, start = body.params[first + k], given[first + k]
+        step = None if start is None else step_of(output, param)
+        if step is not None and start is not None:
+            moved = step * max(op.attrs["length"] - 1, 0)
+            low, high = _whole(param)
+            bounds = start[0] + min(moved, 0), start[1] + max(moved, 0)
+            if low <= bounds[0] + min(step, 0) and bounds[1] + max(step, 0) <= high:
+                found[k] = bounds
+    return found
 
 
 def _entered(
@@ -266,7 +298,7 @@ def _entered(
         return {p: known for p, known in pairs if known is not None and _is_counted(p)}
 
     body = of(op.regions[-1])
-    if op.name != "while":
+    if op.name == "scan":
         return {}, body
     test = op.regions[0]
     condition = of(test)

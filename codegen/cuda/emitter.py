@@ -173,6 +173,9 @@ class DeviceStatus:
                 index = index.sext("i64")
             self.b.note(site, (index, size))
 
+    def tell(self, bad: Value, lanes: int) -> None:
+        """Nothing: what is watched runs on the CPU."""
+
 
 def is_zero(word: Word) -> bool:
     """Whether a number is known already, and is 0."""

@@ -60,3 +60,6 @@ class ScalarThreadEmitter(StatementEmitter):
         if dtype != I64:
             index = index.sext("i64")
         self.leave_if(bad, (index, size), site)
+
+    def tell(self, bad: Value, lanes: int) -> None:
+        """Nothing: what is watched runs on the CPU."""

@@ -168,7 +168,8 @@ class Expressions:
                 check = "clamped to" if node.attr.clip else "checked against"
                 return f"({args[0]}: {check} {node.attr.size})"
             case "demanded":
-                return f"({args[0]}: if {args[1]}, else an error)"
+                otherwise = "an error" if node.attr.site else "it is told"
+                return f"({args[0]}: if {args[1]}, else {otherwise})"
             case "table":
                 shown = ", ".join(map(repr, node.attr[:_SHOWN_NUMBERS]))
                 more = ", ..." if len(node.attr) > _SHOWN_NUMBERS else ""

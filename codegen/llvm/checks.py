@@ -7,8 +7,9 @@ from typing import Protocol
 
 from ...ir.types import BOOL, I64
 from ..loop_ir.kernel import Bound, Demand
+from ..module import TOLD_WORD
 from ..scalar import DType, Expr
-from .builder import Value, vector
+from .builder import Block, Value, vector
 from .instructions import constant, type_text
 from .scalars import ScalarEmitter
 from .text import Operand, TextEmitter
@@ -24,6 +25,10 @@ class Status(Protocol):
         self, bad: Value, index: Value, lanes: int, size: int, site: int, dtype: DType = I64
     ) -> None:
         """If any of so many lanes is bad, note the index there, the size and the error site."""
+        ...
+
+    def tell(self, bad: Value, lanes: int) -> None:
+        """If any of so many lanes is bad, note that, and go on."""
         ...
 
 
@@ -108,6 +113,9 @@ class CheckEmitter:
             others.append(self.b.mask)
         for on in others:
             bad = bad & on
+        if not demand.site:
+            self.status.tell(bad, lanes)
+            return value
         self.status.report(bad, self.b.literal(vector(lanes, "i64"), 0), lanes, 0, demand.site)
         return value
 
@@ -123,6 +131,22 @@ class StatusBlock:
         self.leave = leave
         self.leaves = leave is not None
 
+    def tell(self, bad: Value, lanes: int) -> None:
+        """If any lane is bad, say so in the status block."""
+        no = self._if_some(bad, lanes)
+        with self.b.scope():
+            self.b.store(self.b.literal("i64", 1), self.b.offset(self.block, TOLD_WORD, "i64"))
+            self.b.jump(no)
+        self.b.at(no)
+
+    def _if_some(self, bad: Value, lanes: int) -> Block:
+        """Go where it is dealt with that some lane is bad. Gives where it goes on."""
+        some = bad if lanes == 1 else bad.to("bitcast", f"i{lanes}").ne(0)
+        yes, no = self.b.later("bad"), self.b.later("good")
+        self.b.fork(some, yes, (), no, hint=self.b.unlikely())
+        self.b.at(yes)
+        return no
+
     def report(
         self, bad: Value, index: Value, lanes: int, size: int, site: int, dtype: DType = I64
     ) -> None:
@@ -130,10 +154,7 @@ class StatusBlock:
 
         What was reported first stays, so without threads the error is the interpreter's.
         """
-        some = bad if lanes == 1 else bad.to("bitcast", f"i{lanes}").ne(0)
-        yes, no = self.b.later("bad"), self.b.later("good")
-        self.b.fork(some, yes, (), no, hint=self.b.unlikely())
-        self.b.at(yes)
+        no = self._if_some(bad, lanes)
         with self.b.scope():
             if lanes > 1:
                 word = bad.to("bitcast", f"i{lanes}")

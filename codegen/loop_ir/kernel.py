@@ -135,11 +135,12 @@ class Bound:
 
 
 class Demand:
-    """A condition that must hold wherever the value is wanted; else error site `site` is reported."""
+    """A condition that must hold wherever the value is wanted; else error site `site` is reported, or,
+    without one, it is told."""
 
     __slots__ = ("site",)
 
-    def __init__(self, site: int) -> None:
+    def __init__(self, site: int = 0) -> None:
         self.site = site
 
 

@@ -61,6 +61,7 @@ class Matmul:
     a's rows or its columns lie side by side. b's rows do, and if there is a `panel`, b lies packed in
     panels of so many columns (b_strides[0] leads from batch to batch), the last one filled up.
     `element`: what float of 16 bits, "f16" or "bf16", the words of a and b stand for; c is float32.
+    `watched`: of which kinds c should have no element, see the op `watched`.
     """
 
     a: Array
@@ -78,6 +79,7 @@ class Matmul:
     loc: SourceLine | None = None
     name: str = ""
     element: str = ""
+    watched: str = ""
 
 
 class Part(NamedTuple):

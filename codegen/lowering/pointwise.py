@@ -7,8 +7,11 @@ condition under which the element is really wanted (inside a pad): loads are gua
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from functools import reduce
 from itertools import product
+from operator import and_
 from typing import Any
 
 import numpy as np
@@ -460,8 +463,24 @@ def _require(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -> Expr
     return Expr("demanded", args, BOOL, Demand(p.site("linalg", op.attrs["message"], op)))
 
 
+def _watched(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -> Expr:
+    """The value, after telling of elements that are not as they should be."""
+    value, *looked = (p.at(v, index, mask) for v in op.operands)
+    fine = reduce(and_, [_is_fine(x, op.attrs["kinds"]) for x in looked])
+    args = (value, fine) if mask is None else (value, fine, mask)
+    return Expr("demanded", args, value.dtype, Demand())
+
+
+def _is_fine(x: Expr, kinds: str) -> Expr:
+    if kinds == "nan":
+        return compare("eq", x, x)
+    infinity = const(math.inf, x.dtype)
+    return compare("ne" if kinds == "inf" else "lt", abs(x), infinity)
+
+
 RULES: dict[str, Callable[[Pointwise, Op, IndexTuple, Expr | None], Expr]] = {
     "constant": _constant,
+    "watched": _watched,
     "require": _require,
     "iota": _iota,
     "stop_gradient": _same,

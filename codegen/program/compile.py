@@ -68,7 +68,8 @@ def emitted(
         graph = in_parts(graph)
         low = lowered(graph, lambda: Context(target, verify), input_strides, signature, donations)
         marks = low.context.marks
-        entry = EntryEmitter(target, low.here, low.there, ENTRY, low.arena_bytes, marks)
+        tells = any(op.name == "watched" for op in graph.walk())
+        entry = EntryEmitter(target, low.here, low.there, ENTRY, low.arena_bytes, marks, tells)
         text = entry.module(low.program)
         module = _module(low, entry, text)
         if isinstance(entry.probes, Counters):

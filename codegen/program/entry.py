@@ -44,6 +44,7 @@ from ..loop_ir.steps import (
     TrueIndices,
 )
 from ..marks import Marks
+from ..module import TOLD_WORD
 from ..schedule.blocking import Blocking, blocking
 from ..schedule.knobs import knobs_of
 from ..schedule.schedule import Schedule, schedule
@@ -88,8 +89,10 @@ class EntryEmitter:
         name: str,
         arena_bytes: int = 0,
         marks: Marks | None = None,
+        tells: bool = False,
     ) -> None:
         self.target = target
+        self.tells = tells  # the last output is whether it has met watched values
         self.marks = marks
         self.name = name
         self.inputs = list(inputs)
@@ -130,6 +133,11 @@ class EntryEmitter:
             self.provenance.expect(program)
         self.program(program)
         f = self.f
+        told = self.outputs[-1] if self.tells else None
+        if told is not None:
+            at, word = self.pointer(told), f.offset(self.status, TOLD_WORD, "i64")
+            flag = f.load("i8", at, align=1) | f.load("i64", word, align=8).ne(0).zext("i8")
+            f.store(flag, at, align=1)
         f.ret(constant("i32", 0))
         with f.at_start(first=True):
             for name, position in self.arguments.items():
@@ -137,6 +145,8 @@ class EntryEmitter:
                     f.pointer_at(f.args[0], position, name, "_at")
             f.place(self.status, 7, "i64", "site_at")
             f.store(constant("i64", 0), self.site_at, align=8)
+            if told is not None:
+                f.store(constant("i64", 0), f.offset(self.status, TOLD_WORD, "i64"), align=8)
             f.alloca(f"[{self.context_words} x ptr]", name="ctx")
         self.declarations.update(f.callees.values())
         functions = [f]
@@ -355,6 +365,7 @@ class EntryEmitter:
             (step.a, step.a_offset * size),
             (step.b, step.b_offset * size),
             (step.c, 0),
+            *([(None, 0)] if step.watched else []),
         )
 
     def row_blocks(self, step: RowBlocks) -> None:

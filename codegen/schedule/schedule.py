@@ -29,7 +29,7 @@ from ..target import Target
 from .cache_lines import align, fetch_ahead
 from .fusion import vector_mode
 from .knobs import done, knobs_of, refused
-from .survey import Survey, crossing, invariants, loads, survey
+from .survey import Survey, crossing, invariants, loads, loops_work, survey
 
 WIDEST = 64  # lanes: more, of single bytes, gain little, and a gather has code for each
 PAGE_BYTES = 1 << 12  # a tile narrower than a page is hard on the prefetcher
@@ -246,7 +246,7 @@ def _width(kernel: Kernel, plan: Schedule, target: Target) -> int:
     others = [d.itemsize for d in dtypes if d.kind in "iu"]
     lanes = target.lanes(max(floats or others or [1]))
     nodes = sum(s.size for s in plan.surveys.values())
-    loops = sum(s.loops for s in plan.surveys.values())
+    loops = loops_work(plan.surveys.values())
     unroll = _in_flight(nodes) if not loops else 4 if loops <= 40 else 1
     if any(s.op.startswith("arg") for s in kernel.stages):
         unroll = min(unroll, 2)

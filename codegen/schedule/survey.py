@@ -81,6 +81,11 @@ def results_read(surveys: Iterable[Survey]) -> dict[Expr, set[int]]:
     return read
 
 
+def loops_work(surveys: Iterable[Survey]) -> int:
+    """Nodes in the bodies of a kernel's loops, each once: stages share those whose results they read."""
+    return sum(0 if loop.attr.rare else _work(loop.attr) for loop in results_read(surveys))
+
+
 def _work(body: LoopBody) -> int:
     """Nodes in the body of a loop, of loops inside too."""
     seen: set[Expr] = set()

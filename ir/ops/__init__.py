@@ -20,6 +20,7 @@ from .control import (  # noqa: F401  # noqa: F401
     stores,
     structured,
     tape,
+    watching,
 )
 from .elementwise import binary, bitwise, complex, erfinv, fused, random, removable, unary  # noqa: F401
 from .folds import partitions, reductions, scans, sorting, window_reductions  # noqa: F401

@@ -19,15 +19,20 @@ have had NaN in it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..build import Builder
 from ..graph import Graph, Op, Value, uniform
+from ..interval_rules import Interval
+from ..intervals import fits, of_loop
 from ..opdef import OPS
-from ..types import BOOL, F64, TensorType, is_complex, is_inexact
+from ..ops.control.watching import WATCHED
+from ..types import BOOL, F32, F64, TensorType, is_complex, is_inexact
+from .attention import PLAIN, recognise_attention
+from .dead import eliminate_dead_code
 from .inline_calls import inline_calls
 
 KINDS = ("inf", "nan", "overflow")
@@ -36,10 +41,16 @@ KINDS = ("inf", "nan", "overflow")
 Kinds = Collection[str]
 
 
-def watch(graph: Graph, kinds: Kinds) -> Graph | None:
+WATCHED_FROM = 256  # elements of an array that is looked at where it is computed
+
+
+def watch(graph: Graph, kinds: Kinds, compiled: bool = True) -> Graph | None:
     """`graph` with one more output, a bool that may be true only if there is something to find. None if
-    nothing in it can be of these kinds."""
-    return _Watching(frozenset(kinds)).outermost(inline_calls(graph))
+    nothing in it can be of these kinds. Code that is not `compiled` has outputs alone to tell it."""
+    graph = eliminate_dead_code(inline_calls(graph))
+    if "inf" in kinds:
+        graph = eliminate_dead_code(recognise_attention(graph))
+    return _Watching(frozenset(kinds), compiled).outermost(graph)
 
 
 def is_float(value: Value) -> bool:
@@ -82,37 +93,60 @@ def keeps(op: Op, kind: str) -> bool:
 
 
 class _Watching:
-    def __init__(self, kinds: frozenset[str]) -> None:
+    def __init__(self, kinds: frozenset[str], compiled: bool) -> None:
         self.kinds = kinds
+        self.compiled = compiled
+        self.watched = False  # whether something is looked at where it is computed
         self.of_floats = kinds & {"nan", "inf"}
         self.written: set[Value] = set()  # infinite because the program says so
+        self.intervals: dict[
+            Value, Interval
+        ] = {}  # between which integers values lie, if it is known
 
     def outermost(self, graph: Graph) -> Graph | None:
         new = Graph(graph.name)
         b = Builder(new)
         env = {v: new.add_param(v.type, v.name) for v in graph.params}
-        flags, made = self.region(b, graph, env, set())
+        flags, made = self.region(b, graph, env, set(), outermost=True)
         for v in dict.fromkeys(graph.outputs):
-            kinds = self.of_floats - ({"inf"} if v in self.written else set())
-            if v in made and kinds:
+            kinds = self._kinds_of(v, self.of_floats)
+            if v in made and kinds and not _is_watched(env[v]):
                 flags.append(self._some(b, env[v], kinds))
-        if not flags:
+        if not flags and not self.watched:
             return None
-        new.outputs = [*(env[v] for v in graph.outputs), _either(b, flags)]
+        new.outputs = [*(env[v] for v in graph.outputs), _either(b, flags or [b.const(False)])]
         return new
 
+    def _kinds_of(self, v: Value, kinds: Collection[str]) -> frozenset[str]:
+        """Those of `kinds` that are not as they should be in a value."""
+        return frozenset(kinds) - ({"inf"} if v in self.written else set())
+
     def region(
-        self, b: Builder, graph: Graph, env: dict[Value, Value], given: Collection[Value]
+        self,
+        b: Builder,
+        graph: Graph,
+        env: dict[Value, Value],
+        given: Collection[Value],
+        outermost: bool = False,
     ) -> tuple[list[Value], set[Value]]:
         """Append the ops of `graph`. Gives what tells of them, and the floats that may not be numbers
         without that this was so from the start; `given` are those among the parameters."""
         flags: list[Value] = []
         made = {v for v in graph.params if v in given and is_float(v)}
         lost = self._lost(graph)
+        users = graph.users()
+        outputs = set(graph.outputs)
 
         def look(v: Value) -> None:
-            kinds = lost.get(v, frozenset()) - ({"inf"} if v in self.written else set())
-            if v in made and kinds:
+            kinds = self._kinds_of(v, lost.get(v, ()))
+            at_once = self._is_watchable(v, users[v], v in outputs)
+            if outermost and v in outputs and at_once:
+                kinds = self._kinds_of(v, self.of_floats)
+            if v not in made or not kinds:
+                return
+            if at_once:
+                env[v] = self._watched(b, env[v], [env[v]], kinds)
+            else:
                 flags.append(self._some(b, env[v], kinds))
 
         for v in graph.params:
@@ -120,10 +154,12 @@ class _Watching:
         for op in graph.ops:
             with b.at(op.loc):
                 if op.regions:
-                    flags += self._structured(b, op, env, made)
+                    flags += self._structured(b, op, env, made, users, outputs)
                 else:
                     b.copy(op, env)
-                if "overflow" in self.kinds and wraps(op):
+                if "inf" in self.kinds and op.name in PLAIN and op.operands[1].tensor.size:
+                    flags.append(_is_large(b, [env[v] for v in op.operands[: PLAIN[op.name]]]))
+                if "overflow" in self.kinds and wraps(op) and not fits(op.result, self.intervals):
                     flags += _overflows(b, op, env)
                 if "inf" in self.kinds and _hands_on_written(op, self.written):
                     self.written.update(op.results)
@@ -152,6 +188,22 @@ class _Watching:
                     found.setdefault(v, set()).update(kinds)
         return {v: frozenset(kinds) for v, kinds in found.items()}
 
+    def _is_watchable(self, v: Value, users: Sequence[Op], is_output: bool) -> bool:
+        """Whether a value is looked at by what computes it, or goes over its elements; else there is a
+        loop that only reads them."""
+        if not self.compiled or not _is_long(v):
+            return False
+        if v.op is not None and (v.op.definition.family == "elementwise" or v.op.name == "dot"):
+            return True
+        return not is_output and any(u.definition.family == "elementwise" for u in users)
+
+    def _watched(
+        self, b: Builder, value: Value, looked: Sequence[Value], kinds: Collection[str]
+    ) -> Value:
+        """`value`, by a program that tells if `looked` are not as they should be."""
+        self.watched = True
+        return b.append(WATCHED, [value, *looked], {"kinds": " ".join(sorted(kinds))}).result
+
     def _some(self, b: Builder, value: Value, kinds: Collection[str]) -> Value:
         """Whether some element of a float value is of one of these kinds."""
         value = _last_of_running(b, value)
@@ -167,7 +219,13 @@ class _Watching:
     # Ops with regions
 
     def _structured(
-        self, b: Builder, op: Op, env: dict[Value, Value], made: set[Value]
+        self,
+        b: Builder,
+        op: Op,
+        env: dict[Value, Value],
+        made: set[Value],
+        users: Mapping[Value, Sequence[Op]],
+        outputs: Collection[Value],
     ) -> list[Value]:
         operands = [env[v] for v in op.operands]
         given = [v in made for v in op.operands]
@@ -178,7 +236,22 @@ class _Watching:
             return []
         results, told = flag
         env.update(zip(op.results, results, strict=True))
-        return [told]
+        if isinstance(told, Value):
+            return [told]
+        return self._beside(b, [v for v in op.results if users[v] or v in outputs], env, told)
+
+    def _beside(
+        self, b: Builder, used: Sequence[Value], env: dict[Value, Value], looked: Sequence[Value]
+    ) -> list[Value]:
+        """Whether there is NaN in values of which nobody sees more than that: results of a loop, which
+        are in memory for that alone unless another result of the loop is watched for them."""
+        if not looked:
+            return []
+        likely = [v for v in used if env[v].shape == looked[0].shape]
+        if likely and self.compiled and all(map(_is_long, looked)):
+            env[likely[0]] = self._watched(b, env[likely[0]], looked, {"nan"})
+            return []
+        return [_either(b, [self._some(b, v, {"nan"}) for v in looked])]
 
     def _inner(
         self, graph: Graph, operands: Sequence[Value], given: Sequence[bool], extra: bool = False
@@ -211,6 +284,7 @@ class _Watching:
         self, b: Builder, op: Op, operands: list[Value], given: list[bool]
     ) -> tuple[Sequence[Value], Value] | None:
         consts, carries = op.attrs["consts"], op.attrs["carries"]
+        self.intervals.update(of_loop(op, self.intervals).body)
         marks = [g or consts <= i < consts + carries for i, g in enumerate(given)]
         (body,) = op.regions
         new, flag, _ = self._inner(body, op.operands, marks)
@@ -222,9 +296,11 @@ class _Watching:
 
     def loop(
         self, b: Builder, op: Op, operands: list[Value], given: list[bool]
-    ) -> tuple[Sequence[Value], Value] | None:
+    ) -> tuple[Sequence[Value], Value | Sequence[Value]] | None:
+        """The results, and what tells, or the values of which it is to be asked."""
         consts = op.attrs["consts"]
         test, body = op.regions
+        self.intervals.update(of_loop(op, self.intervals).body)
         marks = [g or i >= consts for i, g in enumerate(given)]
         asked, asks, _ = self._inner(test, op.operands, marks)
         new, flag, before = self._inner(body, op.operands, marks, extra=True)
@@ -236,7 +312,7 @@ class _Watching:
             if not last:
                 return None
             made = b.append(op.definition, operands, op.attrs, op.regions)
-            return made.results, self._some_of(b, test, consts, made.results)
+            return made.results, _asked_for(test, consts, made.results)
         assert before is not None
         inner = Builder(new, op.loc)
         lanes = op.name == "lanes_while"
@@ -258,14 +334,9 @@ class _Watching:
         made = b.append(op.definition, [*operands, start], attrs, [plain, new])
         told = _any(b, made.results[-1])
         if last:
-            told = _either(b, [told, self._some_of(b, test, consts, made.results)])
+            looked = _asked_for(test, consts, made.results)
+            told = _either(b, [told, *(self._some(b, v, {"nan"}) for v in looked)])
         return made.results[:-1], told
-
-    def _some_of(self, b: Builder, test: Graph, consts: int, results: Sequence[Value]) -> Value:
-        """Whether NaN is among the last carries that a loop's condition looks at."""
-        users = test.users()
-        pairs = zip(test.params[consts:], results, strict=False)
-        return _either(b, [self._some(b, r, {"nan"}) for p, r in pairs if users[p] and is_float(p)])
 
 
 _REGIONS: dict[str, Any] = {
@@ -274,6 +345,21 @@ _REGIONS: dict[str, Any] = {
     "while": _Watching.loop,
     "lanes_while": _Watching.loop,
 }
+
+
+def _asked_for(test: Graph, consts: int, results: Sequence[Value]) -> list[Value]:
+    """The last carries that a loop's condition looks at, in which NaN may be."""
+    users = test.users()
+    pairs = zip(test.params[consts:], results, strict=False)
+    return [r for p, r in pairs if users[p] and is_float(p)]
+
+
+def _is_long(v: Value) -> bool:
+    return v.dtype in (F32, F64) and v.tensor.size >= WATCHED_FROM
+
+
+def _is_watched(value: Value) -> bool:
+    return value.op is not None and value.op.definition is WATCHED
 
 
 def _hands_on_written(op: Op, written: Collection[Value]) -> bool:
@@ -313,6 +399,19 @@ def _overflows(b: Builder, op: Op, env: dict[Value, Value]) -> list[Value]:
     error = b.abs(b.sub(exact, b.op("convert", result, dtype=F64)))
     near = b.full_like(error, 2.0 ** (8 * result.dtype.itemsize - 2))
     return [_any(b, b.gt(error, near))]
+
+
+def _is_large(b: Builder, operands: Sequence[Value]) -> Value:
+    """Whether attention may meet infinity on its way, of which nothing need be seen in what it gives.
+    All that it computes is less than the product of the largest elements, and some lengths."""
+    bound = b.const(4.0 * operands[0].shape[-1] * operands[1].tensor.size, F64)
+    for v in operands:
+        largest = b.op("max", b.abs(v), axes=tuple(range(len(v.shape))))
+        bound = b.mul(
+            bound, b.op("maximum", b.op("convert", largest, dtype=F64), b.const(1.0, F64))
+        )
+    limit = b.const(float(np.finfo(operands[0].dtype).max), F64)
+    return b.invert(b.lt(bound, limit))
 
 
 def _last_of_running(b: Builder, value: Value) -> Value:

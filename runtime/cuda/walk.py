@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .execute import DeviceExecutable, Work
 
 STATUS_BYTES = 8 * STATUS_WORDS
-FAILURE_WORD = STATUS_WORDS - 1  # of the status block: the number of the error site
+FAILURE_WORD = 7  # of the status block: the number of the error site
 
 
 class Walk:

@@ -11,7 +11,7 @@ from programs import build
 import jitney as jt
 from jitney.ir.build import Builder
 from jitney.ir.interpreter import evaluate
-from jitney.ir.intervals import interval, of_loop
+from jitney.ir.intervals import fits, interval, of_loop
 from jitney.ir.types import I32, I64
 
 U8 = np.dtype(np.uint8)
@@ -109,3 +109,26 @@ def test_what_loops_carry() -> None:
     assert [known.results[loop.results[k]] for k in numbers] == [(0, 40)] * 2
     body = loop.regions[1].params[first:]
     assert sorted(known.body[body[k]] for k in numbers) == [(0, 39), (1, 40)]
+
+
+def test_what_surely_fits() -> None:
+    def ops(b: Builder, x: Any) -> Any:
+        small = b.remainder(x, b.full_like(x, 100))
+        return b.add(small, small), b.mul(small, x), b.sub(x, three(b, x)), b.neg(small)
+
+    outputs = build(ops, np.zeros(3, np.int32)).outputs
+    assert [fits(v, {}) for v in outputs] == [True, False, False, True]
+
+
+def test_counters_of_loops() -> None:
+    def f(x: Any, n: Any) -> Any:
+        a = jt.fori_loop(2, 12, lambda i, y: y + i, x)
+        b = jt.while_loop(lambda s: s[0] < 50, lambda s: (s[0] + 3, s[1] * 2), (1, x))
+        c = jt.while_loop(lambda s: (s[1] > 0) & (n > s[0]), lambda s: (s[0] + 1, s[1]), (0, x))
+        return a, b, c
+
+    graph = jt.jit(f).trace(np.int64(1), np.int64(9))
+    loops = [op for op in graph.ops if op.regions]
+    found = [of_loop(op, {}).body[op.regions[-1].params[op.attrs["consts"]]] for op in loops]
+    assert found == [(2, 11), (1, 49), (0, 2**63 - 2)]
+    assert interval(loops[0].results[0]) == (2, 12)

@@ -46,7 +46,7 @@ NO_DERIVATIVE = {
     *"add_fits sub_fits mul_fits".split(),
     *"left_shift right_shift constant iota create_token window_argmax window_argmin".split(),
     *"tape_new threefry bitcast".split(),
-    *"widen narrow require".split(),  # of graphs that are differentiated already
+    *"widen narrow require watched".split(),  # of graphs that are differentiated already
     *"recursion recurse".split(),
 }
 

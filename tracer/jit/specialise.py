@@ -411,7 +411,7 @@ def _compile_graph(
         from ..checks.traps import CallbackLog, Trapped
 
         log = CallbackLog()
-        watched = watch(log.recording(graph), kinds)
+        watched = watch(log.recording(graph), kinds, options.backend == "native")
         if watched is not None:
             specs = [s for s in (*call.specs, *captured.specs) if isinstance(s, Spec)]
             handles = [k for k, s in enumerate(specs) if isinstance(s.holder, GeneratorKind)]

@@ -1,6 +1,6 @@
 """A matrix product as LLVM functions: blocks of rows and panels of columns around micro-kernels.
 
-    void @gemm(ptr %ctx, i64 %lo, i64 %hi)      %ctx: A, B, C
+    void @gemm(ptr %ctx, i64 %lo, i64 %hi)      %ctx: A, B, C; the status block, if C is watched
 
 does the units lo..hi of a `Matmul` (see `schedule.blocking`). Each unit writes its own part of C, and
 sums along k in the same order whoever does it. The blocks are those that caches hold (K. Goto, R. van
@@ -69,6 +69,7 @@ class _Gemm:
         e, step, cut = self.e, self.step, self.cut
         context, lo, hi = e.takes(ctx="ptr", lo="i64", hi="i64")
         self.a, self.b, self.c = (e.argument(context, i) for i in range(3))
+        self.status = [e.argument(context, 3)] if step.watched else []
         if cut.copied:
             nbytes = self.a_step * (cut.depth if self.adjacent else cut.block) * self.size
             self.rows = e.stack(f"[{nbytes} x i8]", LINE, "rows")
@@ -155,12 +156,15 @@ class _Gemm:
                 masked=lanes > 0,
                 panel=cut.panel if far else 0,
                 a_step=self.a_step if cut.copied else 0,
+                watched=step.watched,
             )
             self.tiles[function.name] = function
             a_row = 1 if self.adjacent else self.a_step if cut.copied else step.a_strides[1]
             left, out = self._moved(run.rows, (i, a_row)), self._moved(c_at, (i, step.n))
             sizes = (step.n, run.depth, run.add, lanes)
-            e.run(function, left, self.a_step, b_at, b_step, out, *sizes, fetch, share)
+            e.run(
+                function, left, self.a_step, b_at, b_step, out, *sizes, fetch, share, *self.status
+            )
 
         whole, rest = self._row_tiles(cut.block)
         final_whole, final_rest = self._row_tiles(step.m - (cut.blocks(step) - 1) * cut.block)

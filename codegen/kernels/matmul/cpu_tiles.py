@@ -18,13 +18,17 @@ of a machine hold are listed by `codegen.schedule.blocking.tile_shapes`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from functools import reduce
+from operator import or_
 from typing import NamedTuple
 
 from ....ir.types import I32
 from ...llvm.builder import Number, Value, symbol, vector_constant, zeros
-from ...llvm.instructions import SCALAR_TYPES, type_text
+from ...llvm.instructions import SCALAR_TYPES, constant, type_text
 from ...llvm.text import Operand, TextEmitter
+from ...module import TOLD_WORD
 from ...scalar import DType
 from ...target import Target
 
@@ -198,8 +202,9 @@ def store_tile(
     *,
     mask: Value | None = None,
     add: bool = False,
-) -> None:
-    """Write a tile to `rows` of C (pointers), or `add` it to what is there."""
+) -> list[Value]:
+    """Write a tile to `rows` of C (pointers), or `add` it to what is there. Gives what was written."""
+    written: list[Value] = []
     lanes = e.width
     plus = "fadd" if dtype.kind == "f" else "add"
     for row, values in zip(rows, tile, strict=True):
@@ -210,6 +215,22 @@ def store_tile(
                 old = e.load_elements(dtype, at, lanes, mask=on)
                 value = e.binary(plus, old, value)
             e.store_elements(dtype, value, at, mask=on)
+            written.append(value)
+    return written
+
+
+def _tell(e: TextEmitter, dtype: DType, values: Sequence[Value], kinds: str, status: Value) -> None:
+    """Note in the status block if elements of these vectors are of such kinds."""
+    if kinds == "nan":
+        pairs = zip(values[::2], [*values[1::2], *values[-1:]], strict=False)
+        tests = [e.compare_floats("uno", a, b) for a, b in pairs]
+    else:
+        how, infinity = ("oeq" if kinds == "inf" else "ueq"), constant(math.inf, dtype, e.width)
+        sizes = [e.intrinsic("fabs", v.type, v) for v in values]
+        tests = [e.compare_floats(how, size, infinity) for size in sizes]
+    some = reduce(or_, tests)
+    with e.when(some if e.width == 1 else some.to("bitcast", f"i{e.width}").ne(0)):
+        e.store(e.literal("i64", 1), e.offset(status, TOLD_WORD, "i64"))
 
 
 def lane_mask(e: TextEmitter, count: Value) -> Value:
@@ -228,11 +249,12 @@ def tile_function(
     masked: bool = False,
     panel: int = 0,
     a_step: int = 0,
+    watched: str = "",
 ) -> TileFunction:
     """A micro-kernel for matrices, as an LLVM function:
 
         void @name(ptr a, i64 a_step, ptr b, i64 b_step, ptr c, i64 c_step, i64 depth, i1 add,
-                   i32 last, ptr next, i64 next_step)
+                   i32 last, ptr next, i64 next_step, ptr status)
 
     C[i, j] (+)= sum over k < depth of A(i, k) * B(k, j); `add` says whether to add. Steps are in
     elements: those of B and C lead from row to row. Rows of A are `a_step` apart and a row's
@@ -240,26 +262,31 @@ def tile_function(
     `a_step` apart. If `masked`, only `last` lanes of the last vector exist, in B and in C. If B lies
     in panels of `panel` columns (0: it does not) that are farther than the nearest cache, its rows
     are fetched some iterations ahead, C at the start, and `next_step` bytes from `next` on at each k. An
-    `a_step` known here, a constant for all calls, needs no arithmetic on addresses.
+    `a_step` known here, a constant for all calls, needs no arithmetic on addresses. Elements of C that
+    are `watched` for, see `Matmul`, are noted in the status block; else there is no such argument.
     """
     lanes = target.lanes(dtype.itemsize)
     kind = ("t" if adjacent else "") + ("m" if masked else "") + (f"p{panel}" if panel else "")
     kind += f"s{a_step}" if a_step else ""
+    kind += "w" + watched.replace(" ", "") if watched else ""
     element_name = f"{dtype.kind}{dtype.itemsize * 8}"
     name = f"tile_{element_name}_{rows}x{vectors}{'_' + kind if kind else ''}"
     e = TextEmitter(target, lanes)
-    a, own_step, b, b_step, c, c_step, depth, adds, last, following, following_step = e.takes(
-        a="ptr",
-        a_step="i64",
-        b="ptr",
-        b_step="i64",
-        c="ptr",
-        c_step="i64",
-        depth="i64",
-        add="i1",
-        last="i32",
-        next="ptr",
-        next_step="i64",
+    a, own_step, b, b_step, c, c_step, depth, adds, last, following, following_step, *status = (
+        e.takes(
+            a="ptr",
+            a_step="i64",
+            b="ptr",
+            b_step="i64",
+            c="ptr",
+            c_step="i64",
+            depth="i64",
+            add="i1",
+            last="i32",
+            next="ptr",
+            next_step="i64",
+            **({"status": "ptr"} if watched else {}),
+        )
     )
     mask = lane_mask(e, last) if masked else None
     across = a_step or own_step
@@ -291,7 +318,9 @@ def tile_function(
     for block, add in ((more, True), (new, False)):
         e.at(block)
         with e.scope():
-            store_tile(e, dtype, tile, c_rows, mask=mask, add=add)
+            written = store_tile(e, dtype, tile, c_rows, mask=mask, add=add)
+            if watched:
+                _tell(e, dtype, written, watched, status[0])
         e.ret()
     text = f"define internal void @{name}{e.unnamed(attributes='noinline nounwind')}"
     return TileFunction(name, text, e.types, frozenset(e.declarations))

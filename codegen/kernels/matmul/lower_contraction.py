@@ -77,10 +77,23 @@ def _dot(low: Lowering, op: Op) -> None:
         _matmul(low, op, array, right, left, seen[1], seen[0])
         low.arrays[op.result] = array
         return
-    array = low.array_for(op.result)
+    watching = _watching(low, op.result)
+    result = op.result if watching is None else watching.result
+    array = low.array_for(result)
     assert array.contiguous, "results have C order"
     _matmul(low, op, array, left, right, *seen)
-    low.arrays[op.result] = array
+    low.arrays[op.result] = low.arrays[result] = array
+    if watching is not None:
+        low.items[-1].watched = watching.attrs["kinds"]
+
+
+def _watching(low: Lowering, value: Value) -> Op | None:
+    """The op by which all that reads a product has it looked at."""
+    users = low.users[value]
+    if len(users) != 1 or value in low.outputs:
+        return None
+    (op,) = users
+    return op if op.name == "watched" and set(op.operands) == {value} else None
 
 
 def _matmul(

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import jitney as jt
+from jitney.ir.passes.watch import watch
 
 X = np.linspace(-1.0, 2.0, 7)
 POSITIVE = np.linspace(0.5, 2.0, 6)
@@ -352,6 +353,92 @@ def test_integers_that_do_not_fit(dtype: Any) -> None:
     for f, name in programs:
         with pytest.raises(jt.errors.IntegerOverflowError, match=f"{name} made integers"):
             jt.jit(f, check="overflow")(top)
+
+
+LONG = np.linspace(0.5, 2.0, 3001)
+SQUARE = np.linspace(-1.0, 1.0, 45 * 45).reshape(45, 45)
+
+
+def escape(c: Any) -> Any:
+    def one(c: Any) -> Any:
+        return jt.while_loop(
+            lambda s: (s[0] < 50) & (s[1] * s[1] <= 4),
+            lambda s: (s[0] + 1, s[1] * s[1] + c * ((s[1] - 1.1234) / (s[1] - 1.1234))),
+            (np.int32(0), 0 * c),
+        )[0]
+
+    return jt.vmap(one)(c)
+
+
+def descent(x: Any, y: Any) -> Any:
+    z = np.log(np.sqrt(x @ y) + 1.0)
+    return (x * z[:, None]).T @ (z > 0.25)
+
+
+# What is looked at where it is computed: a program, arguments, some with one wrong element, the op.
+AT_ONCE: list[Any] = [
+    (lambda x: np.log(x) * 2, [LONG], (0, 1234, -1.0), "log"),
+    (lambda x: (np.log(x) > 0).sum(), [LONG], (0, 3000, -1.0), "log"),
+    (lambda x: np.log(x).astype(np.float32), [LONG], (0, 0, -1.0), "log"),
+    (lambda x, y: np.sqrt(x) @ y, [SQUARE + 1, SQUARE], (0, 2024, -1.0), "sqrt"),
+    (lambda x, y: x @ y, [np.ones((67, 700)), np.full((700, 35), 9.0)], (0, 46_000, 1e308), "dot"),
+    (descent, [SQUARE + 1, SQUARE[0] + 1], (0, 2000, -1e3), "sqrt"),
+    (escape, [LONG], (0, 2999, 1.1234), "div"),
+]
+
+
+@pytest.mark.parametrize(("f", "args", "wrong", "name"), AT_ONCE)
+def test_long_arrays_are_looked_at_where_they_are_computed(
+    f: Any, args: Any, wrong: Any, name: str
+) -> None:
+    kind = "inf" if name == "dot" else "nan"
+    quiet(f, *args, check=kind)
+    bad = [np.copy(a) for a in args]
+    bad[wrong[0]].flat[wrong[1]] = wrong[2]
+    checked = jt.jit(f, check=kind)
+    for given in (args, bad, bad, args):
+        if given is bad:
+            with pytest.raises(FloatingPointError, match=f"{name} made {kind}"):
+                checked(*given)
+        else:
+            checked(*given)
+
+
+def test_infinity_that_attention_hides() -> None:
+    def f(q: Any, k: Any) -> Any:
+        s = q @ k.swapaxes(-1, -2)
+        e = np.exp(s - s.max(axis=-1, keepdims=True))
+        return e / e.sum(axis=-1, keepdims=True) @ q
+
+    q = np.linspace(-1.0, 1.0, 1024).reshape(2, 64, 8)
+    graph = watch(jt.jit(f).trace(q, q), {"inf"})
+    assert graph is not None and {"attention"} == {op.name for op in graph.ops} & {
+        "attention",
+        "exp",
+    }
+    quiet(f, q, q, check="inf")
+    big, other = q.copy(), q.copy()
+    big[0, 5] *= 1e170
+    other[0, 3] = -big[0, 5]
+    with np.errstate(all="ignore"):
+        assert np.isfinite(f(big, other)).all()
+    with pytest.raises(FloatingPointError, match=r"dot made inf in 1 of .*first at \[0, 5, 3\]"):
+        jt.jit(f, check="inf")(big, other)
+
+
+def test_counters_are_not_looked_at() -> None:
+    def f(x: Any, n: Any) -> Any:
+        i = 0
+        while i < n:
+            x = x * 1.5
+            i += 1
+        return i, jt.fori_loop(0, 5, lambda k, c: c + k, np.int64(0))
+
+    quiet(f, np.ones(2), np.int64(9), check="overflow")
+    graph = watch(jt.jit(f).trace(np.ones(2), np.int64(9)), {"overflow"})
+    assert str(graph).count("add_fits") == 1  # the sum that it makes, not the counters
+    with pytest.raises(jt.errors.IntegerOverflowError):
+        jt.jit(lambda n: jt.fori_loop(0, 70, lambda k, c: c + c, n), check="overflow")(np.int64(1))
 
 
 def test_what_a_call_does_happens_once(capsys: Any) -> None:
