@@ -70,6 +70,7 @@ class Split:
     backward: Graph
     saved: list[Value]  # of the joint graph
     free: list[int]  # the free parameters that `backward` takes: those that it reads
+    shares_tape: bool = False  # both take one tape, last, and give it (see `shared_tapes`)
 
 
 def split(

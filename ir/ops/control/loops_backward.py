@@ -7,6 +7,7 @@ from typing import Any
 
 from ...autodiff.cotangents import accumulated
 from ...autodiff.residuals import Split
+from ...autodiff.shared_tapes import with_shared_tape
 from ...build import Builder
 from ...graph import Graph, Op, Value
 from ...opdef import OPS
@@ -32,6 +33,11 @@ class Plan:
     undone: list[int]  # carries whose updates are taken back (see `autodiff.undo`)
     parts: Split
 
+    @property
+    def has_tape(self) -> bool:
+        """Whether anything is kept of an iteration."""
+        return bool(self.parts.saved) or self.parts.shares_tape
+
 
 def make_plan(
     op: Op, wanted: Sequence[bool], needed: Sequence[bool], counting: bool = True
@@ -50,6 +56,7 @@ def make_plan(
     known = [*free, *(consts + i for i in steps)]
     moving = {i: consts + i for i in range(carries) if counting and consts + i not in known}
     parts, undone, _ = parted(body, wrt, active.carries, known, free, moving)
+    parts = with_shared_tape(parts) if counting else parts
     steps = {i: step for i, step in steps.items() if consts + i in parts.free}
     free = [i for i in free if i in parts.free]
     return Plan(active, consts, free, steps, undone, parts)
@@ -131,11 +138,15 @@ def unwind(
         saved: list[Value] = []
         below: list[Value] = []
         if top:
-            tape, *saved = inner.op("tape_pop", rest.pop(0), types=types)
-            below = [tape]
+            popped = inner.append(OPS["tape_pop"], [rest.pop(0)], {"types": types}).results
+            below, saved = [*popped[:1]], [*popped[1:]]
         still = inner.op("sub", still, inner.const(1, I64))
         values = [*in_order(plan, of_free, counts), *saved]
-        return [still, *counts, *below, *step_back(inner, plan, values, *grouped(rest))]
+        shared = below if plan.parts.shares_tape else []
+        new = step_back(inner, plan, values, *grouped(rest), shared)
+        if shared:
+            below = [new.pop()]
+        return [still, *counts, *below, *new]
 
     def grouped(values: list[Value]) -> tuple[list[Value], list[Value], list[Value]]:
         first, second = len(cts), len(cts) + len(sums)
@@ -161,11 +172,13 @@ def step_back(
     cts: Sequence[Value],
     sums: Sequence[Value],
     left: Sequence[Value] = (),
+    tape: Sequence[Value] = (),
 ) -> list[Value]:
     """The backward part of one iteration: the same of what was before it.
 
-    `values` are the free and the saved values, `left` are the arrays that are taken back.
+    `values` are the free and the saved values, `left` are the arrays that are taken back, `tape` is
+    one that loops inside share.
     """
-    grads = b.inline(plan.parts.backward, [*values, *cts, *left])
+    grads = b.inline(plan.parts.backward, [*values, *cts, *left, *tape])
     before = grads[len(sums) :]
     return [*before[: len(cts)], *accumulated(b, sums, grads), *before[len(cts) :]]

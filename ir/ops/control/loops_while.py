@@ -130,7 +130,7 @@ def _forward_while(
     test, body = op.regions
     count = len(op.results)
     counter = _unit_counter(op) if checkpoint == "all" else None
-    if counter is not None and not plan.parts.saved:
+    if counter is not None and not plan.has_tape:
         loop = b.append(op.definition, op.operands, op.attrs, op.regions)
         return loop.results, _residuals(b, op, plan, loop.results, counter, None)
 
@@ -138,12 +138,15 @@ def _forward_while(
         return inner.inline(test, [*fixed, *state[:count]])[0]
 
     def iteration(inner: Builder, fixed: list[Value], state: list[Value]) -> list[Value]:
-        out = inner.inline(plan.parts.forward, [*fixed, *state[:count]])
         done, tape = state[count : count + len(start)], state[count + len(start) :]
+        shared = tape if plan.parts.shares_tape else []
+        out = inner.inline(plan.parts.forward, [*fixed, *state[:count], *shared])
+        if shared:
+            tape = [out.pop()]
         done = [inner.op("add", n, inner.const(1, I64)) for n in done]
         return [*out[:count], *done, *(inner.op("tape_push", t, *out[count:]) for t in tape)]
 
-    tape = [b.op("tape_new")] if plan.parts.saved else []
+    tape = [b.op("tape_new")] if plan.has_tape else []
     start = [b.const(0, I64)] if counter is None else []
     consts = op.attrs["consts"]
     state = [*op.operands[consts:], *start, *tape]

@@ -25,6 +25,7 @@ import numpy as np
 
 from ...autodiff.cotangents import accumulated
 from ...autodiff.residuals import Split
+from ...autodiff.shared_tapes import with_shared_tape
 from ...autodiff.transform import is_differentiable, jvp_graph
 from ...batching.structured import batch_scan
 from ...build import Builder
@@ -195,35 +196,42 @@ def _forward_scan(
     known = [*free, *(consts + i for i in counting)]
     moving = {i: consts + i for i in range(carries) if consts + i not in known}
     parts, undone, joint = parted(body, wrt, outputs, known, fixed, moving)
+    parts = with_shared_tape(parts)
     free = [i for i in free if i in parts.free]
     counting = {i: step for i, step in counting.items() if consts + i in parts.free}
 
     # The body that also gives what is saved: tensors are stacked unless they are ys already, and
-    # tapes go on a tape, which is one more carry.
+    # tapes go on a tape, which is one more carry, as is one that loops inside share.
     tapes = [v for v in parts.saved if v.type == TAPE]
     ys = joint.outputs[carries : len(body.outputs)]
     fresh = [v for v in parts.saved if v.type != TAPE and v not in ys]
     new = Graph(parts.forward.name)
     inner = Builder(new, op.loc)
     own = [new.add_param(v.type, v.name) for v in parts.forward.params[: consts + carries]]
-    top = [new.add_param(TAPE)] if tapes else []
-    own += [new.add_param(v.type, v.name) for v in parts.forward.params[consts + carries :]]
-    out = inner.inline(parts.forward, own)
+    top = [new.add_param(TAPE)] if tapes or parts.shares_tape else []
+    own += [
+        new.add_param(v.type, v.name)
+        for v in parts.forward.params[consts + carries : len(body.params)]
+    ]
+    out = inner.inline(parts.forward, [*own, *(top if parts.shares_tape else [])])
+    if parts.shares_tape:
+        top = [out.pop()]
     saved = dict(zip(parts.saved, out[len(body.outputs) :], strict=True))
-    top = [inner.op("tape_push", t, *(saved[v] for v in tapes)) for t in top]
+    if tapes:
+        top = [inner.op("tape_push", t, *(saved[v] for v in tapes)) for t in top]
     new.outputs = [
         *out[:carries],
         *top,
         *out[carries : len(body.outputs)],
         *(saved[v] for v in fresh),
     ]
-    start = [b.op("tape_new")] if tapes else []
+    start = [b.op("tape_new")] if top else []
     operands = [*op.operands[: consts + carries], *start, *op.operands[consts + carries :]]
     attrs = {**op.attrs, "carries": carries + len(start)}
-    if tapes:
+    if top:
         attrs.pop("independent", None)
     all_results = list(b.append(op.definition, operands, attrs, [new]).results)
-    tape = all_results.pop(carries) if tapes else None
+    tape = all_results.pop(carries) if top else None
     results = all_results[: len(body.outputs)]
     stacks = dict(zip(ys, results[carries:], strict=True))
     stacks.update(zip(fresh, all_results[len(body.outputs) :], strict=True))
@@ -280,7 +288,7 @@ def _vjp_scan(
         [new.add_param(v.tensor.with_shape(v.shape[1:])) for v in group] for group in groups[6:]
     )
     saved = dict(zip(stacked, p_stacks, strict=True))
-    if tape:
+    if tape and not parts.shares_tape:
         tapes = [v for v in parts.saved if v.type == TAPE]
         below, *inside = inner.op("tape_pop", p_tape[0], types=(TAPE,) * len(tapes))
         saved.update(zip(tapes, inside, strict=True))
@@ -291,7 +299,10 @@ def _vjp_scan(
     ]
     known = dict(zip([*fixed, *(consts + i for i in counting)], [*p_fixed, *counts], strict=True))
     values = [*(known[i] for i in sorted(known)), *p_xs, *(saved[v] for v in parts.saved)]
-    grads = inner.inline(parts.backward, [*values, *p_cts, *p_ys, *p_left])
+    shared = p_tape if parts.shares_tape else []
+    grads = inner.inline(parts.backward, [*values, *p_cts, *p_ys, *p_left, *shared])
+    if shared:
+        p_tape = [grads.pop()]
     n, m = len(sums), len(sums) + len(cts)
     totals = accumulated(inner, p_sums, grads)
     last = len(grads) - len(p_left)

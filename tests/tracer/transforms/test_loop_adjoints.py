@@ -221,3 +221,32 @@ def test_second_derivatives():
 def test_second_derivatives_of_loops_within_loops(f):
     x = np.random.default_rng(4).random((4, 10))
     jt.check_grads(jt.jit(lambda x: (jt.grad(f)(x) ** 2).sum()), (x,), order=1)
+
+
+def settled(a):
+    s = 0.0
+    i = 0.0
+    while i < 3.0 * a[0] + 1:
+        y = 1.0 + a[1]
+        while y * y > a[2] * (1 + i):
+            y = y * 0.8 * (1.0 - 0.1 * a[2])
+            s += y
+        z = a[0]
+        while z < 2.0 + i:
+            z = z * 1.3 + a[1] * 0.1
+            s += z * y
+        i = i + 0.9
+    return s
+
+
+def test_loops_inside_share_the_tape_of_the_loop_around_them():
+    """Also where examples make different numbers of iterations, and differentiated once more."""
+    f = jt.jit(settled)
+    points = np.random.default_rng(4).random((5, 3))
+    gradient = jt.jit(jt.grad(f))
+    assert str(gradient.trace(points[0])).count("tape_new") == 1
+    jt.check_grads(f, (points[0],), order=2)
+    each = np.stack([gradient(p) for p in points])
+    np.testing.assert_allclose(jt.jit(jt.vmap(jt.grad(f)))(points), each)
+    whole = jt.jit(jt.grad(lambda points: jt.vmap(f)(points).sum()))
+    np.testing.assert_allclose(whole(points), each)
