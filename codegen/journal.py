@@ -15,6 +15,7 @@ from contextvars import ContextVar
 from typing import NamedTuple
 
 from ..ir.graph import SourceLine
+from .limits import limits
 from .module import Reason
 
 # A dynamic scope, as limits have: leaves of every pass note.
@@ -26,6 +27,16 @@ class Refusal(NamedTuple):
 
     why: str
     remedy: str = ""
+
+
+def too_little() -> Refusal:
+    """One thread does it all, since others would begin when it is nearly over."""
+    least = limits().parallel_ns / 1e3
+    return Refusal(
+        f"it is too little to share: below about {least:.3g} us, waking other threads costs more "
+        "than they save",
+        "nothing needs to be changed, with larger arrays threads share it",
+    )
 
 
 class Subject(NamedTuple):

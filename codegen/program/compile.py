@@ -17,9 +17,18 @@ from ...ir.types import TensorType, Type, bits_dtype, is_complex, is_small, real
 from ..journal import written
 from ..limits import limited
 from ..loop_ir.index import contiguous_strides
-from ..loop_ir.kernel import Array
+from ..loop_ir.kernel import Array, Kernel
 from ..loop_ir.scalar_code import operations
-from ..loop_ir.steps import Loop, Matmul, Program, ScalarCode, Scan, Tiled, steps_within
+from ..loop_ir.steps import (
+    Loop,
+    Matmul,
+    Program,
+    RowBlocks,
+    ScalarCode,
+    Scan,
+    Tiled,
+    steps_within,
+)
 from ..lowering.context import Context
 from ..lowering.lower import lower
 from ..lowering.parts import in_parts
@@ -119,7 +128,11 @@ def _look_into(
     """Add what `explain` tells, to code that has counters."""
     steps = steps_within(low.program)
     module.copies = copies_within(low.program, probes.slots)
-    module.reasons = tuple(journal)
+    blocks = [s for s in steps if isinstance(s, RowBlocks) and s.grain < s.units]
+    shared = {p.step.subject for b in blocks for p in b.parts if isinstance(p.step, Kernel)}
+    module.reasons = tuple(  # threads share the blocks that a part stands in, if not the part
+        [r for r in journal if r.kind != "threads" or (r.subject, r.loc) not in shared]
+    )
     module.buffers = buffers(steps, lifetimes(low.program))
     module.unstored = unstored(steps)
 

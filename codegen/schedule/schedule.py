@@ -20,7 +20,7 @@ from collections.abc import Iterable, Sequence
 from ...ir.graph import Knobs
 from ...ir.record import field, record
 from ...ir.types import BOOL
-from ..journal import Refusal, note
+from ..journal import Refusal, note, too_little
 from ..limits import limits
 from ..loop_ir.index import Index, Var, of_var, variables
 from ..loop_ir.kernel import Access, Kernel, Nest, Stage
@@ -52,7 +52,6 @@ SHORT = Refusal(
     "put the longest axis last",
 )
 ORDERED = Refusal("its elements are changed in an order that matters")
-LITTLE = Refusal("it takes less time than handing it to threads", "nothing: it would be slower")
 WHOLE = Refusal(
     "its outer loop has one iteration",
     "reduce along an axis of a matrix, or put more rows in one call",
@@ -486,7 +485,7 @@ def _share(kernel: Kernel, plan: Schedule) -> None:
 def _unshared(kernel: Kernel, nanoseconds: float, length: int) -> Refusal | None:
     """Why one thread does all of a kernel, if one should."""
     if nanoseconds < limits().parallel_ns:
-        return LITTLE
+        return too_little()
     if kernel.ordered:
         return ORDERED
     return WHOLE if length < 2 else None

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...ir.graph import Graph
 from ...ir.record import record
+from ...runtime.config import config
 from ...runtime.devices import CPU, Device
 from ..messages import errors
 from ..messages.errors import complain
@@ -126,6 +127,8 @@ def _title(lowered: Lowered, seconds: float | None) -> str:
 def _settings(lowered: Lowered, memory: MemoryCost) -> list[str]:
     """Options; memory; what was kept for derivatives."""
     lines = [f"  options: {str(lowered.options) or 'as by default'}"]
+    if lowered.device == CPU and config.threads == 1:
+        lines.append("  one thread: this process has no more (its cores, or JITNEY_NUM_THREADS)")
     lines += [f"  {line}" for line in memory.lines()]
     lines += _calls(lowered)
     plan = lowered.plan

@@ -8,9 +8,11 @@ What a trip does is the same on any thread and in any order, so results do not d
 
 from __future__ import annotations
 
-from ...journal import Refusal
+from ...journal import Refusal, too_little
 from ...limits import limits
 from ...loop_ir.scalar_code import (
+    Body,
+    Choose,
     Let,
     Repeat,
     Write,
@@ -22,11 +24,13 @@ from ...loop_ir.scalar_code import (
 )
 from ...loop_ir.steps import ScalarCode
 from .independence import are_apart
-from .work import heft
+from .work import own_heft
 
 OPERATION_NS = 0.05  # of a scalar operation, about: most loops become vectors
+ALONE_NS = 0.3  # in a loop that may end in any iteration, which does not
 CALL = 12  # operations that a call takes, about
 FEW = 16  # trips of a loop that nobody can count
+HALF = 512  # of one whose count is known when it begins, half of the most, but no more than this
 CHUNKS = 64  # at the most: enough for threads that run at different speeds
 NEIGHBOURS = 16  # trips that may write to one line of the cache, or be lanes of vectors
 
@@ -38,7 +42,6 @@ CARRIES = Refusal(
     "iterations of the outermost loop hand numbers on to each other",
     "write what each finds to an array of its own, and sum that afterwards; or use jt.prange",
 )
-LITTLE = Refusal("it takes less time than handing it to threads", "nothing: it would be slower")
 MEETS = Refusal(
     "an iteration of the outermost loop may touch what another one writes, or may fail",
     "where iterations are independent, say so: for i in jt.prange(n)",
@@ -58,13 +61,13 @@ def shared_loop(step: ScalarCode) -> tuple[Repeat, int] | Refusal:
         return UNKNOWN
     if loop.carries:
         return CARRIES
-    ns = OPERATION_NS * loop.length * (heft(loop.body, FEW) + CALL * len(calls(loop.body)))
+    ns = loop.length * (_nanoseconds(loop.body) + OPERATION_NS * CALL * len(calls(loop.body)))
     chunks = min(int(ns / limits().chunk_ns), CHUNKS)
     if ns < limits().parallel_ns or chunks < 2:
-        return LITTLE
+        return too_little()
     grain = -(-loop.length // (chunks * NEIGHBOURS)) * NEIGHBOURS
     if grain >= loop.length:
-        return LITTLE
+        return too_little()
     if not _may_be_anywhere(loop):
         return MEETS
     written = {s.array for b in blocks(loop.body) for s in b.statements if isinstance(s, Write)}
@@ -72,6 +75,23 @@ def shared_loop(step: ScalarCode) -> tuple[Repeat, int] | Refusal:
     if any(node.op == "load" and node.attr.array in written for node in firsts):
         return MEETS
     return loop, grain
+
+
+def _nanoseconds(block: Body, operation: float = OPERATION_NS) -> float:
+    """What one run of a block takes, about, an operation outside of its loops taking so long."""
+    total = operation * own_heft(block)
+    for s in block.statements:
+        if isinstance(s, Repeat):
+            trips, each = s.length if s.counter is not None else FEW, operation
+            if s.condition is not None:
+                trips, each = min(trips, FEW), ALONE_NS
+            elif s.trips is not None:
+                trips = min(trips // 2 + 1, HALF)
+            inner = (s.body,) if s.test is None else (s.body, s.test)
+            total += trips * sum(_nanoseconds(b, each) for b in inner)
+        elif isinstance(s, Choose):
+            total += max(_nanoseconds(b, operation) for b in s.blocks)
+    return total
 
 
 def _may_be_anywhere(loop: Repeat) -> bool:

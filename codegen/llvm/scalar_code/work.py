@@ -20,9 +20,14 @@ def outer_loops(block: Body) -> Iterator[Repeat]:
                 yield from outer_loops(inner)
 
 
+def own_heft(block: Body) -> int:
+    """Scalar operations of a block, about, its loops and branches left out."""
+    return sum(node.op not in FREE for node in nodes(block)) + len(block.statements)
+
+
 def heft(block: Body, unknown: int = UNKNOWN) -> int:
     """Scalar operations of a block, about, with so many trips of loops where nobody can count them."""
-    total = sum(node.op not in FREE for node in nodes(block)) + len(block.statements)
+    total = own_heft(block)
     for s in block.statements:
         if isinstance(s, Repeat):
             trips = unknown if s.counter is None else s.length

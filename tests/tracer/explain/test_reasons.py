@@ -1,5 +1,9 @@
 """`explain` says why not: each decision that kept code from being better, with the line and a remedy."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -189,3 +193,31 @@ def test_nothing_listens_unless_it_is_asked():
         with written(False):
             note("lanes", Subject("c", None), Refusal("d"))
     assert [r.subject for r in journal] == ["a"]
+
+
+def triangular(a, out):
+    for i in range(a.shape[0]):
+        for j in range(i):
+            out[i] += a[j] * 0.001
+    return out
+
+
+def test_threads():
+    """Loops of unknown length are expected to be long; what is too little says how much would do."""
+    a = np.ones(2000)
+    assert "one thread" not in why(triangular, a, np.zeros(2000))
+    assert "below about 20 us" in why(triangular, a[:40], np.zeros(40))
+
+    def network(x):
+        return np.tanh(x) @ x + 1.0
+
+    assert "one thread" not in why(network, np.ones((300, 300), np.float32))
+
+
+def test_who_has_one_thread_is_told():
+    program = "import numpy as np, jitney as jt\nprint(jt.jit(np.sin).explain(np.ones(100_000)))"
+    environment = {**os.environ, "JITNEY_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True
+    )
+    assert "one thread: this process has no more" in done.stdout, done.stderr
