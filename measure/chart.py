@@ -63,6 +63,9 @@ def _lines(rows: Sequence[Row], sizes: list[Any]) -> str:
         _text(p, _HEIGHT - 14, str(s), "middle")
         for p, s in list(zip(x, sizes, strict=True))[::step]
     ]
+    parts.append(
+        _text(_LEFT + 4, 9, "time of a call") + _text(_WIDTH - _RIGHT, _HEIGHT - 2, "size", "end")
+    )
     for k, name in enumerate(dict.fromkeys(row.name for row in rows)):
         own = [row for row in rows if row.name == name]
         points = [(x[sizes.index(row.size)], y(row.seconds)) for row in own]

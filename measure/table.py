@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 from .chart import chart
 from .clock import Timing
 
+_CELL = "text-align:left;white-space:nowrap;padding:1px 14px 1px 0"
+
 
 class Row(NamedTuple):
     """One function at one size.
@@ -75,8 +77,8 @@ class Benchmark(str):
 
     def _repr_html_(self) -> str:
         head, *lines = _cells(self.rows)
-        cells = [[f"<td style='text-align:left'>{escape(c)}</td>" for c in line] for line in lines]
-        names = "".join(f"<th style='text-align:left'>{escape(c)}</th>" for c in head)
+        cells = [[f"<td style='{_CELL}'>{escape(c)}</td>" for c in line] for line in lines]
+        names = "".join(f"<th style='{_CELL}'>{escape(c)}</th>" for c in head)
         body = "".join(f"<tr>{''.join(line)}</tr>" for line in cells)
         table = f"<div style='overflow-x:auto'><table><tr>{names}</tr>{body}</table></div>"
         return f"<div>{table}{chart(self.rows)}</div>"

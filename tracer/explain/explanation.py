@@ -9,7 +9,7 @@ from typing import Any
 
 from .memory import MemoryCost
 from .steps import Block, KernelCost, Step, grouped, kernels_of
-from .units import size_text, time_text
+from .units import CELL, size_text, time_text
 
 _MOST_OPS = 24  # of a kernel that are listed one by one
 _NEAR = 0.5  # of a limit of the machine: then it is said to be the kernel's
@@ -50,7 +50,7 @@ class Explanation(str):
     def _repr_html_(self) -> str:
         head = "<br>".join(map(escape, self.head))
         columns = ("step", "lines", "runs", "time", "share", "moves", "flops", "of the limit")
-        cells = "".join(f"<th style='text-align:left'>{name}</th>" for name in columns)
+        cells = "".join(f"<th style='{CELL}'>{name}</th>" for name in columns)
         rows = "".join(_html_rows(grouped(self.steps), 0))
         table = f"<div style='overflow-x:auto'><table><tr>{cells}</tr>{rows}</table></div>"
         why = "".join(f"<li>{escape(reason)}</li>" for reason in self.reasons)
@@ -173,19 +173,20 @@ def _html_rows(steps: Sequence[Step], depth: int) -> Iterator[str]:
             f"<span style='padding-left:{1.5 * depth}em'>{name}</span>",
             escape(lines),
             "" if step.runs is None else f"{step.runs:,}",
-            "" if step.seconds is None else time_text(step.seconds),
-            "" if step.share is None else _bar(step.share),
+            "" if not step.seconds else time_text(step.seconds),
+            "" if not step.seconds or step.share is None else _bar(step.share),
             size_text(kernel.bytes_read + kernel.bytes_written) if kernel else "",
             f"{kernel.flops:,}" if kernel else "",
             _limit_text(kernel) if kernel else "",
         ]
         title = escape(" ".join(kernel.ops) + f"; {kernel.note}") if kernel else ""
-        row = "".join(f"<td style='text-align:left'>{cell}</td>" for cell in cells)
+        row = "".join(f"<td style='{CELL}'>{cell}</td>" for cell in cells)
         yield f"<tr title='{title}'>{row}</tr>"
         for block in step.blocks:
             if _is_told(step, block):
-                text = f"<i style='padding-left:{1.5 * depth + 1.5}em'>{escape(block.text)}</i>"
-                yield f"<tr><td style='text-align:left' colspan=8>{text}</td></tr>"
+                words = escape(_block_text(step, block).rstrip(":"))
+                text = f"<i style='padding-left:{1.5 * depth + 1.5}em'>{words}</i>"
+                yield f"<tr><td style='{CELL}' colspan=8>{text}</td></tr>"
             yield from _html_rows(grouped(block.steps), depth + 1 + bool(block.text))
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _NAMED = 4  # temporaries that the text names
 _DRAWN = 400  # that the chart draws, the largest first
 _WIDTH, _HEIGHT = 640, 200
+_CHARACTER, _WRITTEN, _SHORTEST = 6.5, 14, 6  # pixels of a letter and of a line; letters
 
 
 @record
@@ -97,9 +98,18 @@ class MemoryCost:
                 f"fill='#3b7dd8' opacity='{opacity}' stroke='currentColor' stroke-width='.3'>"
                 f"<title>{title}</title></rect>"
             )
+            room = int(width / _CHARACTER)
+            if height >= _WRITTEN and room >= _SHORTEST:
+                label = f"{size_text(b.nbytes)} of {_named(b)}"
+                label = label if len(label) <= room else label[: room - 3] + "..."
+                parts.append(
+                    f"<text x='{x + 6:.1f}' y='{y + height / 2 + 4:.1f}' fill='currentColor'>"
+                    f"{escape(label)}</text>"
+                )
         return (
-            "<div>Temporaries over the steps of the program, at their places in the arena; darker: "
-            f"alive at the peak</div><svg viewBox='0 0 {_WIDTH} {_HEIGHT}' role='img' "
+            f"<div>Memory of temporaries, {size_text(self.arena)} from bottom to top, over the steps of "
+            "the program from left to right; stronger: alive at the peak</div>"
+            f"<svg viewBox='0 0 {_WIDTH} {_HEIGHT}' font-family='sans-serif' font-size='11' role='img' "
             f"style='max-width:{_WIDTH}px;width:100%'>{''.join(parts)}</svg>"
         )
 

@@ -9,6 +9,7 @@ from html import escape
 from .steps import KernelCost
 
 _WIDTH, _HEIGHT, _LEFT, _BELOW = 480, 240, 56, 32
+_NAMED, _LONGEST = 0.1, 28  # the share from which a kernel's name is written; characters of it
 
 
 def roofline(kernels: Sequence[KernelCost], bandwidth: float, peak: float) -> str:
@@ -59,6 +60,12 @@ def roofline(kernels: Sequence[KernelCost], bandwidth: float, peak: float) -> st
             f"<circle cx='{x:.1f}' cy='{y:.1f}' r='{size:.1f}' fill='#3b7dd8' opacity='.8'>"
             f"<title>{title}</title></circle>"
         )
+        if (kernel.share or 0) >= _NAMED:
+            side, anchor = (-size - 4, "end") if x > _WIDTH / 2 else (size + 4, "start")
+            parts.append(
+                f"<text x='{x + side:.1f}' y='{y + 4:.1f}' text-anchor='{anchor}' "
+                f"fill='currentColor'>{escape(kernel.name[:_LONGEST])}</text>"
+            )
     names = (
         f"<text x='{_WIDTH - 12}' y='{_HEIGHT - 2}' text-anchor='end' fill='currentColor'>"
         f"flops a byte</text><text x='{_LEFT + 4}' y='10' fill='currentColor'>GFLOP/s</text>"

@@ -6,6 +6,8 @@ from typing import Any
 
 from ..messages.source import shown_file
 
+CELL = "text-align:left;white-space:nowrap;padding:1px 14px 1px 0"  # of a table in a notebook
+
 
 def at(loc: Any) -> str:
     """Where something is, for the middle of a sentence."""

@@ -8,7 +8,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from ..explain.explanation import time_text
+from ..explain.units import CELL, time_text
 from .events import Event
 
 _MOST_ROWS = 40
@@ -63,7 +63,7 @@ def _cells(rows: Sequence[Row]) -> list[tuple[str, ...]]:
     total = sum(row.seconds for row in rows if row.category not in _ONCE) or 1.0
     return [
         (
-            f"{row.category} {row.name}"[:_NAME],
+            _short(f"{row.category} {row.name}"),
             " ".join(filter(None, ["/".join(filter(None, [row.function, row.scope])), row.line])),
             f"{row.count:,}",
             time_text(row.seconds),
@@ -72,6 +72,10 @@ def _cells(rows: Sequence[Row]) -> list[tuple[str, ...]]:
         )
         for row in rows[:_MOST_ROWS]
     ]
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _NAME else name[: _NAME - 3].rstrip(", ") + "..."
 
 
 def text_table(rows: Sequence[Row], note: str) -> str:
@@ -96,12 +100,16 @@ def html_table(rows: Sequence[Row], note: str) -> str:
     """The same for a notebook."""
 
     def line(tag: str, cells: Sequence[str]) -> str:
-        style = ' style="text-align:left"'
-        inside = [f"<{tag}{style * (k < 2)}>{html.escape(c)}</{tag}>" for k, c in enumerate(cells)]
-        return f"<tr>{''.join(inside)}</tr>"
+        inside = "".join(f"<{tag} style='{CELL}'>{html.escape(c)}</{tag}>" for c in cells)
+        return f"<tr>{inside}</tr>"
 
     body = [line("th", _HEAD), *[line("td", cells) for cells in _cells(rows)]]
-    return f"<table>{''.join(body)}</table><p>{html.escape(note)}</p>"
+    table = f"<div style='overflow-x:auto'><table>{''.join(body)}</table></div>"
+    scopes = scopes_of(rows)
+    if any("/" in scope for scope in scopes):
+        body = [line("td", (scope, time_text(seconds))) for scope, seconds in scopes.items()]
+        table += f"<p>by scope:</p><table>{''.join(body)}</table>"
+    return f"{table}<p>{html.escape(note)}</p>" if note else table
 
 
 def chrome_trace(events: Sequence[Event]) -> str:

@@ -58,9 +58,10 @@ def boxes(graph: Graph, around: Callable[[Op], Path], kind: str) -> Box:
         leaves.place(made, (), [param])
     for op in graph.ops:
         made = Box(op.name, "constant" if op.name == "constant" else "op", _title(op))
+        names = _region_names(op)
         made.inside = [
-            _named(boxes(region, around, kind), f"{region.name} {k}" if k else region.name)
-            for k, region in enumerate(op.regions)
+            _named(boxes(region, around, kind), name)
+            for name, region in zip(names, op.regions, strict=True)
         ]
         name = next((v.name for v in op.results if v.name), "")
         if name:
@@ -71,6 +72,16 @@ def boxes(graph: Graph, around: Callable[[Op], Path], kind: str) -> Box:
     for k, output in enumerate(graph.outputs):
         leaves.place(Box(f"output {k}", "output", str(output.type)), (), (), [output])
     return _divided(top)
+
+
+def _region_names(op: Op) -> list[str]:
+    """What the regions of an op are there for."""
+    count = len(op.regions)
+    if op.name == "while" and count == 2:
+        return ["test", "body"]
+    if op.name == "cond":
+        return ["else", "if"] if count == 2 else [f"case {k}" for k in range(count)]
+    return ["body"] if count == 1 else [f"{region.name} {k}" for k, region in enumerate(op.regions)]
 
 
 def _named(box: Box, name: str) -> Box:
@@ -132,11 +143,19 @@ def _divided(box: Box) -> Box:
     return box
 
 
+def _span(things: Sequence[Box], first: int) -> str:
+    """What a box of some of many things is called: by the scopes in it, or by their places."""
+    scopes = [box.label for box in things if box.kind == "scope"]
+    if len(scopes) > len(things) // 2:
+        return f"{scopes[0]} to {scopes[-1]}"
+    return f"{first + 1} to {first + len(things)}"
+
+
 def _divide(box: Box) -> None:
     things = box.inside
     size = MOST_INSIDE
     parts = [
-        Box(f"{k + 1} to {min(k + size, len(things))}", "ops", inside=things[k : k + size])
+        Box(_span(things[k : k + size], k), "ops", inside=things[k : k + size])
         for k in range(0, len(things), size)
     ]
     outer: dict[tuple[int, int], tuple[int, str]] = {}

@@ -13,11 +13,11 @@ from html import escape
 
 from ...ir.graph import Graph, Op
 from .boxes import Box, Path, boxes
-from .layout import Size, layered
+from .layout import Route, Size, layered
 from .pages import fragment, save
 
 _INLINE = 40  # things in a box that is drawn where it stands
-_MOST = 3000  # things that are drawn in all
+_MOST = 3500  # things that are drawn in all
 _LABELS = 60  # edges in one picture up to which their types are written
 _LONGEST = 34  # characters of a name
 _CHAR, _LINE, _PAD, _HEAD = 6.6, 22.0, 8.0, 20.0
@@ -26,7 +26,8 @@ _STYLE = """
 .jitney svg { max-width: 100%; height: auto; overflow: visible; }
 .jitney svg text, svg.jitney text { font: 11px system-ui, sans-serif; fill: var(--fg); }
 .jitney svg .e, svg.jitney .e { fill: none; stroke: var(--dim); stroke-width: 1; }
-.jitney svg .t, svg.jitney .t { fill: var(--dim); font-size: 9px; text-anchor: middle; }
+.jitney svg .t, svg.jitney .t { fill: var(--dim); font-size: 9px; text-anchor: middle;
+  paint-order: stroke; stroke: var(--bg); stroke-width: 4px; stroke-linejoin: round; }
 .jitney svg .m, svg.jitney .m { text-anchor: middle; }
 .jitney svg rect, svg.jitney rect { fill: var(--bg); stroke: var(--dim); rx: 4px; }
 .jitney svg .scope, .jitney svg .kernel, .jitney svg .region, .jitney svg .ops,
@@ -54,12 +55,12 @@ class Drawing:
     def svg(self) -> str:
         """The picture alone, without what is folded."""
         style = fragment([], _STYLE).partition("<style>")[2].partition("</style>")[0]
-        body, size = _Picture(_MOST).inside(self.top)
+        body, size = _Picture(self.top).inside(self.top)
         css = style.replace(".jitney svg", "svg.jitney")
         return _svg(body, size, f"<style>{css}</style>", " class='jitney'")
 
     def _repr_html_(self) -> str:
-        picture = _Picture(_MOST)
+        picture = _Picture(self.top)
         parts = [f"<div><b>{escape(self.top.label)}</b></div>", *picture.details(self.top)]
         return fragment(parts, _STYLE)
 
@@ -88,10 +89,10 @@ def _scope(op: Op) -> Path:
 
 
 class _Picture:
-    """Draws boxes; `left` things may be drawn yet. `folded` are boxes that were not drawn inside."""
+    """Draws boxes, those that are `shown` (by identity); the inside of `folded` ones stands below."""
 
-    def __init__(self, left: int) -> None:
-        self.left = left
+    def __init__(self, top: Box) -> None:
+        self.shown = _chosen(top)
         self.folded: list[Box] = []
 
     def details(self, box: Box) -> Iterator[str]:
@@ -105,7 +106,7 @@ class _Picture:
             title = (
                 f"{escape(inner.label)} <span class='dim'>{count}: {escape(inner.summary())}</span>"
             )
-            if self.left <= 0:
+            if id(inner) not in self.shown:
                 yield f"<div class='inside'>{title} <span class='dim'>(not drawn)</span></div>"
                 continue
             inside = "".join(self.details(inner))
@@ -114,19 +115,28 @@ class _Picture:
     def inside(self, box: Box) -> tuple[str, Size]:
         """What is in a box, and how large that is."""
         drawn = [self._thing(inner) for inner in box.inside]
-        places, size = layered([size for _, size in drawn], box.edges)
-        parts = []
+        places, size, routes = layered([size for _, size in drawn], box.edges)
+        lines, labels = [], []
         written = len(box.edges) <= _LABELS
+        told: set[tuple[int, str]] = set()
         for k, ((a, b), (count, text)) in enumerate(box.edges.items()):
             (ax, ay), (bx, by) = places[a], places[b]
             (aw, ah), (bw, _) = drawn[a][1], drawn[b][1]
-            parts.append(_edge(ax + aw / 2, ay + ah, bx + bw / 2, by, count, text, written, k % 2))
-        for (body, _), (x, y) in zip(drawn, places, strict=True):
-            parts.append(f"<g transform='translate({x:.0f} {y:.0f})'>{body}</g>")
-        return "".join(parts), size
+            start, end = (ax + aw / 2, ay + ah), (bx + bw / 2, by)
+            label = escape(text + (f" x{count}" if count > 1 else ""))
+            route = routes.get((a, b), [])
+            title = "" if written else f"<title>{label}</title>"
+            lines.append(f"<path class='e' d='{_way(start, route, end)}'>{title}</path>")
+            if written and (a, label) not in told:  # once for all who read the same
+                told.add((a, label))
+                labels.append(_label(start, route, end, label, k % 2))
+        things = [
+            f"<g transform='translate({x:.0f} {y:.0f})'>{body}</g>"
+            for (body, _), (x, y) in zip(drawn, places, strict=True)
+        ]
+        return "".join([*lines, *labels, *things]), size
 
     def _thing(self, box: Box) -> tuple[str, Size]:
-        self.left -= 1
         title = f"<title>{escape(box.title)}</title>" if box.title else ""
         label = box.label if len(box.label) <= _LONGEST else box.label[: _LONGEST - 1] + "..."
         label = " ".join(label.split())
@@ -136,7 +146,7 @@ class _Picture:
             text = f"<text class='m' x='{width / 2:.0f}' y='15'>{escape(label)}</text>"
             return f"{title}{rect}{text}", (width, _LINE)
         kind = box.kind.replace("region op", "graph")
-        if box.count > _INLINE or self.left <= 0:
+        if box.count > _INLINE:
             self.folded.append(box)
             label += f" ({box.count:,})"
             width = len(label) * _CHAR + 2 * _PAD
@@ -152,20 +162,57 @@ class _Picture:
         return f"{title}{rect}{text}{inner}", (width, height)
 
 
-def _edge(
-    x1: float, y1: float, x2: float, y2: float, count: int, text: str, written: bool, odd: int
-) -> str:
-    """A line with the type of what flows; the types of neighbours are not at one height."""
-    bend = max((y2 - y1) / 2, 14.0)
-    path = f"M{x1:.0f} {y1:.0f}C{x1:.0f} {y1 + bend:.0f} {x2:.0f} {y2 - bend:.0f} {x2:.0f} {y2:.0f}"
-    line = f"<path class='e' d='{path}'>"
-    label = escape(text + (f" x{count}" if count > 1 else ""))
-    if not written:
-        return f"{line}<title>{label}</title></path>"
+def _chosen(top: Box) -> set[int]:
+    """The boxes whose inside is drawn, by identity: those that are far out first, until there are
+    enough things in the picture."""
+    found, left, queue = {id(top)}, _MOST, [top]
+    for box in queue:
+        here, folded = _things(box)
+        if here > left and box is not top:
+            continue
+        found.add(id(box))
+        left -= here
+        queue += folded
+    return found
+
+
+def _things(box: Box) -> tuple[int, list[Box]]:
+    """How many things are drawn in a box where they stand, and which are folded."""
+    count, folded = len(box.inside), []
+    for inner in box.inside:
+        if inner.count > _INLINE:
+            folded.append(inner)
+        elif inner.inside:
+            more, _ = _things(inner)
+            count += more
+    return count, folded
+
+
+def _way(start: Size, route: Route, end: Size) -> str:
+    """A path from one place to another by the places of layers between, straight through these."""
+    x, y = start
+    parts = [f"M{x:.0f} {y:.0f}"]
+    for to, above, below in [*route, (*end, end[1])]:
+        bend = max((above - y) / 2, 14.0)
+        if above != y:
+            parts.append(
+                f"C{x:.0f} {y + bend:.0f} {to:.0f} {above - bend:.0f} {to:.0f} {above:.0f}"
+            )
+        if below > above:
+            parts.append(f"V{below:.0f}")
+        x, y = to, below
+    return "".join(parts)
+
+
+def _label(start: Size, route: Route, end: Size, text: str, odd: int) -> str:
+    """The type of what flows, on the way; those of neighbours are not at one height."""
     part = 0.68 if odd else 0.42
-    x, y = x1 + (x2 - x1) * part, y1 + (y2 - y1) * part + 3
-    place = f"x='{x:.0f}' y='{y:.0f}'"
-    return f"{line}</path><text class='t' {place}>{label}</text>"
+    if route and route[0][1] == start[1]:  # something tall stands beside it
+        end = start[0], start[1] + 20
+    elif route:
+        end = route[0][:2]
+    x, y = start[0] + (end[0] - start[0]) * part, start[1] + (end[1] - start[1]) * part + 3
+    return f"<text class='t' x='{x:.0f}' y='{y:.0f}'>{text}</text>"
 
 
 def _svg(body: str, size: Size, style: str = "", attributes: str = "") -> str:

@@ -1,4 +1,8 @@
-"""Things and the edges between them in layers, from top to bottom, with few crossings."""
+"""Things and the edges between them in layers, from top to bottom, with few crossings.
+
+An edge over several layers has a place of its own in each between, so that it passes beside what stands
+there.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +15,17 @@ _SWEEPS = 3
 Edges = Mapping[tuple[int, int], Any]
 Size = tuple[float, float]
 Place = tuple[float, float]  # of the upper left corner
+Route = list[
+    tuple[float, float, float]
+]  # where an edge passes layers: x, and y from where to where
+_WAY = 4.0  # the width of an edge
 
 
-def layered(sizes: Sequence[Size], edges: Edges) -> tuple[list[Place], Size]:
-    """Where things of these sizes stand, and the size of all of it. An edge leads downwards, unless it
-    leads back to a thing that comes earlier."""
+def layered(
+    sizes: Sequence[Size], edges: Edges
+) -> tuple[list[Place], Size, dict[tuple[int, int], Route]]:
+    """Where things of these sizes stand, the size of all of it, and the ways of long edges. An edge
+    leads downwards, unless it leads back to a thing that comes earlier."""
     import networkx
 
     count = len(sizes)
@@ -32,8 +42,42 @@ def layered(sizes: Sequence[Size], edges: Edges) -> tuple[list[Place], Size]:
     layers: list[list[int]] = [[] for _ in range(max(level, default=0) + 1)]
     for node in range(count):
         layers[level[node]].append(node)
-    middle = _ordered(layers, forward, sizes)
-    return _placed(layers, middle, sizes)
+    ways = _with_ways(forward, layers, level)
+    every = [*sizes, *[(_WAY, 0.0)] * sum(map(len, ways.values()))]
+    places, size = _placed(layers, _ordered(layers, forward, every), every)
+    heights = [max((every[n][1] for n in layer), default=0.0) for layer in layers]
+    routes: dict[tuple[int, int], Route] = {}
+    for edge in edges:
+        node, start = edge[0], level[edge[0]]
+        passed = [
+            (places[n][0] + _WAY / 2, places[n][1], k) for k, n in enumerate(ways.get(edge, ()), 1)
+        ]
+        route = [(x, y, y + heights[start + k]) for x, y, k in passed]
+        x, y = places[node]
+        if sizes[node][1] < heights[start] and edge[0] < edge[1]:  # past what is taller beside it
+            route.insert(0, (x + sizes[node][0] / 2, y + sizes[node][1], y + heights[start]))
+        routes[edge] = route
+    return places[:count], size, routes
+
+
+def _with_ways(
+    graph: Any, layers: list[list[int]], level: Sequence[int]
+) -> dict[tuple[int, int], list[int]]:
+    """Put a node into each layer that an edge passes, instead of the edge; those of each long edge."""
+    ways: dict[tuple[int, int], list[int]] = {}
+    following = len(level)
+    for a, b in list(graph.edges):
+        between = range(level[a] + 1, level[b])
+        if not between:
+            continue
+        way = list(range(following, following + len(between)))
+        following += len(between)
+        graph.remove_edge(a, b)
+        graph.add_edges_from(zip([a, *way], [*way, b], strict=True))
+        for node, k in zip(way, between, strict=True):
+            layers[k].append(node)
+        ways[a, b] = way
+    return ways
 
 
 def _ordered(layers: list[list[int]], graph: Any, sizes: Sequence[Size]) -> dict[int, float]:

@@ -129,13 +129,41 @@ def test_nothing_overlaps(count: int, data: Any) -> None:
     node = st.integers(0, max(count - 1, 0))
     pairs = data.draw(st.lists(st.tuples(node, node), max_size=60)) if count else []
     edges = {(a, b): None for a, b in pairs if a != b}
-    places, (width, height) = layered(sizes, edges)
+    places, (width, height), routes = layered(sizes, edges)
     boxes = [(x, y, x + w, y + h) for (x, y), (w, h) in zip(places, sizes, strict=True)]
     for k, (x1, y1, x2, y2) in enumerate(boxes):
         assert x1 >= 0 and x2 <= width + 1e-6 and y1 >= 0 and y2 <= height + 1e-6
         for u1, v1, u2, v2 in boxes[:k]:
             assert x2 <= u1 or u2 <= x1 or y2 <= v1 or v2 <= y1
     assert all(boxes[a][3] < boxes[b][1] for a, b in edges if a < b)
+    for x, above, below in (place for route in routes.values() for place in route):
+        beside = (x < x1 or x2 < x or y2 <= above or below <= y1 for x1, y1, x2, y2 in boxes)
+        assert all(beside)
+
+
+def test_scopes_and_regions_have_names() -> None:
+    def f(x: Any, n: int) -> Any:
+        for _ in range(n):
+            x = np.sin(x) if x.sum() > 0 else np.cos(x)
+        return x
+
+    def many(x: Any) -> Any:
+        for k in range(100):
+            with jt.name_scope(f"layer_{k}"):
+                for _ in range(100):
+                    x = np.sin(x) + 1.0
+        return x
+
+    top = jt.jit(f, autograph=True).trace(X, 3).draw().top
+    regions = [box.label for box in within(top) if box.kind == "region"]
+    assert regions == ["test", "body", "else", "if"]
+    drawing = jt.jit(many, autograph=False).trace(X).draw()
+    assert [box.label for box in drawing.top.inside] == [
+        "layer_0 to layer_58",
+        "layer_59 to layer_99",
+    ]
+    page = drawing._repr_html_()
+    assert all(f"layer_{k}" in page for k in range(100))
 
 
 def test_regions_in_networkx() -> None:
