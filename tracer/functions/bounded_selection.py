@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.types import F64, is_complex, is_inexact
+from ...ir.types import BOOL, F64, is_complex, is_inexact
 from ..arrays.common import array, axis_index, given
 from ..arrays.table import FUNCTIONS, ArrayFunction
 from ..core.effects import check
@@ -16,6 +16,7 @@ from ..data.promotion import result_dtype
 from ..indexing.bounded import (
     Aligned,
     Bounded,
+    bounded,
     filled,
     live,
     number,
@@ -69,6 +70,28 @@ def _roll(entry: ArrayFunction, a: Any, shift: Any, axis: Any = None) -> Any:
     n = _call("maximum", x.counts[axis], 1)
     places = (_call("arange", x.padded.shape[axis]) - shift) % n
     return Bounded(_call("take", x.padded, places, axis, mode="clip"), x.counts)
+
+
+@rule("delete")
+def _deleted(entry: ArrayFunction, arr: Any, obj: Any, axis: Any = None) -> Any:
+    """What `obj` does not name: the elements where a mask is left."""
+    x = _part(arr)
+    if axis is None and x.ndim != 1:
+        refuse(one_of(arr if isinstance(arr, Bounded) else obj), "np.delete without an axis")
+    axis = axis_index(0 if axis is None else axis, x.ndim)
+    counts = x.counts if isinstance(x, Bounded) else {}
+    if counts and axis not in counts:
+        left = entry.traced(x.padded, obj, axis)
+        return bounded(left, counts) if isinstance(left, Tracer) else refuse(x, "np.delete")
+    there = array(np.ones((x.padded if counts else x).shape[axis], bool))
+    kept: Any = Bounded(there, {0: counts[axis]}) if axis in counts else there
+    if isinstance(obj, (list, tuple, range)):
+        obj = np.asarray(obj, None if len(obj) else np.int64)
+    if getattr(obj, "dtype", None) == BOOL and obj.ndim:
+        kept = ~_part(obj)
+    else:
+        kept[obj] = False
+    return x[(slice(None),) * axis + (kept,)]
 
 
 @rule("expand_dims")

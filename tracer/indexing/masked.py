@@ -102,7 +102,7 @@ class Masked:
             return self.size if name == "size" else getattr(self, name)(*args[1:], **present)
         if isinstance(entry.numpy, np.ufunc) and not options and entry.numpy.__name__ in LOWERINGS:
             return apply(entry.numpy, *args)
-        if entry.name == "x[index] = value":
+        if entry.name == "x[index] = value" and not _holds(args[1]):
             return entry.traced(*args)
         named = {k: _materialised(v) for k, v in options.items()}
         made = tuple(map(_materialised, args))
@@ -245,6 +245,11 @@ class Masked:
 
 
 _REDUCTIONS = ("sum", "prod", "mean", "var", "std", "any", "all", "max", "min", "size")
+
+
+def _holds(index: Any) -> bool:
+    """Whether one of the items of an index has a length that is a value."""
+    return any(isinstance(i, Masked) for i in (index if isinstance(index, tuple) else (index,)))
 
 
 def _materialised(x: Any) -> Any:

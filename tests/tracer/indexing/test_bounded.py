@@ -416,3 +416,65 @@ def test_bounds_of_arrays_without_dims(count: Any) -> None:
     x = np.arange(6.0)
     for got, wanted in zip(jt.jit(f)(x, count), f(x, count), strict=True):
         np.testing.assert_array_equal(got, wanted)
+
+
+def einsums(x, a, m):
+    v, w = x[m > 0], a[m > 0]
+    return (
+        np.einsum("i,i->i", v, v),
+        np.einsum("i,i", v, v),
+        np.einsum("i,ij->j", v, w),
+        np.einsum("ij,kj->ik", w, w),
+        np.einsum("...j,j->...j", w, a[0]),
+        np.einsum(v, [0], w, [0, 1], [1]),
+        np.einsum("i,j->ij", v, x),
+        np.einsum("ij->j", w),
+    )
+
+
+def deletions(x, a, m):
+    v, w = x[m > 0], a[m > 0]
+    return (
+        np.delete(v, -1),
+        np.delete(v, [0, 2]),
+        np.delete(v, m[0]),
+        np.delete(v, v > 0.5),
+        np.delete(v, np.where(v > 0.5)[0]),
+        np.delete(x, np.where(m > 1)[0]),
+        np.delete(v, slice(0, 2)),
+        np.delete(v, []),
+        np.delete(w, 1, axis=0),
+        np.delete(w, [0, 1], axis=1),
+        np.delete(w, np.where(w[:, 0] > 0.5)[0], axis=0),
+    )
+
+
+def writes(x, a, m):
+    chosen = m > 0
+    rows, columns = np.arange(len(m))[chosen], (m % a.shape[1])[chosen]
+    a[rows, columns] = 5.0
+    a[rows] += x[chosen][:, None]
+    a[rows, 0] *= x[rows]
+    a[1, columns] = 7.0
+    part = a[:, 1:]
+    part[rows, columns - 1] = x[chosen]
+    return a
+
+
+def mismatched(x, a, m):
+    return np.einsum("i,i", x[m > 0], x[m > 1])
+
+
+def beyond(x, a, m):
+    return np.delete(x[m > 1], 5)
+
+
+@pytest.mark.parametrize("f", [einsums, deletions, writes, mismatched, beyond])
+def test_einsum_deletion_and_places_by_masks(f: Any) -> None:
+    a = np.arange(24.0).reshape(6, 4) / 16
+    same(f, np.linspace(0.1, 0.9, 6), a, np.array([1, 0, 2, 3, -1, 1]))
+
+
+def test_einsum_of_zeros_that_would_meet_infinities_is_refused() -> None:
+    with pytest.raises(jt.errors.DynamicShapeError, match="einsum"):
+        jt.jit(lambda x, y: np.einsum("i,j->j", x[x > 0], y))(X, X)
