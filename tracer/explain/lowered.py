@@ -38,7 +38,8 @@ class Lowered:
     `plan` tells what `jit(save=...)` has chosen to keep and to compute again; None without.
     `probed` makes the same program as `executable` with probes of a kind in it, on the CPU, and
     `arguments` are the arrays of the call; None where it was lowered for shapes and dtypes alone.
-    `casts` are arrays that a scalar made float64.
+    `casts` are arrays that a scalar made float64. `unwatched` is `probed` of the program as it is
+    without `check`.
     """
 
     graph: Graph
@@ -49,6 +50,7 @@ class Lowered:
     probed: Callable[[str], Executable] | None = None
     arguments: Sequence[np.ndarray[Any, Any]] | None = None
     casts: Sequence[Cast] = ()
+    unwatched: Callable[[str], Executable] | None = None
 
     @property
     def kernels(self) -> list[Any]:
@@ -109,8 +111,22 @@ def explain(lowered: Lowered) -> Explanation:
         charts = roofline(kernels, limits.bandwidth(footprint), limits.peak_flops(itemsize))
     seconds = None if found is None else found.seconds
     why = sentences(module.reasons, module.copies, lowered.casts, vectorised(clocked), found)
-    head = _head(lowered, seconds, memory)
+    head = _head(lowered, seconds, memory) + _watched(lowered, seconds)
     return shown(head, steps, seconds, memory, why, charts + memory.chart())
+
+
+def _watched(lowered: Lowered, seconds: float | None) -> list[str]:
+    """What it costs that values are watched."""
+    if lowered.unwatched is None:
+        return []
+    line = f"  watched for {', '.join(sorted(lowered.options.watched))}"
+    if seconds is None or lowered.arguments is None:
+        return [line]
+    from ...runtime.probing import measure
+
+    plain = measure(lowered.unwatched("count"), lowered.arguments).seconds
+    share = seconds / max(plain, 1e-9) - 1
+    return [f"{line}: {share:+.0%} of the {time_text(plain)} that it takes without"]
 
 
 def _head(lowered: Lowered, seconds: float | None, memory: MemoryCost) -> list[str]:

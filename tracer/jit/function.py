@@ -446,6 +446,8 @@ class JitFunction(Inspection, Generic[P, R]):
         self, work: Callable[[JitFunction, Call], T], args: Sequence[Any], kwargs: dict[str, Any]
     ) -> T:
         """As `_settled`, for what is only looked at."""
+        if ASKED.any and self._asked and not ASKED.off:
+            return self._watched_twin()._looked_at(work, args, kwargs)
 
         def of(call: Call) -> T:
             with self._given(call):

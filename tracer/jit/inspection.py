@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from ...ir.graph import Graph
 from ..messages.tracebacks import shortened
 from .dispatch import Call
-from .specialise import follow_call, lower, ptx, trace_call
+from .specialise import follow_call, lower, ptx, trace_call, watching
 
 if TYPE_CHECKING:
     from ..explain.explanation import Explanation
@@ -38,11 +38,13 @@ class Inspection:
 
     @shortened
     def trace(self, *args: Any, **kwargs: Any) -> Graph:
-        """The graph of a call with these arguments (arrays, or `jt.ShapeDtype`), as traced."""
+        """The graph of a call with these arguments (arrays, or `jt.ShapeDtype`), as traced; with
+        `check`, as it is watched: its last output tells whether something is to be looked for."""
 
         def traced(function: JitFunction, call: Call) -> Graph:
             with function._lock:
-                return trace_call(function, call)[0].graph
+                graph = trace_call(function, call)[0].graph
+            return watching(function, graph) or graph
 
         return self._looked_at(traced, args, kwargs)
 

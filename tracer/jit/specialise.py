@@ -375,9 +375,9 @@ def _device_entry(
     function: JitFunction, call: Call, captured: CapturedVariables, device: Device, reason: str
 ) -> Entry:
     """Trace, and compile for a GPU."""
-    from .device_entry import DeviceEntry, refuse_watching
+    from .device_entry import DeviceEntry
 
-    refuse_watching(function.__name__, function._options.watched)
+    _refuse_watching(function)
     start = time.perf_counter()
     traced, captured = trace_call(function, call, captured, views=False)
     if call.containers.root is not None or call.containers.entered:
@@ -407,11 +407,10 @@ def _compile_graph(
     options = function._options
     kinds = options.watched
     if kinds:
-        from ...ir.passes.watch import watch
         from ..checks.traps import CallbackLog, Trapped
 
         log = CallbackLog()
-        watched = watch(log.recording(graph), kinds, options.backend == "native")
+        watched = watching(function, log.recording(graph))
         if watched is not None:
             specs = [s for s in (*call.specs, *captured.specs) if isinstance(s, Spec)]
             handles = [k for k, s in enumerate(specs) if isinstance(s.holder, GeneratorKind)]
@@ -421,6 +420,34 @@ def _compile_graph(
             return Trapped(graph, kinds, runnable, log, handles)
     donations = _donations(function, traced, call)
     return _runnable(graph, options.backend, options.compile(donations), traced, call, captured)
+
+
+def watching(function: JitFunction, graph: Graph) -> Graph | None:
+    """`graph` as the function is to be watched; None if nothing is to be looked for."""
+    options = function._options
+    if not options.watched:
+        return None
+    from ...ir.passes.watch import watch
+
+    return watch(graph, options.watched, options.backend == "native")
+
+
+def _refuse_watching(function: JitFunction) -> None:
+    """GPUs watch nothing."""
+    from .device_entry import refuse_watching
+
+    refuse_watching(function.__name__, function._options.watched)
+
+
+def _as_compiled(
+    function: JitFunction, traced: Traced, call: Call
+) -> tuple[Graph, tuple[Donation, ...], SavePlan | None]:
+    """The graph that is compiled for a call on the CPU, what it may overwrite, and what `save` chose."""
+    graph, plan = _plan(function, traced.graph)
+    watched = watching(function, graph)
+    if watched is not None:
+        return watched, (), plan  # a call that is told of something runs again
+    return graph, _donations(function, traced, call), plan
 
 
 def _runnable(
@@ -445,8 +472,8 @@ def outlined(function: JitFunction, call: Call) -> NativeModule:
     with function._lock:
         traced, captured = trace_call(function, call)
     _fetch_captures(traced)
-    graph, _ = _plan(function, traced.graph)
-    options = function._options.compile(_donations(function, traced, call))
+    graph, donations, _ = _as_compiled(function, traced, call)
+    options = function._options.compile(donations)
     return outlined_graph(graph, options, _strides(traced, call, captured))
 
 
@@ -458,10 +485,11 @@ def lower(function: JitFunction, call: Call) -> Lowered:
     device = _device(call, captured)
     with function._lock:
         traced, captured = trace_call(function, call, captured, views=device == CPU)
-    graph, plan = _plan(function, traced.graph)
+    graph, donations, plan = _as_compiled(function, traced, call)
     options = function._options
-    compile_options = options.compile(_donations(function, traced, call))
+    compile_options = options.compile(donations)
     if device != CPU:
+        _refuse_watching(function)
         program: LoadedProgram = client(device).compile(graph, compile_options)
         return Lowered(traced.graph, program, options, plan, device, casts=traced.casts)
     from ...runtime.compile import compile
@@ -472,7 +500,14 @@ def lower(function: JitFunction, call: Call) -> Lowered:
     executable = compile(graph, compile_options, strides)
     arrays = _arguments(call, traced, captured)
     clocked = partial(probed, graph, compile_options, strides)
-    return Lowered(traced.graph, executable, options, plan, device, clocked, arrays, traced.casts)
+    plain = None
+    if options.watched:
+        without = _plan(function, traced.graph)[0]
+        plain = partial(
+            probed, without, options.compile(_donations(function, traced, call)), strides
+        )
+    lowered = Lowered(graph, executable, options, plan, device, clocked, arrays, traced.casts)
+    return replace(lowered, unwatched=plain)
 
 
 def _arguments(
@@ -492,6 +527,7 @@ def ptx(function: JitFunction, call: Call, arch: str) -> str:
     from ...runtime.cuda.assemble import assemble
     from ...runtime.cuda.client import device_program
 
+    _refuse_watching(function)
     with function._lock:
         traced, _ = trace_call(function, call, views=False)
     graph, _ = _plan(function, traced.graph)
@@ -520,11 +556,12 @@ def follow_call(
     on_cpu = arch is None and device == CPU
     with function._lock:
         traced, captured = trace_call(function, call, captured, views=on_cpu)
-    graph, _ = _plan(function, traced.graph)
-    options = function._options.compile(_donations(function, traced, call))
+    graph, donations, _ = _as_compiled(function, traced, call)
+    options = function._options.compile(donations)
     if on_cpu:
         _fetch_captures(traced)
         return graph, follow(graph, options, _strides(traced, call, captured), lines), "asm"
+    _refuse_watching(function)
     if arch is None:
         from ...runtime.cuda.client import target_of
 

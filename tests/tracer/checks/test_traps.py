@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import random
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -562,3 +563,18 @@ def test_on_a_gpu_it_is_refused() -> None:
         ),
     ):
         jt.jit(lambda x: np.log(x), check="nan", device="cuda")(X)
+
+
+def test_what_is_looked_at_is_the_watched_program() -> None:
+    f = jt.jit(lambda x: np.log(x) + 1)
+    plain = f.trace(LONG)
+    with jt.config(check="nan"):
+        assert len(f.trace(LONG).outputs) == len(f.lower(LONG).graph.outputs) == 2
+        assert "else it is told" in str(f.stages(LONG, after="fuse"))
+        assert "watched for nan: " in str(f.explain(LONG))
+        assert "watched" in f.explore(LONG)._repr_html_()
+        with pytest.raises(jt.errors.UnsupportedFunctionError, match="watched for nan"):
+            f.ptx(LONG)
+    assert str(f.trace(LONG)) == str(plain) and "watched for" not in str(f.explain(LONG))
+    text = str(jt.jit(lambda x: np.log(x), check={"nan", "inf"}).explain(LONG))
+    assert re.search(r"watched for inf, nan: [+-]\d+% of the .*s that it takes without", text)
