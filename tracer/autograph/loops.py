@@ -21,6 +21,7 @@ from ..arrays.late_checks import check_now
 from ..arrays.python_integers import TRIPS, note_reach, note_step
 from ..containers.growing import changed
 from ..containers.kinds import make_classes_native
+from ..control.number_classes import give_class, is_int
 from ..control.regions import Out, TracedRegion, have_effects, trace_region
 from ..control.regions import union as captures
 from ..control.unions import Union, assume, implied
@@ -40,8 +41,9 @@ from .branches import branch
 from .carried import CarriedVariable, NoneCarriedError
 from .identity.arrays import Link, Merged, confuse, links_of
 from .identity.containers import CONTAINERS, outer_ids, seen_by_others, watch
+from .identity.number_classes import flag_of, needs_flag
 from .identity.origins import are_followed, refuse_lost, which_inside, which_outside
-from .identity.relations import Alike, Key, Which, alike, arrays_of, relate_leaves
+from .identity.relations import Alike, IsInt, Key, Which, alike, arrays_of, relate_leaves
 from .joins import conformed
 from .logic import truth
 from .raising import Raised
@@ -149,6 +151,8 @@ class TracedLoop:
                 key.put(value)
             elif isinstance(key, Which):
                 self._held(key, values)._storage.which = value
+            elif isinstance(key, IsInt):
+                give_class(built[key.of], value)
             elif isinstance(key, Alike):
                 relate_leaves(key, value, built)
             elif key == COUNTER:
@@ -246,6 +250,7 @@ class TracedLoop:
             values = self.state.get()
             out: list[Any] = []
             after = self._after(values) if is_following() else {}
+            numbers_of_both = self._ints_and_floats(values)
             for key, carried in self.carried.items():
                 if isinstance(key, int):
                     value = values[key]
@@ -253,6 +258,8 @@ class TracedLoop:
                     value = key.get()
                 elif isinstance(key, Which):
                     value = which_inside(self._held(key, values), require_trace())
+                elif isinstance(key, IsInt):
+                    value = flag_of(self._value(values, key.of))
                 elif isinstance(key, Alike):
                     value = after.get(key, False)
                 elif key == COUNTER:
@@ -291,6 +298,9 @@ class TracedLoop:
                     carried.is_content = slot.kind == "content"
                     self._follow(slot, slot.name, old)
             self._follow_arrays(after)
+            for key in numbers_of_both:
+                was_int = is_int(self.carried[key].value)
+                self.carried[IsInt(key)] = CarriedVariable.of("", self.where, was_int)
             return out
 
         region = self.trace(run, "the body")
@@ -332,6 +342,15 @@ class TracedLoop:
                 self.unknown.add(key)
             elif key not in self.carried:
                 self.carried[key] = CarriedVariable.of("", self.where, holds[0])
+
+    def _ints_and_floats(self, values: Sequence[Any]) -> list[int | Slot]:
+        """The numbers of which is to be carried whether they are ints."""
+        return [
+            key
+            for key, carried in self.carried.items()
+            if isinstance(key, (int, Slot)) and IsInt(key) not in self.carried
+            if needs_flag(carried, self._value(values, key))
+        ]
 
     @staticmethod
     def _held(key: Which, values: Sequence[Any]) -> Any:
@@ -479,6 +498,8 @@ class TracedLoop:
                 key.put(value)
             elif isinstance(key, Which):
                 self._held(key, values)._storage.which = value
+            elif isinstance(key, IsInt):
+                give_class(built[key.of], value)
             elif isinstance(key, Alike):
                 relate_leaves(key, value, built)
             elif key != COUNTER:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..messages import errors
 from ..messages.errors import complain
-from .kinds import Form
+from .kinds import MIXED, Form
 from .sequences import Sequence
 
 
@@ -45,11 +45,21 @@ class GrownArray:
 
 
 def array_of(columns: list[np.ndarray[Any, Any]], form: Form | None, dtype: Any) -> Any:
-    """The array of elements of this form, of a column for each leaf."""
+    """The array of elements of this form, of a column for each word."""
     if form is None:
         return np.array([], dtype)
+    columns = _numbers(columns, form)
     whole = columns[0] if form.tree.is_leaf() else np.stack(columns, axis=1)
     return whole.astype(dtype) if dtype is not None else whole
+
+
+def _numbers(columns: list[np.ndarray[Any, Any]], form: Form) -> list[np.ndarray[Any, Any]]:
+    """A column for each leaf: of ints where all are."""
+    numbers, flags = columns[: len(form.leaves)], iter(columns[len(form.leaves) :])
+    for k, (_, weak) in enumerate(form.leaves):
+        if weak == MIXED and next(flags).all() and len(numbers[k]):
+            numbers[k] = numbers[k].astype(np.int64)
+    return numbers
 
 
 def grown(items: Any, dtype: Any = None, **options: Any) -> Any:

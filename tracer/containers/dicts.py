@@ -17,6 +17,7 @@ from ..messages import errors
 from ..messages.errors import complain
 from .folds import total
 from .kinds import CLASSES, Kind
+from .mixed import choose
 from .sequences import List
 from .stand_ins import (
     element,
@@ -99,7 +100,7 @@ class Dict(Table):
         if there is False:
             return default
         if default is not None:
-            return cond(there, value, lambda: default)
+            return choose(there, value, default, self.kind.value)
         form = self.kind.value
         assert form is not None
         nothing = element(form, [as_value(np.zeros((), d)[()]) for d in form.dtypes])
@@ -146,7 +147,7 @@ class Dict(Table):
         key, value = self.kind.key, self.kind.value
         assert key is not None and value is not None
         found = self._ask("table_entry", place)
-        pair = element(key, found[: len(key.leaves)]), element(value, found[len(key.leaves) :])
+        pair = element(key, found[: len(key.dtypes)]), element(value, found[len(key.dtypes) :])
         self._remove(pair[0])
         return pair
 

@@ -9,6 +9,7 @@ from ...ir.types import BOOL
 from ..arrays.python_integers import require_fits
 from ..control.control import cond, fori_loop, while_loop
 from ..core.tracers import Tracer, as_value, weak_kind, wrap
+from .mixed import apart, form_among, together
 from .stand_ins import fail, require
 from .walking import walked
 
@@ -20,7 +21,12 @@ def total(items: Any, start: Any = 0) -> Any:
     length, item = found
     if isinstance(length, int) and length == 0:
         return start
-    return fori_loop(0, length, lambda i, so_far: _added(so_far, item(i)), start)
+    form = form_among(items, start)
+
+    def add(i: Any, so_far: Any) -> Any:
+        return apart(form, _added(together(form, so_far), item(i)))
+
+    return together(form, fori_loop(0, length, add, apart(form, start)))
 
 
 def _added(x: Any, y: Any) -> Any:
@@ -46,18 +52,27 @@ def extreme(items: Any, builtin: Any, *, key: Any = None, default: Any = None) -
             return default
         fail(ValueError(message))
     by = sure(key) or (lambda x: x)
+    form = form_among(items, *(() if default is None else (default,)))
 
-    def better(i: Any, best: Any) -> Any:
-        x = item(i)
+    def first() -> Any:
+        return apart(form, item(0))
+
+    def better(i: Any, so_far: Any) -> Any:
+        x, best = item(i), together(form, so_far)
         less, more = by(x), by(best)
         if builtin is max:
             less, more = more, less
-        return cond(is_less(less, more), lambda: x, lambda: best)
+        return cond(is_less(less, more), lambda: apart(form, x), lambda: so_far)
 
     if default is not None:
-        return cond(length > 0, lambda: fori_loop(1, length, better, item(0)), lambda: default)
+        found = cond(
+            length > 0,
+            lambda: fori_loop(1, length, better, first()),
+            lambda: apart(form, default),
+        )
+        return together(form, found)
     require(as_value(length > 0), message, "ValueError")
-    return fori_loop(1, length, better, item(0))
+    return together(form, fori_loop(1, length, better, first()))
 
 
 def is_less(a: Any, b: Any) -> Any:

@@ -5,7 +5,9 @@
         stack.append(n % 10)    # grows in a compiled loop: `Again`, and the site makes native ones now
 
 Containers of one site hold elements of one *form*: a number of one type, or a tuple of such, or another
-container. The form is that of all elements that are seen, with Python's ints among floats as floats.
+container. The form is that of all elements that are seen. A number that is an int in some and a float in
+others is a float, with a flag behind the record that says whether it is an int (`MIXED`); in keys
+such ints are floats.
 What is asked of a container of which no element has been seen yet is answered for an empty one, and the
 function is traced again when the first one turns up.
 """
@@ -24,6 +26,7 @@ import numpy as np
 
 from ...ir.record import record
 from ...ir.types import BOOL, I64
+from ..control.number_classes import may_be_both
 from ..control.unions import narrowed
 from ..core.sharing import Again as Again
 from ..core.sharing import Following, following
@@ -38,6 +41,7 @@ T = TypeVar("T")
 Site = Any  # code and a place in it; or which container of outside is meant
 Leaf = tuple[np.dtype[Any], str | None]  # of an element: its dtype, and how it promotes
 
+MIXED = "n"  # how a number promotes that is an int of Python's or a float
 _TRIES = 40
 _MOST_LEAVES = 12
 _MUTABLE = (list, dict, deque, set, Counter, defaultdict, OrderedDict)
@@ -86,8 +90,26 @@ class Form:
         return Form(tree, tuple(map(_leaf, leaves)))
 
     @property
-    def dtypes(self) -> tuple[np.dtype[Any], ...]:
+    def numbers(self) -> tuple[np.dtype[Any], ...]:
+        """Of the words of a record those that decide the order: one for each leaf."""
         return tuple(dtype for dtype, _ in self.leaves)
+
+    @property
+    def flags(self) -> tuple[np.dtype[Any], ...]:
+        """The words behind them: whether it is an int, for each number that may be one."""
+        return tuple(BOOL for _, weak in self.leaves if weak == MIXED)
+
+    @property
+    def dtypes(self) -> tuple[np.dtype[Any], ...]:
+        return (*self.numbers, *self.flags)
+
+    @property
+    def is_mixed(self) -> bool:
+        return any(weak == MIXED for _, weak in self.leaves)
+
+    def unmixed(self) -> Form:
+        """The form with floats in the place of what may be ints."""
+        return Form(self.tree, tuple((d, "f" if w == MIXED else w) for d, w in self.leaves))
 
     @property
     def holds_containers(self) -> bool:
@@ -113,7 +135,7 @@ class Form:
 
 
 def _name(leaf: Leaf) -> str:
-    names = {"b": "bool", "i": "int", "f": "float"}
+    names = {"b": "bool", "i": "int", "f": "float", MIXED: "int or float"}
     return names[leaf[1]] if leaf[1] else str(leaf[0])
 
 
@@ -123,7 +145,7 @@ def _leaf(x: Any) -> Leaf:
             raise Unfit
         if x.dtype.kind == "f" and x.dtype.itemsize < 4:
             raise Unfit
-        return x.dtype, x.weak
+        return x.dtype, MIXED if may_be_both(x) else x.weak
     weak = weak_kind(x)
     if weak in ("b", "i", "f"):
         if isinstance(x, IntEnum):  # it would be a number afterwards
@@ -142,9 +164,7 @@ def _joined(a: Leaf, b: Leaf) -> Leaf | None:
         return a
     (dtype, weak), (other, other_weak) = a, b
     if weak is not None and other_weak is not None:
-        if {weak, other_weak} != {"i", "f"}:
-            return None
-        return WEAK_DTYPES["f"], "f"
+        return None if "b" in (weak, other_weak) else (WEAK_DTYPES["f"], MIXED)
     if weak is None and other_weak is None:
         return None
     strong, kind = (dtype, other_weak) if weak is None else (other, weak)
@@ -283,6 +303,7 @@ class Kind:
 
     def _take(self, name: str, form: Form) -> bool:
         """Take in a form; tells whether what was traced before is wrong now."""
+        form = form.unmixed() if name == "_key" else form
         old: Form | None = getattr(self, name)
         if old == form:
             return False
@@ -291,6 +312,7 @@ class Kind:
             assert old is not None
             what = "keys" if name == "_key" else "values" if self._key else "elements"
             _refuse_forms(self, old, form, what)
+        new = new.unmixed() if name == "_key" else new
         setattr(self, name, new)
         return self._asked if old is None else new != old
 

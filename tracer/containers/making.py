@@ -15,7 +15,7 @@ import numpy as np
 from ...ir.ops.control.stores import RUNS, Table
 from ..data import pytree
 from .arrays import array_of
-from .kinds import Form, Kind, empty_maker
+from .kinds import MIXED, Form, Kind, empty_maker
 from .objects import UNKNOWN, ClassKind
 from .stand_ins import Container
 
@@ -88,7 +88,7 @@ def _fill(
     if kind.key is None and kind.value is None:
         return
     columns = source.columns(handle, kind.key, kind.value)
-    count = 0 if kind.key is None else len(kind.key.leaves)
+    count = 0 if kind.key is None else len(kind.key.dtypes)
     parts = [
         _elements(source, form, part, made, waiting)
         for form, part in ((kind.key, columns[:count]), (kind.value, columns[count:]))
@@ -133,11 +133,16 @@ def _empty(kind: Kind) -> Any:
 def _elements(
     source: _Source, form: Form, columns: list[Any], made: dict[int, Any], waiting: list[Any]
 ) -> list[Any]:
-    """Elements of one form, of a column for each leaf."""
+    """Elements of one form, of a column for each word."""
+    flags = iter(columns[len(form.leaves) :])
     lists = [
         column.tolist() if weak is not None else list(column)
-        for column, (_, weak) in zip(columns, form.leaves, strict=True)
+        for column, (_, weak) in zip(columns, form.leaves, strict=False)
     ]
+    for k, (_, weak) in enumerate(form.leaves):
+        if weak == MIXED:
+            pairs = zip(lists[k], next(flags).tolist(), strict=True)
+            lists[k] = [int(x) if is_int else x for x, is_int in pairs]
     if form.tree.is_leaf():
         return lists[0]
     plain = pytree.flatten(tuple(range(len(lists))))[1]

@@ -13,9 +13,10 @@ import optree
 
 from ...codegen.kernels.stores import layout
 from ...ir.record import record
+from ...ir.types import BOOL
 from ...runtime.call import objects, objects_ir
 from ..data import pytree
-from .kinds import Form, Kind, empty_maker
+from .kinds import MIXED, Form, Kind, empty_maker
 from .stand_ins import Container
 
 
@@ -47,7 +48,7 @@ def _planned(plans: objects.Plans, kind: Kind, known: dict[Kind, int]) -> int:
     nbytes = lead = 0 if kind.key is None else layout.WORD
     for k, form in ((2, kind.key), (3, kind.value)):
         if form is not None:
-            nbytes += layout.WORD * len(form.leaves)
+            nbytes += layout.WORD * len(form.dtypes)
             words[k] = _element(plans, form, known)
             places.append(k)
     name = _DETAILS.get(kind.cls)
@@ -70,7 +71,10 @@ _DETAILS: dict[type, str] = {deque: "maxlen", defaultdict: "default_factory"}
 def _element(plans: objects.Plans, form: Form, known: dict[Kind, int]) -> int:
     """Where it is said what elements of a form are."""
     nodes: list[tuple[int, int, int]] = []
-    whole = pytree.unflatten(form.tree, map(_Place, range(len(form.leaves))))
+    words = [(d, "f" if weak == MIXED else weak) for d, weak in form.leaves]
+    words += [(BOOL, "b")] * len(form.flags)
+    places = [*map(_Place, range(len(words)))]
+    whole = pytree.unflatten(form.tree, places[: len(form.leaves)])
 
     def parts(made: int, items: Any, how: int) -> None:
         nodes.append((how, len(items), made))
@@ -79,7 +83,7 @@ def _element(plans: objects.Plans, form: Form, known: dict[Kind, int]) -> int:
 
     def node(x: Any) -> None:
         if isinstance(x, _Place):
-            dtype, weak = form.leaves[x.number]
+            dtype, weak = words[x.number]
             kind = objects_ir.SCALAR if weak is None else _NUMBERS[weak]
             nodes.append((kind, plans.ref(dtype.type), plans.ref(dtype)))
         elif isinstance(x, Container):
@@ -89,16 +93,38 @@ def _element(plans: objects.Plans, form: Form, known: dict[Kind, int]) -> int:
         elif not pytree.flatten(x)[0]:
             nodes.append((objects_ir.CONSTANT, 0, plans.ref(x)))
         else:
-            items, tree = optree.tree_flatten(
-                x, is_leaf=lambda y: isinstance(y, (Container, _Place)), namespace=pytree.NAMESPACE
-            )
-            parts(plans.ref(partial(pytree.unflatten, tree)), items, objects_ir.CALL)
+            items, tree = _opened(x)
+            parts(plans.ref(partial(_of_parts, tree)), items, objects_ir.CALL)
 
-    node(whole)
+    if form.is_mixed:
+        items, tree = _opened(whole)
+        mixed = [weak == MIXED for _, weak in form.leaves]
+        made = plans.ref(partial(_with_ints, tree, mixed))
+        parts(made, [*items, *places[len(items) :]], objects_ir.CALL)
+    else:
+        node(whole)
     place = plans.reserve(3 * len(nodes))
     moved = [3 * k + 2 for k, (what, *_) in enumerate(nodes) if what == objects_ir.CONTAINER]
     plans.write(place, [word for node in nodes for word in node], moved)
     return place
+
+
+def _opened(x: Any) -> tuple[list[Any], Any]:
+    """The parts of an element, of which each is one word."""
+    return optree.tree_flatten(
+        x, is_leaf=lambda y: isinstance(y, (Container, _Place)), namespace=pytree.NAMESPACE
+    )
+
+
+def _of_parts(tree: Any, *parts: Any) -> Any:
+    return pytree.unflatten(tree, parts)
+
+
+def _with_ints(tree: Any, mixed: list[bool], *words: Any) -> Any:
+    """An element of its words: behind the numbers stand flags, of each that is `mixed`: is it an int?"""
+    numbers, flags = words[: len(mixed)], iter(words[len(mixed) :])
+    pairs = zip(numbers, mixed, strict=True)
+    return pytree.unflatten(tree, [int(x) if m and next(flags) else x for x, m in pairs])
 
 
 _NUMBERS = {"b": objects_ir.BOOL, "i": objects_ir.INT, "f": objects_ir.FLOAT}

@@ -67,7 +67,9 @@ def is_equal(a: Any, b: Any) -> Any:
 def is_exact(form: Form, asked: Any) -> bool:
     """Whether elements of this form are compared exactly with what is asked for."""
     leaves = pytree.flatten(asked)[0]
-    return len(leaves) != len(form.leaves) or all(map(_compares_exactly, form.leaves, leaves))
+    if len(leaves) != len(form.leaves):
+        return True
+    return not form.is_mixed and all(map(_compares_exactly, form.leaves, leaves))
 
 
 def _compares_exactly(stored: Leaf, asked: Any) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.graph import Value
+from ...ir.ops.control.stores import HEAP_METHODS
 from ...ir.types import BOOL, I64
 from ..arrays.common import array
 from ..control.control import cond, fori_loop, while_loop
@@ -91,12 +92,13 @@ class Sequence(Container):
 
     def put(self, method: str, *places: Value, item: Any) -> tuple[Value, ...]:
         self.kind.see(NOTHING, item)
-        form = self.form
-        values = leaves_of(form, item)
-        return self._run(method, *places, *values, value=form.dtypes)
+        return self.ask(method, *places, *leaves_of(self.form, item))
 
     def ask(self, method: str, *operands: Value) -> tuple[Value, ...]:
-        return self._run(method, *operands, value=self.form.dtypes)
+        form = self.form
+        if method in HEAP_METHODS and form.is_mixed:
+            return self._run(method, *operands, key=form.numbers, value=form.flags)
+        return self._run(method, *operands, value=form.dtypes)
 
     def append(self, item: Any) -> None:
         self.put("append", item=item)
@@ -315,7 +317,8 @@ class List(Sequence):
             self.extend(ordered)
             return
         _require_order(self.form, "list.sort")
-        self._run("sort", as_value(reverse, BOOL), key=self.form.dtypes)
+        form = self.form
+        self._run("sort", as_value(reverse, BOOL), key=form.numbers, value=form.flags)
 
     def ordered(self, key: Any, reverse: Any) -> List:
         """A sorted copy, by `key` of each element."""
@@ -328,12 +331,13 @@ class List(Sequence):
             by = key(item)
             keys[:] = [Form.of(by)]
             _require_order(keys[0], "the key of a sort")
-            values = [*leaves_of(keys[0], by), *leaves_of(form, item)]
-            run("append", as_value(together), *values, value=(*keys[0].dtypes, *form.dtypes))
+            order = keys[0].numbers
+            values = [*leaves_of(keys[0], by)[: len(order)], *leaves_of(form, item)]
+            run("append", as_value(together), *values, value=(*order, *form.dtypes))
 
         together = wrap(pairs, scalar=True)
         for_each(self.length(), add)
-        dtypes = keys[0].dtypes
+        dtypes = keys[0].numbers
         run("sort", pairs, as_value(reverse, BOOL), key=dtypes, value=form.dtypes)
         made = self.fresh()
 
@@ -448,7 +452,7 @@ def columns_of(items: Any) -> tuple[Form, list[np.ndarray[Any, Any]]] | None:
     if forms:
         return None
     columns = zip(*(leaves for leaves, _ in rows), strict=True)
-    return form, [np.array(c, d) for c, d in zip(columns, form.dtypes, strict=True)]
+    return form, [np.array(c, d) for c, d in zip(columns, form.numbers, strict=True)]
 
 
 def _require_order(form: Form, what: str) -> None:

@@ -10,9 +10,9 @@ import numpy as np
 from ...ir.graph import Value
 from ...ir.ops.control.stores import METHODS, STORE
 from ...ir.types import BOOL, I64
-from ..arrays.python_integers import check_kept
 from ..control.control import fori_loop
-from ..control.unions import Union, exact, narrowed
+from ..control.number_classes import check_kept_exactly, int_or_float, is_int
+from ..control.unions import narrowed
 from ..core.effects import advance, check, order_token
 from ..core.trace import require_trace
 from ..core.tracers import Tracer, as_value, wrap
@@ -20,7 +20,7 @@ from ..data import pytree
 from ..messages import errors
 from ..messages.errors import complain
 from ..messages.source import user_line
-from .kinds import CLASSES, Form, Kind, current, kind_of, root_of
+from .kinds import CLASSES, MIXED, Form, Kind, current, kind_of, root_of
 
 DTypes = tuple[np.dtype[Any], ...]
 
@@ -178,22 +178,25 @@ def native(container: Any, kind: Kind | None = None) -> Container:
 
 
 def leaves_of(form: Form, value: Any) -> list[Value]:
-    """The values of an element of this form."""
+    """The words of an element of this form."""
     leaves, _ = pytree.flatten(narrowed(value))
-    for x, dtype in zip(leaves, form.dtypes, strict=True):
-        several = exact(x)
-        if type(several) is not Union:
-            check_kept(x, dtype)
-            continue
-        for number, option in several.options.items():
-            check_kept(option, dtype, or_else=several.tag != number)
-    return [as_value(x, dtype) for x, dtype in zip(leaves, form.dtypes, strict=True)]
+    for x, dtype in zip(leaves, form.numbers, strict=True):
+        check_kept_exactly(x, dtype)
+    numbers = [as_value(x, dtype) for x, dtype in zip(leaves, form.numbers, strict=True)]
+    pairs = zip(leaves, form.leaves, strict=True)
+    return [*numbers, *(as_value(is_int(x), BOOL) for x, (_, weak) in pairs if weak == MIXED)]
 
 
 def element(form: Form, values: Sequence[Value]) -> Any:
-    """The element of this form that these values are."""
-    pairs = zip(values, form.leaves, strict=True)
-    return pytree.unflatten(form.tree, [wrap(v, weak, scalar=True) for v, (_, weak) in pairs])
+    """The element of this form that these words are."""
+    flags = iter(values[len(form.leaves) :])
+    return pytree.unflatten(
+        form.tree,
+        [
+            int_or_float(v, next(flags)) if weak == MIXED else wrap(v, weak, scalar=True)
+            for v, (_, weak) in zip(values, form.leaves, strict=False)
+        ],
+    )
 
 
 def index_value(i: Any, what: str) -> Value:

@@ -197,7 +197,7 @@ class Table(Container):
         key, value = self.kind.key, self.kind.value
         assert key is not None
         found = self._ask("table_entry", place)
-        count = len(key.leaves)
+        count = len(key.dtypes)
         rest = None if value is None else element(value, found[count:])
         return make(element(key, found[:count]), rest)
 

@@ -72,16 +72,19 @@ def closure(functions: Sequence[StoreFunction]) -> tuple[StoreFunction, ...]:
 
 
 class Records:
-    """Records of these dtypes, `lead` bytes behind where they begin."""
+    """Records of these dtypes, `lead` bytes behind where they begin. Which of two is less, the first
+    `order` values say; if that is 0 all do."""
 
-    def __init__(self, dtypes: DTypes, lead: int = 0) -> None:
+    def __init__(self, dtypes: DTypes, lead: int = 0, order: int = 0) -> None:
         self.dtypes = dtypes
         self.lead = lead
+        self.order = order
         self.nbytes = lead + WORD * len(dtypes)
 
     @property
     def name(self) -> str:
-        return "".join(f"{d.kind}{d.itemsize}" for d in self.dtypes) or "none"
+        name = "".join(f"{d.kind}{d.itemsize}" for d in self.dtypes) or "none"
+        return f"{name}_by_{self.order}" if self.order else name
 
     @property
     def types(self) -> list[str]:
@@ -124,7 +127,8 @@ class Records:
     def less(self, b: Builder, left: Sequence[Value], right: Sequence[Value]) -> Value:
         """Whether one tuple is less than another: the first values that differ decide."""
         verdict: Value | None = None
-        for x, y, dtype in reversed(list(zip(left, right, self.dtypes, strict=False))):
+        ordering = self.dtypes[: self.order or None]
+        for x, y, dtype in reversed(list(zip(left, right, ordering, strict=False))):
             if dtype.kind == "f":
                 less, differ = b.compare_floats("olt", x, y), b.compare_floats("une", x, y)
             else:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.graph import Op
-from ....ir.ops.control.stores import METHODS
+from ....ir.ops.control.stores import HEAP_METHODS, METHODS
 from ....ir.types import BOOL, TOKEN, TensorType
 from ...llvm.builder import NULL, Value, constant
 from ...loop_ir.scalar_code import Body, Require, Special, Write
@@ -114,7 +114,8 @@ def _plan(op: Op) -> Plan:
         return _PLAIN[method]()
     if method.startswith("table_"):
         return _TABLES[method](Entries(key, value))
-    return _SEQUENCES[method](Records((*key, *value)), len(key))
+    order = len(key) if method in HEAP_METHODS and value else 0
+    return _SEQUENCES[method](Records((*key, *value), order=order), len(key))
 
 
 def _made(handle: Value) -> list[Value]:

@@ -11,10 +11,10 @@ containers is ordered by the token. They live until the call returns.
 
 A container is a *sequence* of records, or a *table* from keys to values. `key` and `value` are the
 dtypes of a record: of a table those of its keys and of its values, of a sequence all of a record, of
-which those in `key` decide the order where it is sorted. A method says with `ok` whether there is
-what was asked for; if not, the record that comes with it has no meaning. Positions in tables are good
-until the table changes: `changes` counts the keys that were added, and of a sequence how often it was
-said to be changed, by `touch`.
+which those in `key` decide the order where it is sorted (of a heap all, if there are none). A method
+says with `ok` whether there is what was asked for; if not, the record that comes with it has no meaning.
+Positions in tables are good until the table changes: `changes` counts the keys that were added, and of a
+sequence how often it was said to be changed, by `touch`.
 
 The reference is Python: a sequence is a list of tuples, a table a dict; lists are sorted by `list.sort`,
 heaps are those of `heapq`.
@@ -256,6 +256,7 @@ TABLES: dict[str, Method] = {
     "table_copy": Method(lambda t: t.copy(), (_H,), (_H,), grows=True, changes=False),
 }
 METHODS = {**SEQUENCES, **TABLES}
+HEAP_METHODS = frozenset(name for name in SEQUENCES if name.startswith("heap"))
 
 
 def _changes(method: str) -> bool:
@@ -295,6 +296,36 @@ def _infer(*types: Type, method: str, key: DTypes = (), value: DTypes = ()) -> t
     return (*gives, TOKEN)
 
 
+class _Unordered:
+    """A value that does not decide which of two records is less."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __lt__(self, other: object) -> bool:
+        return False
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _by_key(run: Callable[..., Any], items: Any, count: int, record: Record) -> Any:
+    """A method of a heap of which the first values of a record decide the order."""
+
+    def hidden(record: Record) -> Record:
+        return (*record[:count], *map(_Unordered, record[count:]))
+
+    def shown(record: Record) -> Record:
+        return (*record[:count], *(x.value for x in record[count:]))
+
+    items[:] = map(hidden, items)
+    result = run(items, *hidden(record))
+    items[:] = map(shown, items)
+    return shown(result) if isinstance(result, tuple) else result
+
+
 def _reference(*arrays: Any, method: str, key: DTypes = (), value: DTypes = ()) -> tuple[Any, ...]:
     operands = [a[()] for a in arrays[:-1]]
     if method == "root":
@@ -316,7 +347,10 @@ def _reference(*arrays: Any, method: str, key: DTypes = (), value: DTypes = ()) 
         arguments = [tuple(arguments[: len(key)]), tuple(arguments[len(key) :])]
     if method == "sort":
         arguments = [len(key), *arguments]
-    result = how.run(RUNS.at(first), *arguments)
+    if method in HEAP_METHODS and key:
+        result = _by_key(how.run, RUNS.at(first), len(key), tuple(arguments))
+    else:
+        result = how.run(RUNS.at(first), *arguments)
     if root is not None:
         result = Items(result) if isinstance(result, list) else result
         return np.asarray(RUNS.keep(int(root), result), HANDLE.dtype), None

@@ -25,6 +25,13 @@ class Which:
 
 
 @record
+class IsInt:
+    """Whether a number that is carried as a float is an int of Python's is carried, too."""
+
+    of: int | Slot
+
+
+@record
 class Alike:
     """Whether two arrays are one is carried, too: `one` is a leaf of what is carried, by its key and
     position, `other` such a leaf, or an array from outside of the loop. See `core.sharing.Relation`."""
@@ -35,7 +42,7 @@ class Alike:
     from_other: bool
 
 
-Key = int | str | Slot | Which | Alike
+Key = int | str | Slot | Which | IsInt | Alike
 
 
 def arrays_of(
@@ -45,7 +52,7 @@ def arrays_of(
     return [
         ((key, i), links_of(leaf))
         for key, variable in carried.items()
-        if variable.name != RESULT and not isinstance(key, (Which, Alike))
+        if variable.name != RESULT and not isinstance(key, (Which, IsInt, Alike))
         for i, leaf in enumerate(pytree.flatten(values(key))[0])
         if i < len(variable.outs) and variable.outs[i] is not None and storage_of(leaf) is not None
     ]
