@@ -84,13 +84,15 @@ def _one_by_one(
 
 
 def _error_of_none(operation: Callable[[], Any]) -> Exception | None:
-    """What Python raises for None in the place of the value. Operations of None have no effects."""
+    """What Python raises where None has no such operation. Operations of None have no effects."""
     try:
         operation()
     except errors.JitneyError as error:
         return TypeError(error.what or str(error))
     except _NO_SUCH as error:
         return error
+    except Exception:
+        return None  # as by a dict without that key: the branch for None raises it, if it is taken
     return None
 
 
@@ -241,7 +243,7 @@ def _attribute(union: Union, name: str) -> Any:
     if len(numbers) == 1:
         return getattr(union.options[numbers[0]], name)
     found = [getattr(union.options[n], name) for n in numbers]
-    if all(callable(x) and not isinstance(x, Tracer) for x in found):
+    if all(callable(x) and not isinstance(x, (Tracer, Union)) for x in found):
         return Method(union, name)
     return use(lambda x: getattr(x, name), union)
 

