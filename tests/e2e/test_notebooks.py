@@ -1,5 +1,7 @@
 """The notebooks run from top to bottom without an error, and are committed without outputs."""
 
+import queue
+import time
 from pathlib import Path
 
 import pytest
@@ -42,3 +44,44 @@ def test_runs_from_top_to_bottom(path, tmp_path, monkeypatch):
     noise = [out.text for out in outputs if out.output_type == "stream" and out.name == "stderr"]
     assert not noise, "".join(noise)
     assert any(out.output_type in ("display_data", "execute_result") for out in outputs)
+
+
+STOPS = """
+import numpy as np, jitney as jt
+
+@jt.jit
+def f(x, n):
+    for i in range(n):
+        x = x * 2
+        jt.breakpoint(i == 1)
+    return x
+
+print(f(np.ones(2), 3))
+"""
+
+
+def test_a_breakpoint_asks_in_the_cell():
+    """In a kernel to which no editor's debugger is attached."""
+    from jupyter_client.manager import start_new_kernel
+
+    manager, client = start_new_kernel()
+    try:
+        client.execute(STOPS, allow_stdin=True)
+        shown, typed, end = "", ["p x.tolist(), int(i)", "c"], time.monotonic() + 60
+        while time.monotonic() < end:
+            try:
+                client.get_stdin_msg(timeout=0.05)
+                client.input(typed.pop(0))
+            except queue.Empty:
+                pass
+            try:
+                content = client.get_iopub_msg(timeout=0.05)["content"]
+            except queue.Empty:
+                continue
+            shown += content.get("text", "")
+            if content.get("execution_state") == "idle":
+                break
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+    assert "([4.0, 4.0], 1)" in shown and "[8. 8.]" in shown and not typed

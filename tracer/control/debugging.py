@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import string
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any, TextIO
 
@@ -111,9 +111,9 @@ def debug_callback(function: Function, *args: Any, **kwargs: Any) -> None:
 def breakpoint(condition: Any = True) -> None:
     """Python's `breakpoint()`, with the variables of this place as they are when the program comes here.
 
-    What `breakpoint` runs is asked (`sys.breakpointhook`, PYTHONBREAKPOINT): `pdb`, or a notebook's own
-    debugger. Variables can be looked at, not changed: the compiled program goes on with its own. With a
-    condition it stops only if that is true.
+    What `breakpoint` runs is asked (`sys.breakpointhook`, PYTHONBREAKPOINT): `pdb`, or the debugger that
+    is attached to a notebook; if none is, the cell asks. Variables can be looked at, not changed: the
+    compiled program goes on with its own. With a condition it stops only if that is true.
 
     >>> jt.breakpoint(False)
     """
@@ -130,6 +130,20 @@ def breakpoint(condition: Any = True) -> None:
     traced = {name: value for name, value in variables.items() if name not in known}
     stop = _stop_at(frame, {name: variables[name] for name in known})
     called_for_effect(stop, (condition,), {"values": traced})
+
+
+def _debugger() -> Callable[[], Any]:
+    """What stops: the hook for it; but notebooks have debugpy's, which does nothing unless a debugger is
+    attached, and there `pdb` is what asks in the cell."""
+    hook = sys.breakpointhook
+    if getattr(hook, "__name__", "") != "debugpy_breakpointhook":
+        return hook
+    attached = getattr(sys.modules.get("debugpy"), "is_client_connected", lambda: False)
+    if attached():
+        return hook
+    import pdb  # only those who stop need it
+
+    return pdb.set_trace
 
 
 def _variables(frame: FrameType) -> dict[str, Any]:
@@ -156,7 +170,7 @@ def _stop_at(frame: FrameType, known: dict[str, Any]) -> Any:
 
     def breakpoint(condition: Any, values: dict[str, Any]) -> None:
         if condition:
-            hook = {"__breakpoint__": sys.breakpointhook}
+            hook = {"__breakpoint__": _debugger()}
             exec(code, {**world, **hook}, {**known, **values})
 
     return breakpoint

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import pdb
 import sys
+import types
 from typing import Any
 
 import numpy as np
@@ -126,6 +127,27 @@ def test_breakpoint_asks_the_hook(monkeypatch: Any) -> None:
 
     jt.jit(f)(2.0)
     assert found == [6.0]
+
+
+def test_breakpoint_in_a_notebook_without_a_debugger(monkeypatch: Any) -> None:
+    """Kernels have debugpy's hook, which does nothing unless an editor is attached."""
+    found: list[str] = []
+
+    def debugpy_breakpointhook() -> None:
+        found.append("editor")
+
+    monkeypatch.setattr(sys, "breakpointhook", debugpy_breakpointhook)
+    monkeypatch.setattr(pdb, "set_trace", lambda: found.append("prompt"))
+    for attached in (False, True):
+        debugpy = types.SimpleNamespace(is_client_connected=lambda attached=attached: attached)
+        monkeypatch.setitem(sys.modules, "debugpy", debugpy)
+
+        def f(x: Any) -> Any:
+            jt.breakpoint()
+            return x
+
+        jt.jit(f)(2.0)
+    assert found == ["prompt", "editor"]
 
 
 def test_disable_jit() -> None:
