@@ -131,6 +131,12 @@ class KernelReport:
     work: Work = Work()
     near: int = 0  # of the bytes: those that are in a near cache, since a part before it was there
 
+    @property
+    def title(self) -> str:
+        """Its name and what it computes."""
+        ops = ", ".join(dict.fromkeys(self.ops))
+        return f"{self.name}: {ops}" if ops else self.name
+
 
 @record
 class StepReport:

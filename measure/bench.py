@@ -100,7 +100,9 @@ def _at_size(
         call.result = None  # memory that calls may use again
     in_turns(list(calls.values()), seconds)
     timings = [(name, call.timing()) for name, call in calls.items()]
-    return rows(size, timings, _work(named.values(), args))
+    own = [time for name, time in timings if hasattr(named[name], "cache_info")]
+    fastest = min((time.median for time in own), default=1.0)
+    return rows(size, timings, _work(named.values(), args, max(fastest, 1e-12)))
 
 
 def _refuse_differences(size: Any, calls: dict[str, Call], tolerance: float | None) -> None:
@@ -115,8 +117,9 @@ def _refuse_differences(size: Any, calls: dict[str, Call], tolerance: float | No
             )
 
 
-def _work(functions: Iterable[Function], args: Sequence[Any]) -> Work | None:
-    """What the first jitted function does; None if there is none, or nobody can count it."""
+def _work(functions: Iterable[Function], args: Sequence[Any], fastest: float) -> Work | None:
+    """What the first jitted function does; None if there is none, or nobody can count it. `fastest`: the
+    seconds of the fastest one, which limits that were measured under load may be below."""
     compiled = next((f for f in functions if hasattr(f, "cache_info")), None)
     if compiled is None:
         return None
@@ -126,9 +129,11 @@ def _work(functions: Iterable[Function], args: Sequence[Any]) -> Work | None:
         return None
     if cost.loops:
         return None
-    limits = jt.machine_limits()
     moved, flops = float(cost.bytes), float(cost.flops)
     arrays = [a for a in jt.tree.leaves(list(args)) if isinstance(a, np.ndarray)]
     footprint = int(sum(a.nbytes for a in arrays) + cost.peak_memory)
     itemsize = max((a.itemsize for a in arrays if a.dtype.kind == "f"), default=8)
+    limits = jt.machine_limits(
+        moved={footprint: moved / fastest}, flops={itemsize: flops / fastest}
+    )
     return Work(moved, flops, limits.bandwidth(footprint), limits.peak_flops(itemsize))

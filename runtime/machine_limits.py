@@ -3,7 +3,7 @@ operations a second in chains of elementwise functions, elements a second that i
 
 Measured by kernels of ours and remembered on disk. Others that run meanwhile make figures too low, so
 each is the best of several rounds, which go through all of them one after the other; and whoever sees
-more than a limit says so (`raised`).
+more than a limit says so.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..ir.graph import Graph
-from ..ir.record import fields, record
+from ..ir.record import fields, record, replace
 from .cache.disk import disk_cache
 from .cache.installation import digest, installation
 from .compile import compile
@@ -85,9 +85,17 @@ def _between(figures: Figures, size: int) -> float:
 _known: dict[str, MachineLimits] = {}  # of this process
 
 
-def machine_limits(again: bool = False, threads: int = 0) -> MachineLimits:
+def machine_limits(
+    again: bool = False,
+    threads: int = 0,
+    moved: Mapping[int, float] | None = None,
+    flops: Mapping[int, float] | None = None,
+) -> MachineLimits:
     """Of this machine with `threads` threads, 0: `config.threads`, as far as measured: at the first
     call, which takes a second. `again`: measure once more, and keep the higher figures.
+
+    `moved` and `flops` are what a function was seen to do, bytes a second by bytes that it touches,
+    flops a second by the size of floats: limits that are below it are raised, for good.
 
     >>> limits = machine_limits()
     >>> limits.bandwidth(1 << 20) > 1e6, limits.peak_flops(8) > 1e6
@@ -99,30 +107,24 @@ def machine_limits(again: bool = False, threads: int = 0) -> MachineLimits:
         measured = _measured(threads)
         known = measured if known is None else _higher(known, measured)
         _store(key, known)
-    _known[key] = known
-    return known
-
-
-def raised(bandwidths: Mapping[int, float], flops: Mapping[int, float]) -> MachineLimits:
-    """The limits, when a kernel was seen to do more: bytes a second by bytes that it touches, flops a
-    second by the size of floats. They stay raised."""
-    known = machine_limits()
-    moved, peaks = known.bandwidths, dict(known.flops)
-    for footprint, rate in bandwidths.items():
-        moved = _lifted(moved, footprint, rate)
-    for itemsize, rate in flops.items():
-        peaks[itemsize] = max(rate, peaks.get(itemsize, 0.0))
-    key = _key(0)
-    _known[key] = MachineLimits(
-        moved,
-        tuple(peaks.items()),
-        known.operations,
-        known.accesses,
-        known.sorting,
-        known.scalars,
-    )
-    _store(key, _known[key])
+    _known[key] = _raised(key, known, moved or {}, flops or {})
     return _known[key]
+
+
+def _raised(
+    key: str, known: MachineLimits, moved: Mapping[int, float], flops: Mapping[int, float]
+) -> MachineLimits:
+    bandwidths, peaks = known.bandwidths, dict(known.flops)
+    for footprint, rate in moved.items():
+        bandwidths = _lifted(bandwidths, footprint, rate)
+    for itemsize, rate in flops.items():
+        if itemsize in peaks:
+            peaks[itemsize] = max(rate, peaks[itemsize])
+    made = replace(known, bandwidths=bandwidths, flops=tuple(peaks.items()))
+    if made == known:
+        return known
+    _store(key, made)
+    return made
 
 
 def _lifted(figures: Figures, size: int, rate: float) -> Figures:

@@ -22,6 +22,7 @@ from ..ir.forks import renewed
 
 if TYPE_CHECKING:
     from ..codegen.module import NativeModule
+    from ..ir.graph import SourceLine
     from .threads.recorder import Events
 
 
@@ -34,6 +35,8 @@ class Span(NamedTuple):
     end: float
     thread: int
     leaf: bool = True  # not only what is around others
+    function: str = ""
+    loc: SourceLine | None = None
 
 
 class Recording:
@@ -92,17 +95,32 @@ def note_program(module: NativeModule, name: str) -> None:
         _current.programs[module.identity] = name, module
 
 
-def note_span(category: str, name: str, begin: float, end: float, leaf: bool = True) -> None:
+def note_span(
+    category: str,
+    name: str,
+    begin: float,
+    end: float,
+    leaf: bool = True,
+    function: str = "",
+    loc: SourceLine | None = None,
+) -> None:
     """Something was done, if that is recorded."""
     if _current is not None:
-        _current.spans.append(Span(category, name, begin, end, threading.get_ident(), leaf))
+        thread = threading.get_ident()
+        _current.spans.append(Span(category, name, begin, end, thread, leaf, function, loc))
 
 
 @contextmanager
-def span(category: str, name: str) -> Iterator[None]:
+def span(
+    category: str,
+    name: str,
+    leaf: bool = True,
+    function: str = "",
+    loc: SourceLine | None = None,
+) -> Iterator[None]:
     """What is done inside is a span, if that is recorded."""
     begin = time.perf_counter()
     try:
         yield
     finally:
-        note_span(category, name, begin, time.perf_counter())
+        note_span(category, name, begin, time.perf_counter(), leaf, function, loc)

@@ -60,10 +60,11 @@ ALIGNMENT = 16  # what programs may rely on; foreign arrays that lie worse are c
 
 
 class LoadedProgram:
-    """A compiled graph on a device."""
+    """A compiled graph on a device; `name` is what profiles call it."""
 
-    def __init__(self, client: Client, executable: DeviceExecutable) -> None:
+    def __init__(self, client: Client, executable: DeviceExecutable, name: str) -> None:
         self.client = client
+        self.name = name
         self.executable = executable
         program = executable.program
         self._results = [(k.shape, k.dtype) for k in program.outputs]
@@ -71,16 +72,19 @@ class LoadedProgram:
 
     def run(self, arrays: Sequence[DeviceArray]) -> list[DeviceArray]:
         """Begin a run. Shapes, dtypes and the device of the arrays are those of the graph. Results may
-        have the memory of arrays that were given to be overwritten. While that is recorded, a run is
-        waited for."""
+        have the memory of arrays that were given to be overwritten. While that is recorded, each kernel
+        is waited for."""
         if current() is None:
             return self._begin(arrays)
-        with span("device", f"program of {len(self.kernels)} kernels"):
-            results = self._begin(arrays)
+        name = f"program of {len(self.kernels)} kernels"
+        with span("device", name, leaf=not self.kernels, function=self.name):
+            results = self._begin(arrays, self.name)
             self.client.context.synchronize(self.client.stream)
         return results
 
-    def _begin(self, arrays: Sequence[DeviceArray]) -> list[DeviceArray]:
+    def _begin(
+        self, arrays: Sequence[DeviceArray], watched: str | None = None
+    ) -> list[DeviceArray]:
         client, executable = self.client, self.executable
         if client.holder:
             client.holder.sweep()
@@ -91,7 +95,7 @@ class LoadedProgram:
             addresses.append(memory.address)
             if memory.runs:
                 runs += tuple(run for run in memory.pending() if run not in runs)
-        outputs, status = executable.begin(addresses, client.stream)
+        outputs, status = executable.begin(addresses, client.stream, watched)
         if status is not None:
             runs += (Run(executable, [], status),)
         if runs:
@@ -257,7 +261,7 @@ class Client:
             self.target = replace(self.target, exact=False)
             warnings.warn(f"products do without warpgroups: {error}", RuntimeWarning, stacklevel=4)
             return self._compile(graph, replace(target, exact=False), options, tuner)
-        return LoadedProgram(self, executable)
+        return LoadedProgram(self, executable, graph.name)
 
     def _load(self, program: DeviceProgram) -> DeviceExecutable:
         if not program.arch.endswith("a"):

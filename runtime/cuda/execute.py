@@ -33,10 +33,10 @@ from .heaps import FIRST_BYTES, enough, has_heap
 from .launcher import Location, Table, launcher
 from .library import DeviceError
 from .memory import DeviceBuffer, context_pool
-from .plan import Bases, Planner, Segment, commands, is_static, may_be_recorded
+from .plan import Bases, Plan, Planner, Segment, commands, is_static, may_be_recorded
 from .tensor_maps import TensorMaps
 from .transfers import Pinned, upload
-from .walk import FAILURE_WORD, STATUS_BYTES, Walk
+from .walk import FAILURE_WORD, STATUS_BYTES, Walk, WatchedWalk
 
 _GRAPH_COMMANDS = 3  # fewer are launched one by one in no more time
 _RECORDED_COMMANDS = 4096  # longer ones are not made into graphs
@@ -141,6 +141,7 @@ class DeviceExecutable:
         self._module = context.load_module(program.ir, program.kernels)
         planner = Planner(program, self._module, self.bases, context)
         self.plan = planner.plan(program.steps)
+        self._watched: Plan | None = None  # the same, each launch apart
         # What libraries need lies behind the program's own scratch memory.
         start = -(-program.arena_bytes // _WORKSPACE_ALIGNMENT) * _WORKSPACE_ALIGNMENT
         self.workspace: Location = self.bases.first["arena"], start
@@ -208,8 +209,13 @@ class DeviceExecutable:
                 )
         return Run(self, *self.begin(inputs, stream))
 
-    def begin(self, inputs: Sequence[int], stream: int) -> tuple[list[DeviceBuffer], Status | None]:
-        """As `run`, of inputs that are as the program wants them; gives what a Run is made of."""
+    def begin(
+        self, inputs: Sequence[int], stream: int, watched: str | None = None
+    ) -> tuple[list[DeviceBuffer], Status | None]:
+        """As `run`, of inputs that are as the program wants them; gives what a Run is made of.
+
+        `watched`: each launch is waited for, and recorded as one of the function of this name.
+        """
         outputs, bases = [], [*inputs]
         for nbytes, label in self._outputs:
             buffer = self.pool.allocate(nbytes, stream, label)
@@ -220,7 +226,7 @@ class DeviceExecutable:
             if not work.ready:
                 self._prepare(work, stream)
             self._pack(work.bases, 0, *bases)
-            if self._simple:
+            if self._simple and watched is None:
                 code = self._run_table(self._simple, work.address, stream)
                 if code:
                     raise self.context.cuda.error("a launch", code)
@@ -232,15 +238,24 @@ class DeviceExecutable:
                 status = self._take_status()
                 first = self.bases.first
                 work.bases[first["answer"]], work.bases[first["event"]] = status.expect(work.status)
-            self._launch(bases, work, stream)
+            self._launch(bases, work, stream, watched)
             while self._may_exceed and (wanted := self._exceeded(work, stream)):
                 self._heap_bytes = max(2 * self._heap_bytes, wanted)
                 work.heap = None  # first: there may be room for one of them only
                 self._prepare(work, stream)
-                self._launch(bases, work, stream)
+                self._launch(bases, work, stream, watched)
         return outputs, status
 
-    def _launch(self, bases: Sequence[int], work: Work, stream: int) -> None:
+    def _launch(self, bases: Sequence[int], work: Work, stream: int, watched: str | None) -> None:
+        if watched is not None:
+            if self._watched is None:
+                apart = Planner(self.program, self._module, self.bases, self.context, apart=True)
+                self._watched = apart.plan(self.program.steps)
+            with self.context:
+                self._native(self._before, work, stream)
+                WatchedWalk(self, stream, work, watched).walk(self._watched)
+                self._native(self._after, work, stream)
+            return
         heap = (work.heap.address, work.heap.nbytes) if work.heap is not None else ()
         if self.replays and (graph := self._graph((stream, *heap, *bases), work)):
             work.bases[self.bases.first["graph"]] = graph

@@ -45,9 +45,12 @@ _SCALARS = {"i32": "<i", "i64": "<q", "f32": "<f", "f64": "<d"}
 
 class Segment:
     """Commands that need no decision: a table, and where it lies. `maps`: the tensor maps among their
-    arguments, by number."""
+    arguments, by number. `name`: what the only command is, if commands are to be told apart."""
 
-    def __init__(self, table: Table, maps: Mapping[int, TensorMap] | None = None) -> None:
+    def __init__(
+        self, table: Table, maps: Mapping[int, TensorMap] | None = None, name: str = ""
+    ) -> None:
+        self.name = name
         self.table = table
         self.words = table.finish()
         self.maps = dict(maps or {})
@@ -126,11 +129,18 @@ class Bases:
 
 
 class Planner:
-    """Steps to plans. `workspace`: bytes that calls of libraries need."""
+    """Steps to plans. `workspace`: bytes that calls of libraries need. `apart`: each command is a
+    segment of its own, which has a name."""
 
     def __init__(
-        self, program: DeviceProgram, module: Module, bases: Bases, context: Context
+        self,
+        program: DeviceProgram,
+        module: Module,
+        bases: Bases,
+        context: Context,
+        apart: bool = False,
     ) -> None:
+        self._apart = apart
         self._program = program
         self._module = module
         self._bases = bases
@@ -145,6 +155,10 @@ class Planner:
         table = Table()
         for step in steps:
             if self._command(step, table):
+                if self._apart:
+                    name = step.kernel if isinstance(step, Launch) else type(step).__name__.lower()
+                    planned.append(self._segment(table, name))
+                    table = Table()
                 continue
             if table.commands:
                 planned.append(self._segment(table))
@@ -154,9 +168,9 @@ class Planner:
             planned.append(self._segment(table))
         return tuple(planned)
 
-    def _segment(self, table: Table) -> Segment:
+    def _segment(self, table: Table, name: str = "") -> Segment:
         maps, self._maps = self._maps, {}
-        return Segment(table, maps)
+        return Segment(table, maps, name)
 
     def _argument(self, argument: Argument) -> Packed:
         if isinstance(argument, Scalar):

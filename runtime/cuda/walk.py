@@ -11,6 +11,7 @@ import numpy as np
 
 from ...codegen.cuda.program import MAP_BYTES, Carry, HostCall, Ref, TapeNew, TapePop, TapePush
 from ...codegen.module import STATUS_WORDS
+from ..recording import span
 from .launcher import Location
 from .plan import BlasCall, Branches, LoopPlan, Plan, ScanPlan, Segment
 from .tapes import Tapes
@@ -185,3 +186,25 @@ class Walk:
         at = self.at(ref)
         for offset, half in ((0, number & 0xFFFFFFFF), (4, number >> 32)):
             self.context.fill(at + offset, 1, 4, half, self.stream)
+
+
+class WatchedWalk(Walk):
+    """A run while it is recorded: each launch is waited for, and is a span."""
+
+    def __init__(self, executable: DeviceExecutable, stream: int, work: Work, name: str) -> None:
+        super().__init__(executable, stream, work)
+        self._function = name
+        self._reports = {report.name: report for report in executable.program.reports[::-1]}
+
+    def _segment(self, segment: Segment) -> None:
+        report = self._reports.get(segment.name)
+        loc = next(iter(report.locs), None) if report is not None else None
+        name = segment.name if report is None else report.title
+        with span("kernel", name, function=self._function, loc=loc):
+            super()._segment(segment)
+            self.context.synchronize(self.stream)
+
+    def _library_call(self, call: BlasCall) -> None:
+        with span("library", "cuBLASLt", function=self._function):
+            super()._library_call(call)
+            self.context.synchronize(self.stream)

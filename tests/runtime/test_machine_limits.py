@@ -34,11 +34,12 @@ def test_between_two_sizes_the_logarithm_counts():
 
 
 def test_who_beats_a_limit_raises_it_for_good(stored):
-    raised = ml.raised({1 << 15: 3e10}, {8: 6e10})
+    raised = ml.machine_limits(moved={1 << 15: 3e10}, flops={8: 6e10})
     assert raised.bandwidth(1 << 15) == pytest.approx(3e10)
     assert raised.peak_flops(8) == 6e10 and raised.peak_flops(4) == 1e11
     assert list(stored.values()) == [raised] and ml.machine_limits() is raised
-    assert ml.raised({1 << 15: 1e9}, {8: 1.0}) == raised
+    assert ml.machine_limits(moved={1 << 15: 1e9}, flops={8: 1.0, 2: 1e20}) is not None
+    assert ml.machine_limits() == raised
 
 
 def test_what_is_stored_is_read_back():

@@ -83,7 +83,7 @@ class Lowered:
 def explain(lowered: Lowered) -> Explanation:
     """What became of a call: kernels in order, in the loops and branches that they stand in, with bytes
     and flops; with times, if there are arguments and a call does no more than compute."""
-    from ...runtime.machine_limits import machine_limits, raised
+    from ...runtime.machine_limits import machine_limits
     from ...runtime.probing import vectorised
 
     if lowered.probed is None:
@@ -103,7 +103,7 @@ def explain(lowered: Lowered) -> Explanation:
     made = Measured(found, limits, footprint)
     steps = made.steps(module.outline)
     if made.bandwidths or made.flops:
-        limits = raised(made.bandwidths, made.flops)
+        limits = machine_limits(moved=made.bandwidths, flops=made.flops)
         steps = Measured(found, limits, footprint).steps(module.outline)
     if limits is not None:
         kernels = list(kernels_of(steps))

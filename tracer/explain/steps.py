@@ -207,7 +207,7 @@ def _is_shown(step: Step) -> bool:
 class Measured:
     """Makes steps of reports, with what was measured: `costs` and `limits` are None if nothing was.
 
-    `bandwidths` and `flops` are what kernels did beyond the limits, as `machine_limits.raised` takes it.
+    `bandwidths` and `flops` are what kernels did beyond the limits, as `machine_limits` takes it.
     """
 
     def __init__(self, costs: Costs | None, limits: MachineLimits | None, footprint: int) -> None:

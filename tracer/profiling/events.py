@@ -63,9 +63,10 @@ def events_of(recording: Recording) -> list[Event]:
 
 
 def _spans(recording: Recording, threads: _Threads) -> Iterator[Event]:
-    for category, name, begin, end, thread, leaf in recording.spans:
-        since = begin - recording.begin
-        yield Event(category, name, "", "", "", since, end - begin, threads.name(thread), leaf)
+    for s in recording.spans:
+        since, seconds, thread = s.begin - recording.begin, s.end - s.begin, threads.name(s.thread)
+        where = s.function, _scope(s.loc), place(s.loc)
+        yield Event(s.category, s.name, *where, since, seconds, thread, s.leaf)
 
 
 def _native(recording: Recording, threads: _Threads) -> Iterator[Event]:
@@ -126,8 +127,8 @@ def _inside(function: str, steps: Sequence[StepReport]) -> Iterator[tuple[int, _
             category, name = "kernel", step.kernel.name
             if step.text == "library call":
                 category = "library"
-            elif ops := step.kernel.ops:
-                name = f"{name}: {', '.join(dict.fromkeys(ops))}"
+            else:
+                name = step.kernel.title
         else:
             loc, name = step.loc, step.text
             category = "callback" if name == "callback" else "control"

@@ -27,8 +27,8 @@ class profile:
 
     Functions are compiled once more for it, as code that tells of its steps, so call a function once
     before what you want to see, or look away from its "compile" events. A step costs about 20 ns more,
-    on the CPU; runs on a GPU are waited for, and are one event each. Results are what they always are.
-    At most `most_events` events are kept, 40 bytes each; the others are counted.
+    on the CPU; on a GPU each kernel is waited for, and its event is what the host saw. Results are what
+    they always are. At most `most_events` events are kept, 40 bytes each; the others are counted.
 
     Raises OSError, before anything runs, if the file can't be written, RuntimeError within another
     profile.

@@ -227,3 +227,26 @@ os.remove(path)
     lines = [line.split() for line in done.stdout.splitlines() if line]
     assert any("sin" in name for _, _, name in lines)
     assert all(int(start, 16) and int(size, 16) for start, size, _ in lines)
+
+
+def test_kernels_of_a_gpu_are_events(gpu):
+    @jt.jit(autograph=True)
+    def f(x, n):
+        with jt.name_scope("layer"):
+            x = np.tanh(x @ x)
+        for _ in range(n):
+            x = np.sin(x) * 2
+        return x.sum(axis=0)
+
+    x = jt.device_put(np.eye(16, dtype=np.float32), jt.devices("cuda")[0])
+    want = np.asarray(f(x, 3))
+    with jt.profile() as profile:
+        got = np.asarray(f(x, 3))
+    assert np.array_equal(got, want) and np.array_equal(np.asarray(f(x, 3)), want)
+    kernels = [event for event in profile.events if event.category == "kernel"]
+    assert {event.function for event in kernels} == {"f"}
+    dot = next(event for event in kernels if "dot" in event.name)
+    assert dot.scope == "layer" and dot.line.startswith("test_profile.py:") and dot.leaf
+    assert sum("sin" in event.name for event in kernels) == 3
+    (run,) = (event for event in profile.events if event.category == "device")
+    assert not run.leaf and run.seconds >= sum(event.seconds for event in kernels)
