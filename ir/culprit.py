@@ -47,7 +47,7 @@ class Finding:
     trips: list[tuple[Op, int]] = field(default_factory=list)
 
 
-class _Found(Exception):
+class Found(Exception):
     """The culprit is certain: nothing that comes can be an earlier one."""
 
 
@@ -65,21 +65,20 @@ def culprit(
     ends the search.
     """
     graph = eliminate_dead_code(inline_calls(graph))
-    search = _Search(kinds, stand_in, allowed)
+    search = Search(kinds, stand_in, allowed)
     try:
         with watching(search):
             outputs = evaluate(graph, arrays)
-    except _Found:
+    except Found:
         pass
     except Exception:  # the program itself has ended without: what is certain is certain
         pass
     else:
-        for kind in search.kinds:
-            search.certain += [f for a in outputs if (f := search.suspect(kind, a)) is not None]
-    return min(search.certain, key=search.made.index, default=None)
+        search.given_back(outputs)
+    return search.earliest
 
 
-class _Search(Walker):
+class Search(Walker):
     """The watcher. `made` are all suspects, in their order."""
 
     def __init__(
@@ -122,6 +121,26 @@ class _Search(Walker):
         if self.overflow and wraps(op):
             self._look_at_integers(op, operands, results)
         return results
+
+    def given_back(self, outputs: Sequence[Any]) -> None:
+        """What gets into results is certain."""
+        for kind in self.kinds:
+            self.certain += [f for a in outputs if (f := self.suspect(kind, a)) is not None]
+
+    def given_as_copies(self, outputs: Sequence[Any]) -> None:
+        """The same of arrays that are known by their elements alone: whose are none that is known, are
+        taken for those of the first suspect."""
+        for kind in self.kinds:
+            wrong = [a for a in outputs if _has(kind, a)]
+            known = [(a, f) for (own, _), (a, f) in self.tainted.items() if own == kind]
+            for output in wrong:
+                alike = [f for a, f in known if _same(a, output)]
+                self.certain += alike[-1:] or [f for f in self.made if f.kind == kind][:1]
+
+    @property
+    def earliest(self) -> Finding | None:
+        """The culprit, as far as it has come."""
+        return min(self.certain, key=self.made.index, default=None)
 
     def suspect(self, kind: str, array: Any) -> Finding | None:
         """Whose NaN (inf) an array has."""
@@ -176,7 +195,7 @@ class _Search(Walker):
     def _convict(self, finding: Finding) -> None:
         self.certain.append(finding)
         if finding is self.made[0]:
-            raise _Found
+            raise Found
 
     def _left(self, given: dict[str, Finding | None], first: int, results: Results) -> None:
         """What an op with regions gives has what was in it, or was made in it."""
@@ -234,6 +253,10 @@ def _fresh(kind: str, op: Op, operands: Sequence[Any], bad: Array) -> Array:
         if of_operand.shape == bad.shape:
             bad = bad & ~of_operand
     return bad
+
+
+def _same(a: Any, b: Any) -> bool:
+    return np.shape(a) == np.shape(b) and bool(np.array_equal(a, b, equal_nan=True))
 
 
 def _inexact(array: Any) -> bool:

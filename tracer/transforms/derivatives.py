@@ -27,6 +27,7 @@ from ...ir.autodiff.transform import jvp_graph, vjp_graph
 from ...ir.graph import Graph, Op, Value
 from ...ir.opdef import DerivativeError
 from ...ir.types import TAPE, is_inexact, type_of
+from ..checks.eager import watched_outside
 from ..control.unions import only
 from ..core.specs import is_array, is_inexact_leaf
 from ..core.trace import current_trace
@@ -147,6 +148,7 @@ def vjp(fun: Function, *primals: Any, has_aux: bool) -> tuple[Any, ...]: ...
 
 
 @shortened
+@watched_outside
 def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """`fun(*primals)` and the function that pulls a cotangent of the result back to the primals.
 
@@ -184,6 +186,7 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     unread = True
 
     @shortened
+    @watched_outside
     def vjp_fn(cotangent: Any) -> tuple[Any, ...]:
         nonlocal unread
         cotangents = tangent_leaves(cotangent, out_tree, types, "cotangent", "result")
@@ -231,6 +234,7 @@ def jvp(
 
 
 @compiled_on_devices("fun", "has_aux")
+@watched_outside
 def jvp(
     fun: Function, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
 ) -> tuple[Any, ...]:
@@ -480,6 +484,7 @@ def named(what: str, fun: Function) -> Callable[[Function], Function]:
 
     def decorate(wrapper: Function) -> Function:
         wrapper = functools.wraps(fun, updated=())(wrapper)  # autograph finds its way by that
+        watched = watched_outside(wrapper)
         compiled: dict[Function, Function] = {}  # autograph's twin shares it
 
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -488,7 +493,7 @@ def named(what: str, fun: Function) -> Callable[[Function], Function]:
                     if wrapper not in compiled:
                         compiled[wrapper] = compile_for_devices(wrapper)
                     return compiled[wrapper](*args, **kwargs)
-                return wrapper(*args, **kwargs)
+                return watched(*args, **kwargs)
             except Exception as error:
                 shorten(error)
                 raise

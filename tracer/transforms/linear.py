@@ -11,6 +11,7 @@ from ...ir.autodiff.transform import jvp_graph, vjp_graph
 from ...ir.subgraphs import reached
 from ...ir.types import TensorType, is_inexact
 from ...runtime.cuda.array import DeviceArray
+from ..checks.eager import watched_outside
 from ..core.specs import Spec, is_inexact_leaf
 from ..core.trace import current_trace
 from ..core.tracers import Tracer, weak_kind
@@ -43,6 +44,7 @@ R = TypeVar("R")
 
 
 @shortened
+@watched_outside
 def linearize(fun: Callable[..., R], *primals: Any) -> tuple[R, Function]:
     """`fun(*primals)` and its derivative there, a function that pushes tangents forward.
 
@@ -82,6 +84,7 @@ def linearize(fun: Callable[..., R], *primals: Any) -> tuple[R, Function]:
     application.keep_only(ops, tangents_out)
 
     @shortened
+    @watched_outside
     def f_lin(*tangents: Any) -> Any:
         leaves = tangent_leaves(tuple(tangents), in_tree, types, "tangent", "primal")
         env = application.extend(ops, dict(zip(seeds, leaves, strict=True)))
@@ -165,6 +168,7 @@ def linear_transpose(fun: Function, *types: Any) -> Function:
     out_types: list[TensorType] = [application.output(r).tensor for r in returned]
 
     @compiled_on_devices()
+    @watched_outside
     def transposed(cotangent: Any) -> tuple[Any, ...]:
         leaves = tangent_leaves(cotangent, out_tree, out_types, "cotangent", "result")
         values = application.extend(ops, dict(zip(seeds, leaves, strict=True)))
