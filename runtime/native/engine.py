@@ -156,7 +156,9 @@ class Engine:
                 module.close()
 
     def _split_coroutines(self, module: Any) -> None:
-        options = self._llvm.create_pipeline_tuning_options(speed_level=1)
+        # The least that LLVM does splits them. To improve what it gives would take four times as long as
+        # to compile it, and the text has no variables in memory that a pass could take out of there.
+        options = self._llvm.create_pipeline_tuning_options(speed_level=0)
         with self._llvm.create_pass_builder(self._machine, options) as builder:
             builder.getModulePassManager().run(module, builder)
 
