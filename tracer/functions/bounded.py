@@ -340,6 +340,11 @@ def _fill(x: Bounded, value: Any) -> None:
     store(x, value)
 
 
+@bounded_method("sort")
+def _sort(x: Bounded, axis: Any = -1, *args: Any, **options: Any) -> None:
+    store(x, FUNCTIONS["sort"].trace((x, axis, *args), options))
+
+
 @bounded_method("tolist")
 def _tolist(x: Bounded) -> Any:
     refuse(x, "x.tolist()")

@@ -41,7 +41,6 @@ class Bounded:
     `origin` is the array, with an index, that this is a view of.
     """
 
-    __slots__ = ("padded", "counts", "origin", "_line")
     _jitney_lazy = True
     __array_priority__ = 1002.0
 

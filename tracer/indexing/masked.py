@@ -34,7 +34,6 @@ from .bounded import RULES, Bounded, bounded, refuse
 class Masked:
     """The elements of `values` where `mask` (over the axes from `place` on) is true."""
 
-    __slots__ = ("values", "mask", "position", "_line")
     _jitney_lazy = True
     __array_priority__ = 1001.0
 
@@ -43,6 +42,7 @@ class Masked:
         self.mask = mask
         self.position = position
         self._line = errors.user_line(1)
+        self._is_shown = False  # there may be views of its elements
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -67,6 +67,10 @@ class Masked:
 
     def materialised(self) -> Any:
         """The elements one behind the other, as a `Bounded`."""
+        self._is_shown = True
+        return self._laid_out()
+
+    def _laid_out(self) -> Any:
         b, mask, at = build(), self.mask, self.position
         values, n = as_value(self.values), mask.size
         after = values.shape[at + mask.ndim :]
@@ -97,7 +101,7 @@ class Masked:
         name = {"amax": "max", "amin": "min"}.get(entry.name, entry.name)
         present = {k: v for k, v in options.items() if given(v)}
         if isinstance(present.get("out"), Masked):
-            present["out"]._refuse_write()
+            present["out"].become_array()
         if name in _REDUCTIONS and args[0] is self and len(args) <= 2 and "where" not in present:
             return self.size if name == "size" else getattr(self, name)(*args[1:], **present)
         if isinstance(entry.numpy, np.ufunc) and not options and entry.numpy.__name__ in LOWERINGS:
@@ -105,27 +109,30 @@ class Masked:
         if entry.name == "x[index] = value" and not _holds(args[1]):
             return entry.traced(*args)
         named = {k: _materialised(v) for k, v in options.items()}
+        shown = [isinstance(x, Masked) and x._is_shown for x in args]
         made = tuple(map(_materialised, args))
         versions = [m.padded._storage.version if isinstance(m, Bounded) else 0 for m in made]
         result = entry.trace(made, named)
-        for x, m, version in zip(args, made, versions, strict=True):
+        for x, m, version, before in zip(args, made, versions, shown, strict=True):
             made_here = isinstance(x, Masked) and isinstance(m, Bounded)
             if made_here and m.padded._storage.version != version:  # the place for results
-                x._refuse_write()
+                x._is_shown = before
+                x.become_array(m)
+                result = x if result is m else result
         return result
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        shape: tuple[Any, ...] = self.materialised().shape
+        shape: tuple[Any, ...] = self._laid_out().shape
         return shape
 
     def __len__(self) -> int:
-        return len(self.materialised())
+        return len(self._laid_out())
 
     __iter__ = __array__ = materialise
 
     def __format__(self, spec: str) -> str:
-        return format(self.materialised(), spec)
+        return format(self._laid_out(), spec)
 
     def __str__(self) -> str:
         return format(self)
@@ -133,7 +140,14 @@ class Masked:
     def __getitem__(self, index: Any) -> Any:
         """A part along the other axes stays one: `x[:, mask][[2, 0]]`."""
         part = self._along_others(index)
-        return self.materialised()[index] if part is None else part
+        if part is not None:
+            self._is_shown = True
+            return part
+        if not _is_basic(index):
+            return self._laid_out()[index]
+        if self._become(None):  # a part of it sees what is written to it
+            return self[index]
+        return self.materialised()[index]
 
     def _along_others(self, index: Any) -> Masked | None:
         items = list(index if isinstance(index, tuple) else (index,))
@@ -163,17 +177,38 @@ class Masked:
             return None
         return Masked(self.values[tuple(full)], self.mask, position)
 
-    def _refuse_write(self, *_: Any, **__: Any) -> NoReturn:
-        """Called where elements are written in place, which other uses of this would not see."""
-        complain(
-            errors.UnsupportedFunctionError,
-            "an assignment to elements of x[mask], which is a copy",
-            "keep the copy first: y = x[mask].copy(), then y[i] = value.",
-            operands={"x": self.values, "mask": self.mask},
-            line=self._line,
-        )
+    def become_array(self, own: Any = None) -> None:
+        """Be an array of its own, as elements are to be written in place: `own`, or a new one. All names
+        of this see it; where views of its elements, or a region around, would not, it is refused."""
+        if not self._become(own):
+            complain(
+                errors.UnsupportedFunctionError,
+                "an assignment to elements of x[mask], which is a copy",
+                "keep the copy first: y = x[mask].copy(), then y[i] = value.",
+                operands={"x": self.values, "mask": self.mask},
+                line=self._line,
+            )
 
-    __setitem__ = sort = fill = _refuse_write
+    def _become(self, own: Any) -> bool:
+        if self.values._storage.trace is not current_trace() or self._is_shown:
+            return False
+        own = self._laid_out() if own is None else own
+        if isinstance(own, Bounded):
+            self.__dict__ = own.__dict__
+            self.__class__ = Bounded  # type: ignore[assignment]
+        return isinstance(own, Bounded)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self.become_array()
+        self[index] = value
+
+    def sort(self, *args: Any, **options: Any) -> None:
+        self.become_array()
+        self.sort(*args, **options)
+
+    def fill(self, value: Any) -> None:
+        self.become_array()
+        self.fill(value)
 
     def __bool__(self) -> bool:
         return bool(self.materialised())
@@ -231,7 +266,7 @@ class Masked:
     def __array_ufunc__(self, ufunc: np.ufunc, how: str, *inputs: Any, **options: Any) -> Any:
         for out in options.get("out") or ():
             if isinstance(out, Masked):
-                out._refuse_write()
+                out.become_array()
         if how == "reduce" and ufunc is np.add:
             options.pop("out", None)
             return self.sum(**options)
@@ -245,6 +280,12 @@ class Masked:
 
 
 _REDUCTIONS = ("sum", "prod", "mean", "var", "std", "any", "all", "max", "min", "size")
+
+
+def _is_basic(index: Any) -> bool:
+    """Whether an index gives a view, or one element."""
+    items = index if isinstance(index, tuple) else (index,)
+    return not any(isinstance(i, (list, bool, np.bool_)) or getattr(i, "ndim", 0) for i in items)
 
 
 def _holds(index: Any) -> bool:
