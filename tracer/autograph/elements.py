@@ -15,6 +15,7 @@ from ..arrays.common import array
 from ..arrays.table import holds_tracer
 from ..containers.growing import joined, look_up, may_be_missing
 from ..containers.kinds import CLASSES, inherit
+from ..control.choices import choose, choose_by_key, require_item
 from ..control.unions import Union
 from ..core.constants import is_undecided, known_array
 from ..core.tracers import WEAK_DTYPES, Tracer, as_value, weak_kind, wrap
@@ -87,6 +88,10 @@ def item(x: Any, index: Any) -> Any:
     of one kind in a list, which nobody else sees, an array."""
     if type(x) is Union or type(index) is Union:
         return use(item, x, index)
+    if type(x) is dict and is_undecided(index):
+        chosen = choose_by_key(x, index)
+        if chosen is not None:
+            return chosen[0]
     look_up(x, index, reads=True)
     if x is np.r_ or x is np.c_:
         return (r_ if x is np.r_ else c_)[index]
@@ -94,13 +99,10 @@ def item(x: Any, index: Any) -> Any:
         return x[tuple(map(_range, index)) if isinstance(index, tuple) else _range(index)]
     if type(x) in (np.ndarray, np.recarray) and _holds_tracer(index):
         return array(x)[index]
-    if type(x) in (list, tuple) and is_undecided(index):
-        kind = _kind_of_all(x)
-        if kind is not None and index.dtype.kind in "iu" and not index.shape:
-            return wrap(as_value(array(x, kind[1])[index]), kind[0])
-        columns = _columns(x) if index.dtype.kind in "iu" and not index.shape else None
-        if columns is not None:
-            return tuple([item(column, index) for column in columns])
+    if type(x) in (list, tuple, str) and _is_undecided_integer(index):
+        chosen = _chosen(x, index)
+        if chosen is not None:
+            return chosen[0]
         look_up(x, index)
     if type(x) in CLASSES:
         with may_be_missing(x):
@@ -112,6 +114,10 @@ def item(x: Any, index: Any) -> Any:
     return x[index] if own is None else own(x, index)
 
 
+def _is_undecided_integer(index: Any) -> bool:
+    return is_undecided(index) and index.dtype.kind in "iu" and not index.shape
+
+
 def store(x: Any, index: Any, value: Any) -> None:
     """`x[index] = value`"""
     own = of_users(x, "__setitem__")
@@ -119,6 +125,18 @@ def store(x: Any, index: Any, value: Any) -> None:
         x[index] = value
     else:
         own(x, index, value)
+
+
+def _chosen(x: Any, index: Tracer) -> tuple[Any] | None:
+    """The item at a traced place, in a tuple; None where it takes a native list, or cannot be."""
+    kind = None if type(x) is str else _kind_of_all(x)
+    columns = None if kind is not None or type(x) is str else _columns(x)
+    if kind is None and columns is None:
+        return choose(x, index, checked=False)
+    require_item(x, index)
+    if kind is not None:
+        return (wrap(as_value(array(x, kind[1])[index]), kind[0]),)
+    return (tuple([item(column, index) for column in columns or ()]),)
 
 
 def _columns(x: Any) -> list[list[Any]] | None:

@@ -193,7 +193,7 @@ def in_(x: Any, container: Any) -> Any:
     own = of_users(container, "__contains__")
     if own is not None:
         return truth(own(container, x))
-    if isinstance(container, (list, tuple, deque)) and any(map(_is_users, (x, *container))):
+    if isinstance(container, (list, tuple, deque)) and any(map(_asks, (x, *container))):
         return any_of([partial(_is_or_equals, item, x) for item in container])
     if is_traced(x) and isinstance(container, _CONTAINERS):
         is_in: Any = False
@@ -202,6 +202,11 @@ def in_(x: Any, container: Any) -> Any:
                 is_in = is_in | truth(x == item)
         return is_in
     return x in container
+
+
+def _asks(x: Any) -> bool:
+    """Whether comparing `x` takes code: of users' objects, and of values of several forms."""
+    return _is_users(x) or type(x) is Union or (isinstance(x, tuple) and any(map(_asks, x)))
 
 
 def _is_users(x: Any) -> bool:

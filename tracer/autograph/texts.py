@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
-from ...ir.record import record
+from ...ir.record import record, replace
 from ..arrays.table import LAZY
+from ..captures.kept import ShownLater
 from ..control.callbacks import each_time
-from ..control.unions import with_exact
+from ..control.unions import Union, with_exact
 from ..core.tracers import Tracer
 from ..data import pytree
 from ..messages import errors
@@ -32,7 +33,7 @@ class Field:
     template: str | None = None  # a field of `str.format` that does the same for a number
 
 
-class Text:
+class Text(ShownLater):
     """Characters, and fields that become some."""
 
     __slots__ = ("parts",)
@@ -68,7 +69,10 @@ class Text:
             part if isinstance(part, str) else part.show(next(known)) for part in self.parts
         )
 
-    def __str__(self) -> str:  # in the exception that stands for one that compiled code raises
+    def __str__(self) -> str:
+        if not has_traced(self):  # made again of values that are known
+            return self.shown(self.values)
+        # in the exception that stands for one that compiled code raises
         return "".join(part if isinstance(part, str) else "{...}" for part in self.parts)
 
     def __add__(self, other: Any) -> Any:
@@ -95,6 +99,18 @@ class Text:
         if hasattr(str, name):
             self._refuse()
         raise AttributeError(f"'str' object has no attribute {name!r}")
+
+
+def _parts(one: Text) -> tuple[tuple[Any, ...], tuple[str | Field, ...]]:
+    return one.values, tuple(p if isinstance(p, str) else replace(p, value=None) for p in one.parts)
+
+
+def _made(parts: tuple[str | Field, ...], values: Iterable[Any]) -> Text:
+    given = iter(values)
+    return Text(p if isinstance(p, str) else replace(p, value=next(given)) for p in parts)
+
+
+pytree.register_pytree(Text, _parts, _made)
 
 
 def text(*parts: Any) -> Any:
@@ -128,11 +144,11 @@ def _field(value: Any, conversion: str, spec: Any) -> str | Field | Text:
 
 def has_traced(x: Any) -> bool:
     """Whether a traced value of a graph, or a text with one, is in this tree."""
-    if isinstance(x, (Tracer, Text)):
-        return isinstance(x, Text) or is_traced(x)
-    if not isinstance(x, (list, tuple, dict)) and type(x) not in LAZY:
+    if isinstance(x, Tracer):
+        return is_traced(x)
+    if not isinstance(x, (list, tuple, dict, Text)) and type(x) not in LAZY:
         return False
-    return any(isinstance(leaf, Text) or is_traced(leaf) for leaf in pytree.flatten(x)[0])
+    return any(map(is_traced, pytree.flatten(x)[0]))
 
 
 def call_with(values: tuple[Any, ...], function: Callable[..., None]) -> None:
@@ -191,10 +207,14 @@ def method_of_text(method: Any) -> Any:
     if method.__name__ == "join":
 
         def join(items: Iterable[Any]) -> Any:
+            every = list(items)
+            if not any(isinstance(item, (Text, Union)) for item in every):
+                return made.join(every)
             parts: list[Any] = []
-            for item in items:
+            for item in every:
+                item = (item, "", "") if isinstance(item, Union) else item
                 parts += [item] if not parts else [made, item]
-            return text(*parts) if any(isinstance(p, Text) for p in parts) else "".join(parts)
+            return text(*parts)
 
         return join
     return None

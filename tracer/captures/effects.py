@@ -28,7 +28,7 @@ from ..messages.errors import complain
 from .frozen import attributes_of
 from .heap import Heap, Snapshot, number_spec
 from .heap_nodes import Fixed, put_content, put_root
-from .kept import Kept
+from .kept import Kept, ShownLater
 from .paths import ABSENT
 from .subjects import is_object
 
@@ -98,7 +98,15 @@ class Tree:
     leaves: tuple[Recipe, ...]
 
 
-Recipe = Leaf | Constant | Known | Made | Again | Which | Tree
+@record
+class Shown:
+    """A text with values in it: `show` makes it of them."""
+
+    show: Callable[[Sequence[Any]], str]
+    parts: tuple[Recipe, ...]
+
+
+Recipe = Leaf | Constant | Known | Made | Again | Which | Tree | Shown
 
 
 @record
@@ -152,7 +160,7 @@ def _is_plain(recipe: Recipe) -> bool:
         return plain and all(map(_is_plain, recipe.parts))
     if isinstance(recipe, Which):
         return True
-    return not isinstance(recipe, Tree)
+    return not isinstance(recipe, (Tree, Shown))
 
 
 # Making values
@@ -172,9 +180,11 @@ def build(recipe: Recipe, leaves: Sequence[Any], nodes: Sequence[Any], made: dic
         number = build(recipe.number, leaves, nodes, made)
         chosen = next((r for n, r in recipe.origins if n == number), recipe.otherwise)
         return build(chosen, leaves, nodes, made)
+    if isinstance(recipe, Shown):
+        return recipe.show([build(part, leaves, nodes, made) for part in recipe.parts])
     if isinstance(recipe, Tree):
         parts = [build(part, leaves, nodes, made) for part in recipe.leaves]
-        return pytree.unflatten(recipe.tree, parts)
+        return _with_texts(pytree.unflatten(recipe.tree, parts))
     cls = recipe.cls
     if issubclass(cls, tuple):
         items = [build(part, leaves, nodes, made) for part in recipe.parts]
@@ -196,6 +206,18 @@ def build(recipe: Recipe, leaves: Sequence[Any], nodes: Sequence[Any], made: dic
         for name, item in zip(recipe.keys, items, strict=True):
             object.__setattr__(new, name, item)
     return new
+
+
+def _with_texts(tree: Any) -> Any:
+    """A tree of known values with its texts as they are shown."""
+    if not any(isinstance(node, ShownLater) for node in pytree.nodes(tree)):
+        return tree
+    return optree.tree_map(
+        lambda x: str(x) if isinstance(x, ShownLater) else x,
+        tree,
+        is_leaf=lambda x: isinstance(x, ShownLater),
+        namespace=pytree.NAMESPACE,
+    )
 
 
 def _empty(cls: type, detail: Any) -> Any:
@@ -277,6 +299,8 @@ class _Finder:
             return Constant(value)
         if isinstance(value, _NATIVE):
             return self._leaf(value)
+        if isinstance(value, ShownLater):
+            return Shown(value.shown, tuple([self.recipe(part, name) for part in value.values]))
         if id(value) in self._nodes:
             return Known(self._nodes[id(value)])
         if id(value) in self._made:

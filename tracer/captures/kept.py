@@ -23,6 +23,16 @@ from .subjects import is_object
 Place = int | str
 
 
+class ShownLater:
+    """A text whose characters are known when the function has run: `shown` makes it of its `values`."""
+
+    __slots__ = ()
+    values: tuple[Any, ...]
+
+    def shown(self, values: Iterable[Any]) -> str:
+        raise NotImplementedError
+
+
 class Kept:
     """The containers among the `arguments` of a function, each with its place. What stands in the places
     `whole` are the caller's own, the others were taken apart."""
@@ -56,6 +66,8 @@ class Kept:
         for node in nodes:
             self.refuse(node)
         if any(isinstance(leaf, (set, frozenset, Counter)) or is_object(leaf) for leaf in leaves):
+            raise WantsHeap
+        if any(isinstance(node, ShownLater) for node in pytree.nodes(result)):
             raise WantsHeap
         if nodes:
             own = self._own | {id(node) for value in outside for node in _changeable(value)}

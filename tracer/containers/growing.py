@@ -20,7 +20,9 @@ from typing import Any
 import numpy as np
 
 from ..arrays.table import LAZY
+from ..control.choices import choose_by_key, length_of
 from ..control.control import cond
+from ..control.unions import Union
 from ..core.constants import is_traced, is_undecided
 from ..core.trace import current_trace
 from . import folds, heaps, tables
@@ -277,6 +279,8 @@ def next_(iterator: Any, *default: Any) -> Any:
 
 def len_(x: Any) -> Any:
     """`len`; of an array whose length is a value a traced int."""
+    if type(x) is Union:
+        return length_of(x)
     if type(x) in LAZY and x.ndim:
         return x.shape[0]
     return x.length() if _is_native(x) else len(x)
@@ -369,6 +373,10 @@ def _method(function: BuiltinFunctionType) -> Any:
     container = function.__self__
 
     def call(*args: Any, **options: Any) -> Any:
+        if function.__name__ == "get" and type(container) is dict and is_undecided(args[0]):
+            chosen = choose_by_key(container, args[0], *(args[1:2] or (None,)))
+            if chosen is not None:
+                return chosen[0]
         if _has_traced(args) or (function.__name__ == "sort" and _has_traced(container)):
             make_native([container])
         with may_be_missing(container):

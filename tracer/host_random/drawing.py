@@ -12,10 +12,11 @@ from ...ir.graph import Value
 from ...ir.ops.control.draws import DRAW
 from ...ir.types import F32, F64, I64, is_supported
 from ..arrays.common import array, broadcast_shape, build, sizes
+from ..control.choices import choose
 from ..core.effects import advance, check, order_token
 from ..core.threaded_state import refuse_examples
 from ..core.trace import Trace, current_trace, require_trace
-from ..core.tracers import Tracer, as_value, weak_kind, wrap
+from ..core.tracers import Tracer, as_value, wrap
 from ..data.generators import GeneratorKind
 from ..messages import errors
 from ..messages.errors import complain
@@ -124,17 +125,22 @@ def result(x: Tracer, size: Any, kind: str | None) -> Any:
 
 
 def picked(items: Any, indices: Sequence[Any]) -> list[Any]:
-    """The items of a sequence at traced places: Python's numbers stay such."""
+    """The items of a sequence at traced places: Python's numbers, texts and tuples of them stay such."""
     if isinstance(items, range):
         return [items.start + index * items.step for index in indices]
     if isinstance(items, (Tracer, np.ndarray)):
         together = array(items)
         return [together[index] for index in indices]
-    items = list(items)
-    kinds = {weak_kind(item) for item in items}
-    kind = kinds.pop() if len(kinds) == 1 else None
-    together = array(items)
-    return [number(together[index], kind) if kind else together[index] for index in indices]
+    chosen = [choose(items, index) for index in indices]
+    if None in chosen:
+        complain(
+            errors.UnsupportedFunctionError,
+            "a draw among items that can be changed, or numbers of several classes: which one it is, is "
+            "known only when the compiled function runs",
+            "draw among numbers, texts or tuples of them; or draw an index, "
+            "i = random.randrange(len(items)), and use the items with it.",
+        )
+    return [item for found in chosen if found is not None for item in found]
 
 
 def shape_of(size: Any, *params: Any) -> tuple[int, ...]:
