@@ -13,11 +13,13 @@ from __future__ import annotations
 from ...codegen.kernels.stores import layout, tables
 from ...codegen.llvm.builder import NULL, Value, symbol
 from ...codegen.llvm.modules import Defined, Function, module_ir
+from ..native.layout import IntLayout
 from . import objects_ir as o
 
 WORD = o.WORD
 _TAKE = Defined("take", ("ptr", "ptr", "ptr"), "i1")
 _ENTER = Defined("enter", ("ptr", "ptr", "ptr"), "ptr")
+_NUMBER = Defined("number", ("ptr", "ptr"), "i1")
 _ROOM = Defined("room", ("ptr", "i64"), "ptr")
 _RELEASE = Defined("release", ("ptr",))
 _DROP = Defined("drop", ("ptr",))
@@ -30,9 +32,10 @@ _EQUAL = 2  # Py_EQ
 _MORE = 16  # bytes behind the records of a sequence
 
 
-def entering_ir(ob_type: int) -> str:
-    """The LLVM text; `ob_type` is where objects have their class."""
-    functions = [_take(ob_type), _enter(ob_type), _room(), _release(), _drop(), _enter_all()]
+def entering_ir(ob_type: int, ints: IntLayout | None, items: int | None) -> str:
+    """The LLVM text; `ob_type` is where objects have their class, `items` where lists have theirs."""
+    functions = [_take(ob_type), _enter(ob_type, items), _number(ints)]
+    functions += [_room(), _release(), _drop(), _enter_all()]
     helpers = layout.closure([tables.note()])
     objects = ["none", "true", "PyBool_Type", "PyFloat_Type", "PyLong_Type", "PyTuple_Type"]
     return module_ir([*functions, *helpers], objects)
@@ -42,7 +45,7 @@ def _take(ob_type: int) -> Function:
     """Write the values of an element; false if it is not what the nodes at the cursor say."""
     f = Function("i1", "take", internal=True, cursor="ptr", item="ptr", state="ptr")
     cursor, item, state = f.args
-    overflow = f.alloca("i32")
+    number = f.alloca("i64")
     node, cls = f.load("ptr", cursor), f.load("ptr", item, ob_type)
     n, what = f.load("i64", node, WORD), f.load("ptr", node, 2 * WORD)
     f.store(f.offset(node, o.NODE), cursor)
@@ -67,10 +70,9 @@ def _take(ob_type: int) -> Function:
     f.jump(good)
     f.at(cases[o.INT])
     f.require(cls.eq(symbol("PyLong_Type")), wrong)
-    number = f.call("i64", "PyLong_AsLongLongAndOverflow", item, overflow)
-    f.require(f.load("i32", overflow).eq(0), wrong)
-    f.store(number, place())
-    mix(number)
+    f.require(f.run(_NUMBER, item, number), wrong)
+    f.store(f.load("i64", number), place())
+    mix(f.load("i64", number))
     f.jump(good)
     f.at(cases[o.FLOAT])
     f.require(cls.eq(symbol("PyFloat_Type")), wrong)
@@ -107,7 +109,33 @@ def _take(ob_type: int) -> Function:
     return f
 
 
-def _enter(ob_type: int) -> Function:
+def _number(ints: IntLayout | None) -> Function:
+    """Write the number of an int; false if it is too large. Of short ones it is read where it is."""
+    f = Function("i1", "number", internal=True, item="ptr", to="ptr")
+    overflow = f.alloca("i32")
+    long, good = f.block("long"), f.block("good", number="i64")
+    if ints is None:
+        f.jump(long)
+    else:
+        head = f.load("i64", f.item, ints.head)
+        digit = f.load("i32", f.item, ints.digit).zext("i64")
+        short = head.ult(16) if ints.tagged else (head + 1).ult(3)
+        factor = f.literal("i64", 1) - (head & 3) if ints.tagged else head
+        f.fork(short, good, (factor * digit,), long)
+    f.at(long)
+    number = f.call("i64", "PyLong_AsLongLongAndOverflow", f.item, overflow)
+    wrong = f.block("wrong")
+    f.require(f.load("i32", overflow).eq(0), wrong)
+    f.jump(good, number)
+    (number,) = f.at(good)
+    f.store(number, f.to)
+    f.ret(f.literal("i1", 1))
+    f.at(wrong)
+    f.ret(f.literal("i1", 0))
+    return f
+
+
+def _enter(ob_type: int, items: int | None) -> Function:
     """The container for an object; null if it is not of this kind."""
     f = Function("ptr", "enter", internal=True, item="ptr", kind="ptr", state="ptr")
     item, kind, state = f.args
@@ -185,14 +213,14 @@ def _enter(ob_type: int) -> Function:
     f.jump(filled, block)
     f.at(table)
     with f.loop(places=tables.LEAST_PLACES) as sizes:
-        sizes.going(sizes.places * 2 < (size + 1) * 3)
+        sizes.going(sizes.places < (size + 1) * tables.PER_ENTRY)
         sizes.next(sizes.places * 2)
     index = f.call("ptr", layout.ALLOCATE, sizes.places * 4)
     f.require(index.ne(NULL), wrong)
     f.store(index, made, layout.INDEX)
     f.fill(index, -1, sizes.places * 4, align=4)
     f.store(sizes.places - 1, made, layout.MASK)
-    block = f.run(_ROOM, state, ((sizes.places * 2) // 3 + 1) * nbytes)
+    block = f.run(_ROOM, state, (sizes.places // tables.PER_ENTRY + 1) * nbytes)
     f.require(block.ne(NULL), wrong)
     f.store(size, made, layout.TAKEN)
     f.store(size, made, layout.LENGTH)
@@ -228,9 +256,23 @@ def _enter(ob_type: int) -> Function:
     cases = {k: f.block(hint) for k, hint in enumerate(hints.split())}
     f.switch(f.load("i64", kind), wrong, cases)
     f.at(cases[o.LIST])
-    with f.each(size) as i:
-        item_into(i, f.call("ptr", "PyList_GetItem", item, i))
-    f.jump(good)
+    if items is None:
+        with f.each(size) as i:
+            item_into(i, f.call("ptr", "PyList_GetItem", item, i))
+        f.jump(good)
+    else:
+        numbers, others = f.block("numbers"), f.block("others")
+        f.branch(f.load("i64", values).eq(o.INT), numbers, others)
+        f.at(others)
+        with f.each(size) as i:
+            item_into(i, f.load("ptr", f.load("ptr", item, items), i, "i64"))
+        f.jump(good)
+        f.at(numbers)
+        with f.each(size) as i:
+            held = f.load("ptr", f.load("ptr", item, items), i, "i64")
+            f.require(f.load("ptr", held, ob_type).eq(symbol("PyLong_Type")), wrong)
+            f.require(f.run(_NUMBER, held, f.offset(block, i * nbytes + lead)), wrong)
+        f.jump(good)
     for how in (o.DEQUE, o.SET, o.MAPPING):
         f.at(cases[how])
         f.store(f.call("ptr", "PyObject_GetIter", item), iterator)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any
 
-from ..native.layout import array_api, ndarray_layout
+from ..native.layout import array_api, int_layout, list_items, ndarray_layout
 from ..native.support import load_support
 from . import entering_ir, objects_ir
 
@@ -92,6 +92,6 @@ def enter_address() -> int:
         "true": id(True),
         "PyArray_ScalarAsCtype": array_api()[_SCALAR_AS],
     }
-    text = partial(entering_ir.entering_ir, layout.ob_type)
+    text = partial(entering_ir.entering_ir, layout.ob_type, int_layout(), list_items())
     library = load_support("entering", text, ["jitney_enter"], imports)
     return library.keep().address("jitney_enter")

@@ -86,6 +86,51 @@ def _agrees(layout: NdarrayLayout, array: np.ndarray[Any, Any]) -> bool:
     )
 
 
+@record
+class IntLayout:
+    """Ints of one digit at most: `head` is a word that tells how many digits there are, and the sign,
+    `digit` an int32. A `tagged` head has the digits from the third bit on, and below what is to be
+    taken from 1; else it is the number of digits, with the sign."""
+
+    head: int
+    digit: int
+    tagged: bool
+
+
+@lru_cache(maxsize=1)
+def int_layout() -> IntLayout | None:
+    """The layout, verified; None if this Python keeps ints in another way."""
+    head = object.__basicsize__
+    if sys.byteorder != "little" or ctypes.sizeof(ctypes.c_void_p) != 8 or free_threaded():
+        return None
+    layout = IntLayout(head, head + 8, sys.version_info >= (3, 12))
+    most = (1 << sys.int_info.bits_per_digit) - 1
+    short = [0, 1, -1, 255, -7, 10**6, -(10**9), most, -most]
+    long = [most + 1, -most - 1, 10**30, -(10**30)]
+    agrees = [_short(layout, n) == n for n in short] + [_short(layout, n) is None for n in long]
+    return layout if all(agrees) else None
+
+
+def _short(layout: IntLayout, n: int) -> int | None:
+    """What an int is by the layout; None if it has more than a digit."""
+    head: int = ctypes.c_int64.from_address(id(n) + layout.head).value
+    factor = (1 - (head & 3) if 0 <= head < 16 else None) if layout.tagged else head
+    if factor is None or abs(factor) > 1:
+        return None
+    digit: int = ctypes.c_uint32.from_address(id(n) + layout.digit).value
+    return factor * digit
+
+
+def list_items() -> int | None:
+    """Where a list has the address of its items, verified; None if this Python keeps them elsewhere."""
+    probe, at = [object(), object(), 3.5], object.__basicsize__ + 8
+    if free_threaded() or list.__basicsize__ < at + 8:
+        return None
+    items = ctypes.c_void_p.from_address(id(probe) + at).value
+    found = [*(ctypes.c_void_p * 3).from_address(items or id(probe))]
+    return at if found == [id(x) for x in probe] else None
+
+
 @lru_cache(maxsize=1)
 def ndarray_layout() -> NdarrayLayout | None:
     """The layout, verified; None if this NumPy or Python keeps arrays in another way."""

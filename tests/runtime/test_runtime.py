@@ -196,6 +196,20 @@ def test_a_foreign_layout_is_noticed() -> None:
         assert not layout._agrees(replace(real, **offsets), np.ones((3, 4)))
 
 
+def test_ints_and_lists_are_recognised_here() -> None:
+    ints, items = layout.int_layout(), layout.list_items()
+    assert ints is not None and items is not None
+    most = 1 << sys.int_info.bits_per_digit
+    for n in (0, 1, -1, 300, -300, most - 1, 1 - most):
+        assert layout._short(ints, n) == n
+    for n in (most, -most, 1 << 70):
+        assert layout._short(ints, n) is None
+    other = replace(ints, tagged=not ints.tagged)
+    assert [layout._short(other, n) for n in (0, 1, -1)] != [0, 1, -1]
+    found = ctypes.c_void_p.from_address(id(array := [1.5]) + items).value
+    assert ctypes.c_void_p.from_address(found or 0).value == id(array[0])
+
+
 def test_scratch_is_aligned_and_found_again() -> None:
     block = memory.take_scratch(1000)
     assert block.address % 64 == 0 and block.nbytes >= 1000

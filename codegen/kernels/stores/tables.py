@@ -1,8 +1,9 @@
 """Tables from keys to values: entries in the order in which keys came, and an index by their hashes.
 
 An entry is a hash, a key and a value; the hash of one that was removed is -1. The index is a power of
-two of places, at least 3/2 of the entries, with the entries' numbers: -1 for none, -2 for one that was
-removed. A table that is full is made anew, without what was removed.
+two of places, at least three for each entry, so that a search ends after one or two, with the entries'
+numbers: -1 for none, -2 for one that was removed. A table that is full is made anew, without what was
+removed.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ from .layout import (
 from .sequences import reserve
 
 _GOLDEN, _MIX = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9
-LEAST_PLACES = 8  # places of an index
+LEAST_PLACES = 16  # places of an index
+PER_ENTRY = 3  # places for each entry, at least
 ZERO = Value("double", "0x0000000000000000")
 
 
@@ -198,11 +200,11 @@ def room(nbytes: int) -> StoreFunction:
     f = StoreFunction("i1", f"room_{nbytes}", t="ptr")
     mask, taken = f.load("i64", f.t, MASK), f.load("i64", f.t, TAKEN)
     enough, full = f.later("enough"), f.later("full")
-    f.branch(((taken + 1) * 3).ule((mask + 1) * 2) & mask.ne(0), enough, full)
+    f.branch(((taken + 1) * PER_ENTRY).ule(mask + 1) & mask.ne(0), enough, full)
     f.at(enough)
     f.ret(constant("i1", 1))
     f.at(full)
-    wanted = (length_of(f, f.t) + 1) * 3
+    wanted = (length_of(f, f.t) + 1) * (2 * PER_ENTRY)
     with f.loop(size=LEAST_PLACES) as sizes:
         sizes.going(sizes.size < wanted)
         sizes.next(sizes.size * 2)
@@ -215,7 +217,7 @@ def rebuild(nbytes: int) -> StoreFunction:
     """The live entries of `source`, which may be the table itself, with an index of so many places;
     false if there is no memory."""
     f = StoreFunction("i1", f"rebuild_{nbytes}", t="ptr", source="ptr", size="i64")
-    most = ((f.size * 2) // 3) + 1
+    most = f.size // PER_ENTRY + 1
     index, block = f.allocate(f.size * 4), f.allocate(most * nbytes)
     none, there = f.later("none"), f.later("there")
     f.branch(index.eq(NULL) | block.eq(NULL), none, there)

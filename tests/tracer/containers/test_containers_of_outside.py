@@ -363,3 +363,32 @@ def test_recursion_that_the_length_of_a_list_ends():
     items = [3, 5, 1, 2]
     assert jt.jit(sort)(items) is items
     assert items == [1, 2, 3, 5]
+
+
+def walked(graph, wanted):
+    """The numbers of lists in a dict, some of which have more than a digit in Python."""
+    total, there, queue = 0, 0, deque(graph)
+    while queue:
+        for x in graph[queue.popleft()]:
+            total = total * 3 % 1000003 + x % 1000
+            if x in wanted:
+                there += 1
+    return total, there
+
+
+def test_numbers_of_all_lengths_are_read():
+    edges = [0, 1, -1, 2**15, 2**30 - 1, 1 - 2**30, 2**30, -(2**30), 2**60, -(2**62), 2**63 - 1]
+    graph = {k: edges[i:] + edges[:i] for i, k in enumerate([*edges, -(2**63)])}
+    wanted = set(edges[::2])
+    f = jt.jit(walked)
+    assert f(graph, wanted) == walked(graph, wanted)
+    graph[1].append(-5)  # the same lists, of other lengths and numbers
+    graph[2**30][3] = 2**31
+    wanted.discard(2**30)
+    assert f(graph, wanted) == walked(graph, wanted)
+    for wrong in (True, 2**64):
+        graph[0][2] = wrong
+        try:
+            assert f(graph, wanted) == walked(graph, wanted)
+        except (OverflowError, jt.errors.JitneyError):
+            assert wrong is not True
