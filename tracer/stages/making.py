@@ -14,6 +14,7 @@ from ...ir.graph import Graph, Op, SourceLine
 from ...runtime.following import Followed
 from ..messages.source import shown_file
 from .drawing import Drawing, draw_kernels
+from .fates import fates_text
 from .sources import passages
 from .stages import Stage, Stages
 
@@ -49,6 +50,9 @@ def make_stages(title: str, graph: Graph, followed: Followed, code: str) -> Stag
     llvm = "the text that LLVM gets"
     last = "PTX" if code == "ptx" else "assembly"
     program, arena = followed.program, followed.module.arena_bytes
+    if any(value.name for op in graph.walk() for value in op.results):
+        words = "what became of the values that have names"
+        stages.append(Stage("names", words, lambda: fates_text(graph, before)))
     stages += [
         Stage("fuse", "loops, as they are fused", lambda: listing_text(graph, followed)),
         Stage(

@@ -54,7 +54,8 @@ class Stage:
 class Stages(Mapping[str, Stage]):
     """The stages of one call, by name and in order; each is an attribute, too: `stages.trace`.
 
-    `source`, `trace`, the passes by their names, `fuse` (the loops), `llvm`, `asm` or `ptx`, `memory`.
+    `source`, `trace`, the passes by their names, `names` (what became of those that `jt.name` gave),
+    `fuse` (the loops), `llvm`, `asm` or `ptx`, `memory`.
     """
 
     def __init__(self, title: str, stages: list[Stage]) -> None:
