@@ -55,7 +55,7 @@ def own_array(layout: NdarrayLayout) -> Function:
     f.store(capsule, array, layout.handler)
     f.ret(array)
     f.at(none)
-    f.call("ptr", "PyErr_NoMemory")
+    f.call("void", "PyErr_SetObject", symbol("memory_error"), symbol("no_memory"))
     f.ret(NULL)
     f.at(failed)
     f.call("i32", "PyTraceMalloc_Untrack", domain, data.to("ptrtoint", "i64"))

@@ -23,6 +23,9 @@ OBJECTS: dict[str, Any] = {
     "uint8": np.dtype(np.uint8),
     "none": None,
     "true": True,
+    "memory_error": MemoryError,
+    "no_memory": "Unable to allocate the results or temporaries of a compiled function: its `explain` "
+    "says which arrays are alive at the peak, and how large they are",
     "false": False,
     "PyFloat_Type": float,
     "PyComplex_Type": complex,

@@ -10,7 +10,7 @@ import operator
 import sys
 from collections.abc import Callable
 from functools import cache, partial
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -67,6 +67,8 @@ def binary(ufunc: np.ufunc, x: Any, y: Any) -> Any:
     if range in (type(x), type(y)) and not (weak_kind(x) or weak_kind(y)):  # numbers, for NumPy
         x, y = (np.asarray(z) if type(z) is range else z for z in (x, y))
     if foreign(x) or foreign(y):
+        if ufunc is np.add and isinstance(x if isinstance(y, Tracer) else y, (str, bytes)):
+            _refuse_text(x, y)
         return NotImplemented
     repeats = ufunc is np.multiply and "f" not in (weak_kind(x), weak_kind(y))
     if not repeats and any(
@@ -84,6 +86,15 @@ def binary(ufunc: np.ufunc, x: Any, y: Any) -> Any:
         if fast is not None:
             return fast
     return _located(ufunc, x, y)
+
+
+def _refuse_text(x: Any, y: Any) -> NoReturn:
+    text, number = (y, x) if isinstance(x, Tracer) else (x, y)
+    complain(
+        errors.DTypeError,
+        f"+ of a text and a number or array: {text!r:.40} and {errors.describe(number)}",
+        'print it with jt.debug_print("loss {}", x), or return it and make the text outside.',
+    )
 
 
 # Does with numbers of several classes what autograph, which lies above, knows of.

@@ -76,9 +76,13 @@ class StaticNames:
 
 
 def static_names(
-    function: Callable[..., Any], numbers: Sequence[int], argnames: Sequence[str] = ()
+    function: Callable[..., Any],
+    numbers: Sequence[int],
+    argnames: Sequence[str] = (),
+    option: str = "static_argnums",
 ) -> StaticNames:
-    """Resolve static_argnums and static_argnames. Raises StaticArgumentError for unknown ones."""
+    """Resolve static_argnums (or what `option` is) and static_argnames. Raises StaticArgumentError for
+    unknown ones."""
     names = set(argnames)
     signature = signature_of(function)
     if signature is None:
@@ -95,9 +99,11 @@ def static_names(
         if not 0 <= position < len(positional) and not (takes_more and position >= 0):
             complain(
                 errors.StaticArgumentError,
-                f"static_argnums={number}, but {_name(function)}{signature} has "
-                f"{len(positional)} positional parameters",
-                "name the parameter with static_argnames instead.",
+                f"{option}={number}, but {_name(function)}{signature} has {len(positional)} "
+                f"positional parameter{'s' * (len(positional) != 1)}",
+                "name the parameter with static_argnames instead."
+                if option == "static_argnums"
+                else f"count the parameters from 0, or leave out {option}.",
             )
         positions.add(position)
         if position < len(positional):

@@ -114,7 +114,7 @@ class JitFunction(Inspection, Generic[P, R]):
         self._static: StaticNames = static_names(
             function, options.static_argnums, options.static_argnames
         )
-        self._donate = static_names(function, options.donate_argnums)
+        self._donate = static_names(function, options.donate_argnums, option="donate_argnums")
         self._function = function
         # Arguments that are containers it changes.
         self._changed: frozenset[int | str] = frozenset()

@@ -14,6 +14,8 @@ frames. So does an error that looks like our own fault, whose report needs them.
 from __future__ import annotations
 
 import functools
+import linecache
+import re
 from collections.abc import Callable, Iterator
 from opcode import opmap
 from types import TracebackType
@@ -83,6 +85,16 @@ def _users_part(error: BaseException) -> TracebackType | None:
     return first
 
 
+def _asks_for(error: AttributeError) -> bool:
+    """Whether the user's line has the attribute that is not there."""
+    found = re.search(r"attribute '(\w+)'", str(error))
+    users = [entry for entry in _entries(error) if is_user_frame(entry.tb_frame)]
+    if found is None or not users:
+        return False
+    line = linecache.getline(users[-1].tb_frame.f_code.co_filename, users[-1].tb_lineno)
+    return re.search(rf"\.\s*{found[1]}\b", line) is not None
+
+
 def _is_accident(error: BaseException) -> bool:
     """Whether an error looks like a fault of ours: raised in our code, though not by a `raise`."""
     if isinstance(error, JitneyError):
@@ -92,5 +104,7 @@ def _is_accident(error: BaseException) -> bool:
         return False
     if isinstance(error, GraphError) or (isinstance(error, AssertionError) and not error.args):
         return True
+    if isinstance(error, AttributeError) and _asks_for(error):
+        return False
     instruction = innermost.tb_frame.f_code.co_code[innermost.tb_lasti]
     return isinstance(error, _ACCIDENTS) and instruction != opmap["RAISE_VARARGS"]

@@ -369,6 +369,16 @@ def an_unknown_static_name() -> None:
     jit(lambda x, n: x, static_argnames="m")  # here
 
 
+@wrong(TypeError, "donate_argnums=3|has 1 positional parameter", "leave out donate_argnums")
+def a_donated_argument_that_is_not_there() -> None:
+    jit(lambda x: x, donate_argnums=3)  # here
+
+
+@wrong(TypeError, "of a text and a number|'loss: ' and traced f64[]", "jt.debug_print")
+def a_text_and_a_traced_number() -> None:
+    jit(lambda x: print("loss: " + x.sum()))(X)  # here
+
+
 @wrong(TypeError, "static_argnums=5", "static_argnames")
 def an_unknown_static_position() -> None:
     jit(lambda x, n: x, static_argnums=5)  # here

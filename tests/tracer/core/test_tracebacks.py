@@ -222,3 +222,30 @@ def test_errors_of_compiled_code_show_the_line() -> None:
 def test_dev_mode_shows_all_frames() -> None:
     with jt.config(full_tracebacks=None):
         assert jt.config.full_tracebacks == sys.flags.dev_mode
+
+
+def test_attributes_that_the_user_asks_for_are_no_faults_of_ours() -> None:
+    class Unfinished:
+        @jt.jit
+        def step(self, x: Any) -> Any:
+            return x * self.rate  # type: ignore[attr-defined]
+
+    @jt.jit
+    def marks(x: Any) -> Any:
+        x.seen = True
+        return x
+
+    for call in (Unfinished().step, marks):
+        with pytest.raises(AttributeError, match="has no attribute '(rate|seen)'") as caught:
+            call(X)
+        frames = traceback.extract_tb(caught.value.__traceback__)
+        assert all("/tests/" in frame.filename for frame in frames)
+        assert frames[-1].name in ("step", "marks")
+
+
+def test_results_that_do_not_fit_in_memory() -> None:
+    outer = jt.jit(lambda x: np.outer(x, x))
+    outer(X)
+    for _ in range(2):  # the second call is a native one
+        with pytest.raises(MemoryError, match="Unable to allocate the results or temporaries"):
+            outer(np.ones(4_000_000))
