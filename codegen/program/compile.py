@@ -9,9 +9,11 @@ must keep that meaning, up to the rounding of reductions and contractions.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from ...ir.graph import Graph
 from ...ir.opdef import GraphError
+from ...ir.passes.check_first import check_first
 from ...ir.record import record
 from ...ir.types import TensorType, Type, bits_dtype, is_complex, is_small, real_dtype
 from ..journal import written
@@ -34,6 +36,7 @@ from ..lowering.lower import lower
 from ..lowering.parts import in_parts
 from ..module import Donation, NativeModule, Reason
 from ..schedule.aliasing import find_aliases, settle
+from ..schedule.failures import fails_late
 from ..schedule.knobs import answered
 from ..schedule.memory import lifetimes, plan
 from ..target import Target
@@ -172,17 +175,23 @@ def lowered(
     strides = [tuple(s) for s in input_strides or [contiguous_strides(t.shape) for t in types]]
     inputs = _arrays("input", taken, strides)
     outputs = _arrays("output", returned, [contiguous_strides(t.shape) for t in results])
-    context = new_context()
     if len(types) != len(inputs) or len(results) != len(outputs):
         donations = ()  # tokens, or parts of complex arrays: positions are not those of the caller
-    stay, over, expendable = find_aliases(graph, inputs, donations)
-    program, ends = lower(graph, inputs, outputs, context, stay, expendable, over)
-    fallible = context.errors or context.callbacks
-    if expendable and fallible and any(d.whole for d in donations):
-        context = new_context()  # a call that fails half way must leave those as they were
-        donations = [d for d in donations if not d.whole]
+
+    def made(graph: Graph, donations: Sequence[Donation]) -> tuple[Any, ...]:
+        context = new_context()
         stay, over, expendable = find_aliases(graph, inputs, donations)
-        program, ends = lower(graph, inputs, outputs, context, stay, expendable, over)
+        return context, expendable, *lower(graph, inputs, outputs, context, stay, expendable, over)
+
+    context, expendable, program, ends = made(graph, donations)
+    kept = [d.input for d in donations if d.whole and inputs[d.input] in expendable]
+    whole = {inputs[k] for k in kept}
+    if whole and (context.errors or context.callbacks) and fails_late(program, whole):
+        first = check_first(graph, {graph.params[k] for k in kept})
+        if first is not graph:
+            context, expendable, program, ends = made(first, donations)
+        if first is graph or fails_late(program, whole):  # those stay as they were until the end
+            context, expendable, program, ends = made(graph, [d for d in donations if not d.whole])
     in_place = settle(ends, inputs, outputs)
     replaced = {output for output, _ in in_place}
     arena_bytes = plan(program)

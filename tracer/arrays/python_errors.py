@@ -19,7 +19,7 @@ import numpy as np
 from ...ir.types import is_float
 from ..core.effects import check
 from ..core.trace import require_trace
-from ..core.tracers import Tracer, as_value, weak_kind, wrap
+from ..core.tracers import Tracer, as_value, wrap
 from ..messages.source import is_own_frame
 from .common import static_array
 from .late_checks import check_in_the_end
@@ -95,10 +95,8 @@ def as_of_math(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         numbers = [_python(x) for x in args]
         if domain is not None and not _always(name, numbers):
             check_in_the_end(domain(*numbers), "math domain error", "ValueError")
-        # Of NumPy's numbers nobody asks whether a result is too large: in loops that costs the threads.
-        if range_ is not None and all(weak_kind(x) is not None for x in args):
-            large = np.isinf(_python(result))
-            check_in_the_end(large & range_(*numbers), "math range error", "OverflowError")
+        if range_ is not None:
+            check_in_the_end(range_(_python(result), *numbers), "math range error", "OverflowError")
         return result
 
     return call
@@ -116,8 +114,23 @@ def _finite(*args: Any) -> Any:
     return reduce(operator.and_, [np.abs(x) < np.inf for x in args])
 
 
-# Where functions of `math` raise ValueError; and of which arguments an infinite result is an
-# OverflowError.
+def _became_infinite(result: Any, *args: Any) -> Any:
+    return np.isinf(result) & _finite(*args)
+
+
+def _beyond(largest: float, of: Callable[[Any], Any] = lambda x: x) -> Callable[..., Any]:
+    """Whether a finite argument is larger than the last one that has a finite result: of elements of
+    arrays this is asked before a loop, where the result would be computed twice."""
+    return lambda result, x: (of(x) > largest) & (of(x) < np.inf)
+
+
+def _hypotenuse(result: Any, x: Any, y: Any) -> Any:
+    """Whether the squares of finite numbers, made smaller, have a sum beyond that of the largest."""
+    small = 2.0**-600
+    return ((x * small) ** 2 + (y * small) ** 2 > (sys.float_info.max * small) ** 2) & _finite(x, y)
+
+
+# Where functions of `math` raise ValueError; and where OverflowError.
 _DOMAIN: dict[str, Callable[..., Any]] = {
     "sqrt": lambda x: x < 0,
     **dict.fromkeys(("log", "log2", "log10"), lambda x, base=None: x <= 0),
@@ -135,8 +148,12 @@ _DOMAIN: dict[str, Callable[..., Any]] = {
     "lgamma": lambda x: (x <= 0) & (x > -np.inf) & (np.floor(x) == x),
 }
 _RANGE: dict[str, Callable[..., Any]] = {
-    **dict.fromkeys(("exp", "exp2", "expm1", "sinh", "cosh", "hypot", "gamma", "lgamma"), _finite),
-    "pow": lambda x, y: _finite(x, y) & (x != 0),
+    **dict.fromkeys(("exp", "expm1"), _beyond(709.782712893384)),
+    **dict.fromkeys(("sinh", "cosh"), _beyond(710.4758600739439, np.abs)),
+    "exp2": _beyond(1023.9999999999999),
+    "hypot": lambda r, *xs: _hypotenuse(r, *xs) if len(xs) == 2 else _became_infinite(r, *xs),
+    **dict.fromkeys(("gamma", "lgamma"), _became_infinite),
+    "pow": lambda result, x, y: _became_infinite(result, x, y) & (x != 0),
 }
 
 

@@ -183,6 +183,19 @@ OF_ELEMENTS = {
     "floor": lambda x: math.floor(x[3]),
     "round": lambda x: round(x[4]),
     "what is defined": lambda x: (math.sqrt(x[1]), math.log(x[1]), int(x[0]), math.exp(x[0])),
+    "exp": lambda x: math.exp(x[1] * 400),
+    "exp in a loop": lambda x: [math.exp(700 + 9 * v) for v in x if v > 0],
+    "cosh": lambda x: math.cosh(x[0] * 800),
+    "pow that is large": lambda x: math.pow(x[1] * 1e200, x[1]),
+    "hypot": lambda x: math.hypot(x[1] * 8e307, x[0] * 8e307),
+    "what is not too large": lambda x: (
+        math.exp(709.782712893384 * x[1] / x[1]),
+        math.exp2(x[0] * 2000),
+        math.expm1(x[1]),
+        math.sinh(x[0] * 710.4758),
+        math.hypot(x[0] * 1.2e308, x[0] * 1.2e308),
+        math.pow(x[3], x[1]),
+    ),
     "of nothing": lambda x: (math.sqrt(x[4]), math.exp(x[3]), math.hypot(x[3], x[4])),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tracemalloc
 from typing import Any
 
@@ -168,6 +169,53 @@ def test_arguments_that_are_assigned_to_are_updated_in_place() -> None:
         assert tracemalloc.get_traced_memory()[1] < 100_000
     finally:
         tracemalloc.stop()
+
+
+def roots(x: Any) -> None:
+    for i in range(len(x)):
+        x[i] = math.sqrt(x[i]) + math.exp(-x[i])
+
+
+def roots_of_a_grid(x: Any) -> None:
+    n, m = x.shape
+    for i in range(n):
+        for j in range(m):
+            x[i, j] = 2 * math.sqrt(x[i, j])
+
+
+def roots_of_neighbours(x: Any, out: Any) -> None:
+    for i in range(1, len(x) - 1):
+        out[i] = math.sqrt(x[i - 1]) * math.cosh(x[i + 1])
+
+
+def roots_of_roots(x: Any) -> None:
+    for i in range(1, len(x)):
+        x[i] = math.sqrt(x[i - 1] + 0.5)
+
+
+@pytest.mark.parametrize("f", [roots, roots_of_a_grid, roots_of_neighbours, roots_of_roots])
+def test_what_is_checked_first_is_written_in_place(f: Any) -> None:
+    """Where a function may raise, but only before it writes, its arguments need not be copied."""
+    x = np.linspace(0.3, 9, 64)
+    given = x.reshape(8, 8) if f is roots_of_a_grid else x
+    arguments = [given, np.zeros(64)][: f.__code__.co_argcount]
+    compiled = jt.jit(f)
+    for wrong in (None, -1.0, 1e3):
+        mine = [np.array(a) for a in arguments]
+        if wrong is not None:
+            mine[0].flat[40] = wrong
+        before, theirs = [np.array(a) for a in mine], [np.array(a) for a in mine]
+        errors: list[Any] = [None, None]
+        for k, (function, these) in enumerate(((f, theirs), (compiled, mine))):
+            try:
+                function(*these)
+            except (ValueError, OverflowError) as error:
+                errors[k] = type(error)
+        assert errors[0] == errors[1]
+        for a, b in zip(mine, theirs if errors[0] is None else before, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-14)
+    many = [np.ones((300, 300) if a.ndim == 2 else 90_000) for a in arguments]
+    assert ("copies" in str(compiled.explain(*many))) == (f is roots_of_roots)
 
 
 def test_a_call_that_fails_leaves_its_arguments() -> None:
