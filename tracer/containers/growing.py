@@ -290,6 +290,11 @@ def _is_native(x: Any) -> bool:
     return isinstance(x, (Container, tables.View, GrownArray))
 
 
+def _is_any_length(x: Any) -> bool:
+    """Whether it is an array whose length is a value."""
+    return type(x) in LAZY and walked(x) is not None and not isinstance(x.shape[0], int)
+
+
 def sorted_(items: Any, *, key: Any = None, reverse: Any = False) -> Any:
     """`sorted`"""
     site = _site()
@@ -299,9 +304,15 @@ def sorted_(items: Any, *, key: Any = None, reverse: Any = False) -> Any:
 
 def _of_array(items: Any, site: tuple[Any, int]) -> Any:
     """The elements of a traced array as a native list; other items as they are."""
-    kinds = current()
-    if kinds is None or not is_traced(items) or walked(items) is None:
+    if current() is None or walked(items) is None:
         return items
+    return list_of(items, site) if is_traced(items) or _is_any_length(items) else items
+
+
+def list_of(items: Any, site: Site) -> List:
+    """A native list of what can be run over by number."""
+    kinds = current()
+    assert kinds is not None
     made = List(kinds.sites.setdefault(site, kind_of([])))
     made.extend(items)
     return made
@@ -390,7 +401,7 @@ def _taking(function: BuiltinFunctionType) -> Any:
     container = function.__self__
 
     def call(*args: Any, **options: Any) -> Any:
-        if any(map(_is_native, args)):
+        if any(_is_native(x) or _is_any_length(x) for x in args):
             make_native([container])
         result = function(*args, **options)
         inherit(container, result)
@@ -400,8 +411,8 @@ def _taking(function: BuiltinFunctionType) -> Any:
 
 
 def joined(container: Any, other: Any) -> None:
-    """Before `container += other`: one of Python's takes no native ones in."""
-    if type(container) in CLASSES and _is_native(other):
+    """Before `container += other`: one of Python's takes no native ones in, nor of any length."""
+    if type(container) in CLASSES and (_is_native(other) or _is_any_length(other)):
         make_native([container])
 
 

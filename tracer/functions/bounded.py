@@ -18,6 +18,9 @@ from ..arrays.common import array, given
 from ..arrays.lowerings import LOWERINGS
 from ..arrays.python_operators import BINARY, COMPARISONS, UNARY, check_in_place
 from ..arrays.table import BY_NUMPY, FUNCTIONS, ArrayFunction, unsupported
+from ..containers.growing import list_of
+from ..containers.kinds import current
+from ..containers.walking import Numbered
 from ..indexing.bounded import (
     RULES,
     Aligned,
@@ -347,4 +350,7 @@ def _sort(x: Bounded, axis: Any = -1, *args: Any, **options: Any) -> None:
 
 @bounded_method("tolist")
 def _tolist(x: Bounded) -> Any:
-    refuse(x, "x.tolist()")
+    if current() is None or x.ndim > 1:
+        refuse(x, "x.tolist()")
+    length, item = x.walked()
+    return list_of(Numbered(length, lambda i: item(i).item()), ("tolist", x._line))

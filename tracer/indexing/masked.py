@@ -65,6 +65,10 @@ class Masked:
     def copy(self) -> Any:
         return self.materialised()
 
+    def walked(self) -> Any:
+        """As of the elements one behind the other."""
+        return self.materialised().walked()
+
     def materialised(self) -> Any:
         """The elements one behind the other, as a `Bounded`."""
         self._is_shown = True

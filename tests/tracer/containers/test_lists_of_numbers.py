@@ -519,3 +519,53 @@ def test_the_program_does_not_grow_with_the_list() -> None:
     for function, args in ((filtered, (0.9,)), (spread, ())):
         lines = [str(jt.jit(function).trace([0.5] * n, *args)) for n in (100, 10_000)]
         assert len(lines[0].splitlines()) == len(lines[1].splitlines())
+
+
+def of_a_mask(x: Any, n: Any) -> Any:
+    near = np.where(x > 0)[0]
+    seeds = list(near)
+    seeds.extend(x[:n].astype(int))
+    total = 0
+    while seeds:
+        total += seeds.pop()
+    return total
+
+
+def grown_by_parts(x: Any, n: Any) -> Any:
+    xs, ys = [1.5], []
+    xs += list(x[:n])
+    for i in range(n):
+        ys.extend(np.nonzero(x > x[i])[0])
+    return xs, ys, x[x > 0].tolist(), (x[:n] > 0).tolist()
+
+
+def made_of_parts(x: Any, n: Any) -> Any:
+    part = x[:n]
+    return sorted(part), sorted(set((part * 4).astype(int))), {int(v): 1 for v in part}, list(part)
+
+
+def regions(x: Any, n: Any) -> Any:
+    """Groups of neighbours, as clustering by density finds them."""
+    labels, group = np.full(len(x), -1), 0
+    for i in range(len(x)):
+        near = np.where(np.abs(x - x[i]) <= 0.4)[0]
+        if labels[i] != -1 or len(near) < n:
+            continue
+        seeds = list(near)
+        while seeds:
+            j = seeds.pop()
+            if labels[j] == -1:
+                labels[j] = group
+                beside = np.where(np.abs(x - x[j]) <= 0.4)[0]
+                if len(beside) >= n:
+                    seeds.extend(beside)
+        group += 1
+    return labels, group
+
+
+@pytest.mark.parametrize("f", [of_a_mask, grown_by_parts, made_of_parts, regions])
+def test_lists_of_arrays_whose_length_is_a_value(f: Any) -> None:
+    compiled = jt.jit(f)
+    for n in (3, 5):
+        for x in (np.linspace(-2, 3, 9), np.array([3.25, 0.5, -1.0, 3.0, 0.75])):
+            assert repr(compiled(x, n)) == repr(f(x, n))
