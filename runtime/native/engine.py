@@ -30,6 +30,10 @@ from .loop_passes import MARK, Split, optimise
 
 _linkers: list[Any] = []  # never disposed of: libraries, and code on other threads, outlive engines
 
+# CPUs that keep no decoded instructions where a jump meets a boundary of 32 bytes (the "JCC erratum"):
+# loops of a few instructions take a quarter more, or twice as long, as luck puts them.
+SLOW_JUMPS = frozenset(("skylake", "skylake-avx512", "cascadelake"))
+
 _VECTOR = re.compile(r"<\d+ x (?:float|double|i\d+)>")
 
 
@@ -91,20 +95,27 @@ class Engine:
         return {name for name, body in bodies.items() if _VECTOR.search(body)}
 
     @contextmanager
-    def _selections(self, text: str) -> Iterator[None]:
-        """Where functions went through LLVM's passes, selections stay selections in machine code.
+    def _switched(self, text: str) -> Iterator[None]:
+        """LLVM's options while it makes machine code of a module: they are the process's, where other
+        compilers may be.
 
-        By default LLVM makes jumps of those that it thinks are waited for. Where they follow the data,
-        as in tables that are filled from their own entries, many jumps are guessed wrongly.
+        Where functions went through LLVM's passes, selections stay selections: by default LLVM makes
+        jumps of those that it thinks are waited for. Where they follow the data, as in tables that are
+        filled from their own entries, many jumps are guessed wrongly.
         """
-        chosen = MARK in text and self.target.triple.startswith("x86_64")
-        if chosen:
-            self._llvm.set_option("jitney", "-x86-cmov-converter=false")
+        options = []
+        if self.target.triple.startswith("x86_64"):
+            if MARK in text:
+                options.append(("x86-cmov-converter", "false", "true"))
+            if self.target.cpu in SLOW_JUMPS:
+                options.append(("x86-branches-within-32B-boundaries", "true", "false"))
+        for name, now, _ in options:
+            self._llvm.set_option("jitney", f"-{name}={now}")
         try:
             yield
         finally:
-            if chosen:  # options are the process's, where other compilers may be
-                self._llvm.set_option("jitney", "-x86-cmov-converter=true")
+            for name, _, before in options:
+                self._llvm.set_option("jitney", f"-{name}={before}")
 
     def _parse(self, text: str) -> Any:
         try:
@@ -140,7 +151,7 @@ class Engine:
             try:
                 if coroutines:
                     self._split_coroutines(module)
-                with self._selections(text):
+                with self._switched(text):
                     return bytes(machine.emit_object(module))
             finally:
                 module.close()
@@ -150,7 +161,7 @@ class Engine:
         with lock:
             module = self._optimised(text)
             try:
-                with self._selections(text):
+                with self._switched(text):
                     return str(self._machine.emit_assembly(module))
             finally:
                 module.close()

@@ -18,7 +18,7 @@ from jitney.ir.record import replace
 from jitney.runtime import info
 from jitney.runtime.memory import arrays as memory
 from jitney.runtime.memory.recycling import Recycler, default_limit, recycler
-from jitney.runtime.native import layout
+from jitney.runtime.native import engine, layout
 from jitney.runtime.native.engine import NativeError, engine_for, host_engine
 from jitney.runtime.native.host import detected_vector_bits, host_target
 from jitney.runtime.threads import pool
@@ -424,3 +424,22 @@ def test_info_never_fails(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(pool, "get_threads", broken)
     assert info.facts()["threads"] == "unavailable (OSError: broken)"
+
+
+def test_jumps_keep_clear_of_boundaries_where_those_are_slow(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tests = "\n".join(
+        f"at{k}:\n  %c{k} = icmp eq i64 %x, {3 * k}\n  br i1 %c{k}, label %out, label %at{k + 1}"
+        for k in range(60)
+    )
+    text = (
+        f"define i64 @f(i64 %x, ptr %p) {{\n  br label %at0\n{tests}\nat60:\n"
+        "  store i64 %x, ptr %p\n  ret i64 1\nout:\n  ret i64 0\n}\n"
+    )
+    skylake = engine_for(Target("x86_64-unknown-linux-gnu", "skylake", "", 128))
+    clear = skylake.emit_object(text)
+    monkeypatch.setattr(engine, "SLOW_JUMPS", frozenset[str]())
+    assert len(skylake.emit_object(text)) < len(clear)
+    monkeypatch.undo()
+    assert skylake.emit_object(text) == clear

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 MUCH = 400  # ops that are not worth being written out
 _BRANCH = 5
+_ELEMENT = 12
 FEW = 200  # iterations that are written out where they must be
 _LEADS = frozenset(
     "add sub select convert minimum maximum remainder floor_divide negative abs".split()
@@ -111,8 +112,14 @@ def needs_numbers(error: Exception) -> bool:
 
 
 def _work(ops: Iterable[Op]) -> int:
-    """How many ops there are; branches and loops take the compiler longer."""
-    return sum(1 + sum(_BRANCH + _work(region.ops) for region in op.regions) for op in ops)
+    """How many ops there are; branches and loops take the compiler longer, and elements that are
+    written one by one."""
+    return sum(
+        1
+        + sum(_BRANCH + _work(region.ops) for region in op.regions)
+        + (_ELEMENT if op.definition.updates and op.operands[1].tensor.size == 1 else 0)
+        for op in ops
+    )
 
 
 def traced_test(go_on: Any) -> Any:

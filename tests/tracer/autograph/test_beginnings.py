@@ -141,7 +141,7 @@ def edges(x):
     return out
 
 
-WITH_ZEROS = {filled: 2, edges: 2, starts_as_a_scalar_of_numpys: 1, checks_in_a_while: 1}
+WITH_ZEROS = {filled: 2, edges: 4, starts_as_a_scalar_of_numpys: 1, checks_in_a_while: 1}
 
 
 @pytest.mark.parametrize("function", WITH_ZEROS)
