@@ -20,6 +20,7 @@ from ....ir.surface import ensure
 from ....ir.types import BOOL, C128, F64, I64
 from ...arrays.common import array, check_values
 from ...arrays.python_errors import check_int
+from ...arrays.python_integers import require_fits
 from ...arrays.table import FUNCTIONS, holds_tracer
 from ...control.scans import scan
 from ...core.tracers import Tracer, as_value, wrap
@@ -120,6 +121,14 @@ def _factorial(n: Any) -> Any:
     return array(_FACTORIALS)[np.clip(n, 0, len(_FACTORIALS) - 1)]
 
 
+def _lcm(a: Any, b: Any) -> Any:
+    part = a // np.maximum(np.gcd(a, b), 1)
+    product = part * b
+    if isinstance(product, Tracer):
+        require_fits("multiply", (part, b), as_value(product))
+    return np.abs(product)
+
+
 def _prod(numbers: Iterable[Any], *, start: Any = 1) -> Any:
     if isinstance(numbers, Tracer):
         return np.prod(numbers) * start
@@ -218,7 +227,7 @@ MATHEMATICS: dict[Any, Callable[..., Any]] = (
         math.isqrt: _integer("i")(_isqrt),
         math.factorial: _integer("i")(_factorial),
         math.gcd: _integer("i")(lambda *ns: functools.reduce(np.gcd, ns, 0)),
-        math.lcm: _integer("i")(lambda *ns: functools.reduce(np.lcm, ns, 1)),
+        math.lcm: _integer("i")(lambda *ns: functools.reduce(_lcm, ns, 1)),
         math.prod: _prod,
         math.fsum: _fsum,
         math.dist: _dist,

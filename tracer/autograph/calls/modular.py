@@ -54,8 +54,10 @@ def reduced(name: str, tree: Tree, leaves: tuple[Any, ...], by: Any) -> Any:
 def pow_(base: Any, exponent: Any, *modulus: Any) -> Any:
     """`pow`"""
     numbers = (base, exponent, *modulus)
-    if not modulus or not in_graph() or not any(map(is_traced, numbers)):
+    if not in_graph() or not any(map(is_traced, numbers)):
         return pow(*numbers)
+    if not modulus:
+        return binary("pow", base, exponent)  # which looks whether it fits
     if not all(map(_is_integer, numbers)):
         return pow(*numbers)  # which says what is wrong
     text = "pow() of a negative exponent and a modulus is not compiled"

@@ -1,4 +1,4 @@
-"""Sorting and heaps of objects whose `<` is a user's: in Python, to be transformed as users' code is.
+"""Sorting and heaps of lists, and of objects with a user's `<`: in Python, to be transformed.
 
 A heap's steps are `heapq`'s, so that equal objects come out in the order in which they do there.
 """
@@ -11,10 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ...containers.kinds import Form
-from ...containers.objects import ClassKind
 from ...containers.sequences import List
-from ...data import pytree
+from ...containers.stand_ins import Container
 from .operators import twin
 
 
@@ -133,7 +131,7 @@ def ordering(function: Any, otherwise: Callable[..., Any]) -> Callable[..., Any]
         return otherwise
 
     def call(items: Any, *more: Any, **options: Any) -> Any:
-        holds = isinstance(items, List) and holds_objects(items, *more)
+        holds = isinstance(items, List) and holds_others(items, *more)
         if not holds or options.get("key") is not None:
             return otherwise(items, *more, **options)
         if own is not None:
@@ -150,7 +148,7 @@ def sorting(method: Any) -> Callable[..., Any]:
 
     def call(*, key: Any = None, reverse: Any = False) -> None:
         items = method.__self__
-        if key is None and holds_objects(items):
+        if key is None and holds_others(items):
             twin(sort)(items, reverse=reverse)
         else:
             method(key=key, reverse=reverse)
@@ -158,20 +156,13 @@ def sorting(method: Any) -> Callable[..., Any]:
     return call
 
 
-def holds_objects(items: List, *more: Any) -> bool:
-    """Whether there are objects of users' classes in the elements of a native list."""
-    forms = [] if items.kind.value is None else [items.kind.value]
-    for value in more:
-        leaves = [x for x in _flat(value) if hasattr(x, "kind") and isinstance(x.kind, ClassKind)]
-        if leaves:
-            return True
-    return any(_has_objects(form) for form in forms)
+def holds_others(items: List, *more: Any) -> bool:
+    """Whether there are containers, or objects of users' classes, in the elements of a native list."""
+    form = items.kind.value
+    if form is not None and form.holds_containers:
+        return True
+    return any(isinstance(x, Container) for value in more for x in _flat(value))
 
 
 def _flat(value: Any) -> list[Any]:
     return [part for x in value for part in _flat(x)] if isinstance(value, tuple) else [value]
-
-
-def _has_objects(form: Form) -> bool:
-    element = pytree.unflatten(form.tree, range(len(form.leaves)))
-    return any(hasattr(x, "kind") and isinstance(x.kind, ClassKind) for x in _flat(element))
