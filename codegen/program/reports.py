@@ -26,7 +26,7 @@ from ..loop_ir.steps import (
     direct,
 )
 from ..module import BlockReport, KernelReport, StepReport, Work
-from ..schedule.blocking import blocking
+from ..schedule.blocking import Blocking, blocking
 from ..schedule.knobs import knobs_of
 from ..schedule.schedule import Schedule
 from ..schedule.traffic import bytes_moved
@@ -108,7 +108,7 @@ class Reports:
                 return replace(_kernel_report(step, *plan), work=work)
             case Matmul():
                 cut = blocking(step, self._target)
-                return _matmul_report(step, cut.grain(step) < cut.units(step))
+                return _matmul_report(step, cut)
             case Tiled():
                 return _tiled_report(step)
             case ScalarCode():
@@ -257,8 +257,11 @@ def _tiled_report(step: Tiled) -> KernelReport:
     )
 
 
-def _matmul_report(step: Matmul, parallel: bool) -> KernelReport:
+def _matmul_report(step: Matmul, cut: Blocking) -> KernelReport:
     size = step.c.dtype.itemsize
+    knobs = None if step.loc is None else step.loc.knobs
+    asked = f", as jt.schedule({knobs}) asks" if knobs is not None and knobs.tile else ""
+    tiles = f"tiles of {cut.rows} x {cut.panel}, {min(cut.block, step.m)} rows at a time{asked}"
     return KernelReport(
         name=step.name,
         ops=("dot",),
@@ -266,8 +269,8 @@ def _matmul_report(step: Matmul, parallel: bool) -> KernelReport:
         bytes_read=size * step.batch * (step.m * step.k + step.k * step.n),
         bytes_written=size * step.batch * step.m * step.n,
         flops=2 * step.batch * step.m * step.n * step.k,
-        parallel=parallel,
-        note="tiles",
+        parallel=cut.grain(step) < cut.units(step),
+        note=tiles,
         rate="flops",
         locs=_locs(step),
         itemsize=size,

@@ -6,8 +6,8 @@
 
 The rows of A in a block times one run of k stay in the second-level cache while B's panels pass by:
 copied, where they are many, for rows that are a power of two apart keep each other out of the caches.
-What is decided here depends on the shapes and the target alone, so the sums are always the same ones
-in the same order, however many threads there are.
+What is decided here depends on the shapes, the target and what the user asks alone, so the sums are
+always the same ones in the same order, however many threads there are.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from ..limits import limits
 from ..loop_ir.steps import Matmul
 from ..scalar import DType
 from ..target import Target
+from .knobs import done, refused
 
 LOAD_BYTES = 40  # bytes of B that a core gets from its second-level cache per cycle
 MANY = 8  # units that are enough for the threads, if the caches do not want more
@@ -120,7 +121,8 @@ def tile_cycles(target: Target, rows: int, vectors: int) -> float:
 
 
 def blocking(step: Matmul, target: Target) -> Blocking:
-    """Tiles, panels and runs of a product on a target, by its shape, strides and dtype alone."""
+    """Tiles, panels and runs of a product on a target, by its shape, strides and dtype, and by how many
+    rows the user wants to go together."""
     dtype, m, n, k = step.c.dtype, step.m, step.n, step.k
     rows, vectors = tile_for(target, dtype, step.batch, m, n, k)
     lanes = target.lanes(dtype.itemsize)
@@ -128,7 +130,7 @@ def blocking(step: Matmul, target: Target) -> Blocking:
     longest = limits().shallow if far else limits().run_bytes // dtype.itemsize
     runs = -(-k // longest)
     depth = k if runs == 1 else -(-k // runs // 8) * 8
-    block = _block(dtype, step.batch, m, n, k)
+    block = _asked(step, _block(dtype, step.batch, m, n, k))
     count = panels(n, vectors * lanes)
     group = count
     if step.batch == 1 and block == m:
@@ -137,3 +139,22 @@ def blocking(step: Matmul, target: Target) -> Blocking:
     nbytes = min(block, m) * min(depth, k) * dtype.itemsize
     copied = step.panel > 0 and group >= limits().copied_panels and nbytes >= limits().copied_bytes
     return Blocking(rows, vectors, lanes, depth, block, group, copied)
+
+
+def _asked(step: Matmul, block: int) -> int:
+    """Rows of a unit: as many as the user asks for, or `block`."""
+    knobs = None if step.loc is None else step.loc.knobs
+    if knobs is None:
+        return block
+    for name in ("lanes", "unroll"):
+        if getattr(knobs, name) is not None:
+            refused(
+                knobs, name, "a product's vectors are those that fill the registers: choose tile="
+            )
+    if knobs.tile is None:
+        return block
+    if knobs.tile > step.m:
+        refused(knobs, "tile", f"the product has {step.m} rows: choose no more")
+        return block
+    done(knobs, "tile")
+    return knobs.tile

@@ -41,8 +41,9 @@ class schedule:
 
     lanes    elements of a vector: a power of two up to 64
     unroll   vectors that are worked on at a time: a power of two; lanes times unroll is at most 64
-    tile     the side of the squares in which arrays of another order are turned over, or the columns
-             that a sum down columns takes at a time: a power of two from 8 to 1024
+    tile     the side of the squares in which arrays of another order are turned over, the columns that
+             a sum down columns takes at a time, or the rows that a matrix product does at a time and
+             threads share: a power of two from 8 to 1024
 
     It changes no result but by rounding of sums. The compiler chooses by itself; this is for asking
     whether another choice would be faster, and where it is, that is a case for the compiler. `f.explain`

@@ -144,6 +144,15 @@ def test_tiles_are_those_that_are_asked_for():
     assert "tiles of 32, as jt.schedule(tile=32) asks" in jt.jit(f).explain(x, x)
     assert np.array_equal(jt.jit(f)(x, x), f(x, x))
 
+    def product(x, y):
+        with jt.schedule(tile=64):
+            return np.tanh(x @ y)
+
+    x = np.random.default_rng(0).random((300, 200))
+    shown = jt.jit(product).explain(x, x.T)
+    assert "64 rows at a time, as jt.schedule(tile=64) asks" in shown and "for each of 5" in shown
+    assert np.allclose(jt.jit(product)(x, x.T), product(x, x.T), rtol=1e-12)
+
 
 def test_scopes_nest_and_are_part_of_the_trace():
     def f(x):
@@ -207,10 +216,22 @@ def no_loops(x):
     return s
 
 
+def few_rows(x):
+    with jt.schedule(tile=1024):
+        return x @ x.T
+
+
+def wide_product(x):
+    with jt.schedule(lanes=8):
+        return x @ x.T
+
+
 IMPOSSIBLE = {
     scan: "lanes=8.*each element of a row needs the one before",
     no_tiles: "tile=64.*neither turns arrays over nor sums",
     no_loops: "unroll=2.*no loops that have it",
+    few_rows: "tile=1024.*the product has 300 rows: choose no more",
+    wide_product: "lanes=8.*those that fill the registers: choose tile=",
 }
 
 
