@@ -84,3 +84,34 @@ def test_other_orders_and_options_are_refused():
         jt.jit(lambda x: read(x.T))(np.ones((2, 3)))
     with pytest.raises(jt.errors.TransformError, match="without options"):
         jt.jit(lambda x: list(np.nditer(x, op_flags=["readwrite"])))(np.ones(3))
+
+
+def largest_around(x):
+    found = np.ones(x.shape, bool)
+    for place in np.ndindex(x.shape):
+        for step in np.ndindex(*x.shape):
+            other = tuple((p + s) % n for p, s, n in zip(place, step, x.shape, strict=True))
+            found[place] &= x[other] <= x[place]
+    return found
+
+
+def numbered(x, n):
+    total, places = 0.0, []
+    for i, j in np.ndindex(n, 3):
+        if x[i, j] > 0.9:
+            break
+        total += x[i, j] * i
+    for k in np.ndindex(2):
+        places.append(k)
+    return total, places, list(np.ndindex(2, n - n + 1)), list(np.ndindex(0, 3))
+
+
+def test_ndindex_is_the_loops_that_it_stands_for():
+    x = np.sin(np.arange(20.0)).reshape(4, 5)
+    np.testing.assert_array_equal(jt.jit(largest_around)(x), largest_around(x))
+    lines = [str(jt.jit(largest_around).trace(np.ones((n, n)))) for n in (20, 30)]
+    assert len(lines[1].splitlines()) < 1.1 * len(lines[0].splitlines())
+    for n in (1, 4):
+        assert jt.jit(numbered)(x, n) == numbered(x, n)
+    with pytest.raises(ValueError, match="negative dimensions"):
+        jt.jit(lambda x: [x[p] for p in np.ndindex(-1, 2)])(x)

@@ -1,4 +1,4 @@
-"""`itertools`' iterators over what is known by numbers, as the loops that they stand for.
+"""`itertools`' iterators over what is known by numbers, and `np.ndindex`, as the loops they stand for.
 
     for i, j in product(range(n), range(m)):        for i in range(n):
         ...                                  ->         for j in range(m): ...
@@ -146,9 +146,26 @@ def repeat_(x: Any, *times: Any) -> Any:
     )
 
 
+def ndindex_(*shape: Any) -> Any:
+    """`np.ndindex`"""
+    if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
+        shape = (*shape[0],)
+    traced = any(map(is_traced, shape))
+    if (
+        not in_graph()
+        or not shape
+        or not (traced or all(isinstance(n, int) and n >= 0 for n in shape))
+    ):
+        return np.ndindex(*shape)
+    length = 0 if traced else int(np.prod(shape, dtype=object))
+    levels = [lambda _, n=n: range_(n) for n in shape]
+    return Nested(_lazily(np.ndindex, *shape), length, levels, lambda *places: places)
+
+
 ITERATORS: dict[Any, Callable[..., Any]] = {
     itertools.product: product_,
     itertools.combinations: _combined(itertools.combinations, 1),
     itertools.combinations_with_replacement: _combined(itertools.combinations_with_replacement, 0),
     itertools.repeat: repeat_,
+    np.ndindex: ndindex_,
 }
