@@ -343,7 +343,14 @@ def _of_table(
 
 
 def _ufunc(union: Union, ufunc: Any, how: str, *inputs: Any, **options: Any) -> Any:
-    return use(lambda *known: getattr(ufunc, how)(*known, **options), *inputs)
+    out = options.pop("out", ())
+    count = len(inputs)
+
+    def function(*known: Any) -> Any:
+        into = {"out": known[count:]} if out else {}
+        return getattr(ufunc, how)(*known[:count], **into, **options)
+
+    return use(function, *inputs, *out)
 
 
 def _function(union: Union, function: Any, types: Any, args: Any, options: Any) -> Any:

@@ -494,3 +494,26 @@ def test_einsum_deletion_and_places_by_masks(f: Any) -> None:
 def test_einsum_of_zeros_that_would_meet_infinities_is_refused() -> None:
     with pytest.raises(jt.errors.DynamicShapeError, match="einsum"):
         jt.jit(lambda x, y: np.einsum("i,j->j", x[x > 0], y))(X, X)
+
+
+def escaped(x, n):
+    """Points are left out when they have escaped: arrays that become shorter in a loop."""
+    z, c, places = np.zeros(x.shape), x * 2, np.arange(x.size)
+    found = np.zeros(x.shape, dtype=np.int64)
+    for i in range(n):
+        if not len(z):
+            break
+        np.multiply(z, z, z)
+        np.add(z, c, out=z)
+        far = np.abs(z) > 2.0
+        found[places[far]] = i + 1
+        np.logical_not(far, far)
+        z, c, places = z[far], c[far], places[far]
+    return found, places
+
+
+def test_ufuncs_write_into_arrays_that_become_shorter():
+    compiled = jt.jit(escaped)
+    for n in (0, 1, 7):
+        same(escaped, np.linspace(-1, 1, 20), n, compiled=compiled)
+    same(escaped, np.full(4, 9.0), 5, compiled=compiled)
