@@ -68,26 +68,34 @@ def follow(
     return Followed(passes, low.program, module.kernels, module, module.text, code, known)
 
 
-def follow_to_gpu(graph: Graph, options: CompileOptions, target: CudaTarget, arch: str) -> Followed:
-    """As `device_program` makes it for a GPU, which need not be here."""
+def follow_to_gpu(
+    graph: Graph, options: CompileOptions, target: CudaTarget, arch: str, lines: bool = False
+) -> Followed:
+    """As `device_program` makes it for a GPU, which need not be here. `lines` as of `follow`."""
     from ..codegen.device.compile import emitted
     from ..ir.passes import STORABLE, followed, pipeline
     from ..ir.passes.compositions import compose
     from .cuda.assemble import assemble
     from .cuda.client import ALIGNMENT
+    from .native.line_tables import numbered
 
     signature = graph.input_types, graph.output_types
     count = sum(isinstance(t, TensorType) for t in graph.input_types)
     passes = tuple(followed(graph, [compose, *STORABLE, *pipeline(options.fastmath)]))
-    chosen = replace(target, tf32=options.fastmath, deterministic=options.deterministic)
+    settings = {"tf32": options.fastmath, "deterministic": options.deterministic}
+    chosen = replace(target, lines=lines, **settings)
     program, low = emitted(
         passes[-1][1], chosen, None, [ALIGNMENT] * count, signature, options.donations
     )
+    marks = low.context.marks
+    marked = program.ir if marks is None else numbered(program.ir)
+    known = () if marks is None else tuple(marks.lines)
     return Followed(
         passes,
         low.program,
         program.reports,
         program,
         program.ir,
-        lambda: assemble(program.ir, arch, target.ptx),
+        lambda: assemble(marked, arch, target.ptx),
+        known,
     )

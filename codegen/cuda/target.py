@@ -23,10 +23,10 @@ class CudaTarget:
     exact: bool = False  # whether instructions may be used that later architectures lack (sm_90a)
     deterministic: bool = True  # whether results must have the same bits from run to run
     blas: str = ""  # products are cuBLASLt's: "on" where it can, "measured" where faster, "" never
+    lines: bool = False  # instructions say which line of the user's they compute (`codegen.marks`)
 
     WARP: ClassVar[int] = 32
     free_sums: ClassVar[bool] = False
-    lines: ClassVar[bool] = False
     vector_bits: ClassVar[int] = 128  # of one access to memory
     features: ClassVar[str] = ""
 

@@ -28,6 +28,7 @@ from ..kernels.tape.cuda_tapes import TapeEmitter
 from ..llvm.builder import Value
 from ..loop_ir import steps as lowered
 from ..loop_ir.kernel import Array, Kernel
+from ..marks import Marks
 from ..module import KernelReport
 from ..program.entry import readable
 from ..schedule.signature import Signature, signature
@@ -62,6 +63,7 @@ class ProgramBuilder:
         self.slots: dict[Array, tuple[int, int]] = {}  # number, alignment
         self.aliases: dict[Array, Array] = {}  # carries that stay where they are
         self.reports: dict[str, KernelReport] = {}
+        self.marks: Marks | None = None  # if instructions are to say their lines
         self.slot_count = 0
         self.counter_words = 0
 
@@ -165,6 +167,8 @@ class ProgramBuilder:
         own = signature(step)
         alignments = self.aligned(own)
         key = own.key, tuple(alignments.values())
+        if self.marks is not None:
+            key = *key, id(step)  # equal kernels of other lines are others
         built = self.built.get(key)
         if built is None:
             plan = self.plan(step, own)
@@ -201,6 +205,7 @@ class ProgramBuilder:
         """The launch of a kernel by a schedule, and whether it may report errors."""
         alignments = self.aligned(own)
         e = emitter_for(plan)(step, own, plan, self.target, self.definitions, alignments)
+        e.exprs.marks = self.marks
         e.body()
         name = self.emitted(e.b, readable(ops_of(step)), plan.threads, list(alignments.values()))
         return self._launch(name, own, plan, e.b.reports), e.b.reports

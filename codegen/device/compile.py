@@ -71,6 +71,7 @@ def emitted(
     )
     alignments = list(input_alignment or [16] * len(low.inputs))
     builder = ProgramBuilder(target, alignments, chooser, lambda b: TrialBuilder(target, b))
+    builder.marks = low.context.marks
     steps = builder.steps(low.program)
     layouts = zip(low.inputs, low.strides, alignments, strict=True)
     program = DeviceProgram(

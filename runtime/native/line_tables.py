@@ -83,7 +83,13 @@ class Instruction(NamedTuple):
 
 _LOC = re.compile(r"^\s*\.loc\s+\d+\s+(\d+)")
 _LABEL = re.compile(r"^([A-Za-z_.$][\w.$]*):")
-_NOISE = re.compile(r"^\s*(\.[a-z_][\w.]*\b.*|\.L(tmp|func|sec|line|info|str|debug)\w*:.*)$")
+_ENTRY = re.compile(
+    r"^(?:\.visible\s+|\.weak\s+)*\.(?:entry|func)\s+(?:\(.*?\)\s*)?([\w$]+)\(?"
+)  # PTX
+_NOISE = re.compile(
+    r"^\s*(\.[a-z_][\w.]*\b.*|(\.L|\$L__)(tmp|func|sec|line|info|str|debug)\w*:.*|"
+    r"//.*|[(){}])$"
+)
 _SECTION = re.compile(r"^\s*\.(section|text|bss|data)\b\s*(\S*)")
 
 
@@ -98,7 +104,12 @@ def assembly(text: str) -> Iterator[Instruction]:
         if loc:
             line = int(loc[1])
             continue
-        if label and not label[1].startswith(".L"):
+        entry = _ENTRY.match(each)
+        if entry:
+            function, line = entry[1], 0
+            yield Instruction(f"{function}:", function, 0)
+            continue
+        if label and not label[1].startswith((".L", "$L")):
             function, line = label[1], 0
         if not code or not each.strip() or _NOISE.match(each) or each.lstrip().startswith("#"):
             continue

@@ -569,7 +569,7 @@ def follow_call(
         target, arch = target_of(info), info.arch
     else:
         target = _architecture(arch)
-    return graph, follow_to_gpu(graph, options, target, arch), "ptx"
+    return graph, follow_to_gpu(graph, options, target, arch, lines), "ptx"
 
 
 def _donations(function: JitFunction, traced: Traced, call: Call) -> tuple[Donation, ...]:

@@ -7,6 +7,7 @@ in a preview, the tables are there.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
@@ -14,12 +15,13 @@ from ...codegen.listing.loops import Line
 from ...ir.graph import Graph, SourceLine
 from ...ir.record import record
 from ...runtime.following import Followed
-from ...runtime.native.line_tables import assembly
+from ...runtime.native.line_tables import Instruction, assembly
 from ..messages.source import shown_file
 from .making import listing
 from .pages import MOST_LINES, cut, fragment, save
 from .sources import passages
 
+_CALL = re.compile(r"\b(?:callq?|jmp|bl)\s+([\w.$]+)")
 _STYLE = """
 .jitney table.sides { border-collapse: collapse; width: 100%; table-layout: fixed; }
 .jitney table.sides td, .jitney table.sides th { vertical-align: top; text-align: left;
@@ -91,16 +93,19 @@ class Exploration:
         return tuple(dict.fromkeys(numbers.setdefault(p, len(numbers) + 1) for p in places))
 
     def _code(self, followed: Followed, loops: Sequence[Line]) -> Iterator[Row]:
+        """Instructions with their lines; functions that say none of their own, as those of products, are
+        of their step's."""
         whole: dict[str, tuple[int, ...]] = {}
         for line in loops:
             whole[line.function] = (*whole.get(line.function, ()), *self._of(line.locs))
-        for instruction in assembly(followed.code()):
-            own = self._of(followed.lines[instruction.line - 1 : instruction.line])
-            if not instruction.line:
-                own = ()
-            if instruction.text.startswith(instruction.function + ":"):
-                own = tuple(dict.fromkeys(whole.get(instruction.function, ())))
-            yield Row(instruction.text, own, instruction.function)
+        instructions = [*assembly(followed.code())]
+        told = {each.function for each in instructions if each.line}
+        _inherit(whole, instructions)
+        for each in instructions:
+            own = self._of(followed.lines[each.line - 1 : each.line]) if each.line else ()
+            if each.text.startswith(each.function + ":") or each.function not in told:
+                own = tuple(dict.fromkeys(whole.get(each.function, ())))
+            yield Row(each.text, own, each.function)
 
     def _source(self, graph: Graph) -> Iterator[Row]:
         for passage in passages(graph):
@@ -138,6 +143,16 @@ class Exploration:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to a file: a page if its name ends in .html, else text. Raises OSError."""
         save(path, self.title, f"{self}\n", self._repr_html_())
+
+
+def _inherit(whole: dict[str, tuple[int, ...]], instructions: Iterable[Instruction]) -> None:
+    """Functions that are no step, such as tiles of products, are there for their callers' lines."""
+    steps = set(whole)
+    for each in instructions:
+        callee = _CALL.search(each.text)
+        if callee is not None and each.function in steps and callee[1] not in steps:
+            lines = (*whole.get(callee[1], ()), *whole[each.function])
+            whole[callee[1]] = tuple(dict.fromkeys(lines))
 
 
 def _marked(row: Row) -> str:

@@ -71,9 +71,22 @@ def test_every_composition(way: str) -> None:
 
 def test_what_a_gpu_would_run() -> None:
     e = explored(softmax, X, arch="sm_90")
-    assert of(e.loops, "^kernel") and any(
-        ".entry" in row.text or "max" in row.text for row in e.code
-    )
+    assert of(e.loops, "^kernel") and any("max" in row.text for row in e.code)
+    assert not any("//" in row.text or "$L__tmp" in row.text for row in e.code)
+    sides = of(e.source, "np.exp"), of(e.code, "ex2|fma"), of(e.code, r"^\s+div")
+    assert sides[0] <= sides[1] and sides[2] and not sides[2] & sides[0]
+
+
+def test_products_have_the_line_of_their_op() -> None:
+    def product(a: Any) -> Any:
+        return np.tanh(a @ a) + 1
+
+    for arch in (None, "sm_80"):
+        options = {} if arch is None else {"arch": arch}
+        e = explored(product, np.ones((64, 64)), **options)
+        (line,) = of(e.source, "a @ a")
+        tiles = [row for row in e.code if re.search("fma", row.text)]
+        assert len(tiles) > 20 and sum(line in row.lines for row in tiles) > len(tiles) // 2
 
 
 def test_the_page_is_one_file(tmp_path: Path) -> None:
