@@ -12,8 +12,9 @@ IndexError (gather, scatter) or AssertionError (assert).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -50,22 +51,53 @@ def watching(watcher: Watcher) -> Iterator[None]:
 
 def evaluate(graph: Graph, arrays: Sequence[Any]) -> list[Any]:
     """The outputs of `graph` for these parameters."""
-    if len(arrays) != len(graph.params):
-        raise TypeError(f"{graph.name} takes {len(graph.params)} arrays, got {len(arrays)}")
-    entered(graph)
-    env: dict[Value, Any] = {}
-    for param, value in zip(graph.params, arrays, strict=True):
-        array = np.asarray(value) if isinstance(param.type, TensorType) else value
-        if isinstance(param.type, TensorType) and type_of(array) != param.type:
-            raise TypeError(f"parameter {param!r} got {type_of(array)}")
-        env[param] = array
+    return runner(graph)(arrays)
+
+
+def runner(graph: Graph) -> Callable[[Sequence[Any]], list[Any]]:
+    """`evaluate` of this graph, for who evaluates it more than once: a loop its body."""
     last_use = _last_uses(graph)
-    for op in graph.ops:
-        results = evaluate_op(op, [env[v] for v in op.operands])
-        env.update(zip(op.results, results, strict=True))
-        for v in last_use.get(op, ()):
-            env.pop(v, None)  # memory follows what is alive, as in compiled code
-    return [env[v] for v in graph.outputs]
+    steps = [(op, op.operands, op.results, last_use.get(op, ()), *_rule(op)) for op in graph.ops]
+    params, outputs = graph.params, graph.outputs
+
+    def run(arrays: Sequence[Any]) -> list[Any]:
+        env = _parameters(graph, params, arrays)
+        watcher = _watcher.get()
+        if watcher is not None:
+            watcher.enter(graph)
+        with np.errstate(all="ignore") if watcher is None else nullcontext():
+            for op, operands, results, dead, reference, options, widens in steps:
+                given = [env[v] for v in operands]
+                if watcher is not None:
+                    found = watcher.evaluate(op, given, partial(computed, op, given))
+                elif widens:
+                    found = _in_single(op, given, reference, options)
+                else:
+                    found = reference(*given, **options)
+                if len(results) == 1 and not isinstance(found, tuple):
+                    env[results[0]] = found
+                else:
+                    env.update(zip(results, found, strict=True))
+                for v in dead:
+                    env.pop(v, None)  # memory follows what is alive, as in compiled code
+        return [env[v] for v in outputs]
+
+    return run
+
+
+def _parameters(graph: Graph, params: Sequence[Value], arrays: Sequence[Any]) -> dict[Value, Any]:
+    """What `arrays` are: the values of the parameters, of exactly their types."""
+    if len(arrays) != len(params):
+        raise TypeError(f"{graph.name} takes {len(params)} arrays, got {len(arrays)}")
+    env: dict[Value, Any] = {}
+    for param, value in zip(params, arrays, strict=True):
+        type = param.type
+        if isinstance(type, TensorType):
+            value = np.asarray(value)
+            if value.shape != type.shape or value.dtype != type.dtype:
+                raise TypeError(f"parameter {param!r} got {type_of(value)}")
+        env[param] = value
+    return env
 
 
 def entered(graph: Graph) -> None:
@@ -89,20 +121,31 @@ def computed(op: Op, operands: Sequence[Any]) -> tuple[Any, ...]:
     Floats of 16 and 8 bits are computed with in float32, and each result is rounded once; so are those
     of the ops that a composition is made of.
     """
-    regions = {"regions": op.regions} if op.regions else {}
-    types = [v.type for v in op.operands]
-    small = any(isinstance(t, TensorType) and is_small(t.dtype) for t in types)
-    widens = small and not op.definition.only_moves(op.attrs)
-    widens = widens and op.definition.family != "composition"
+    reference, options, widens = _rule(op)
     with np.errstate(all="ignore"):
         if widens:
-            operands = [_widened(a) for a in operands]
-        results = op.definition.reference(*operands, **regions, **op.attrs)
-        results = results if isinstance(results, tuple) else (results,)
-        if widens:
-            pairs = zip(results, op.results, strict=True)
-            results = tuple(_rounded(a, v.type) for a, v in pairs)
-    return results
+            return _in_single(op, operands, reference, options)
+        results = reference(*operands, **options)
+    return results if isinstance(results, tuple) else (results,)
+
+
+def _rule(op: Op) -> tuple[Callable[..., Any], dict[str, Any], bool]:
+    """The reference of an op, what it is given beside operands, and whether these become float32."""
+    definition = op.definition
+    options = {"regions": op.regions, **op.attrs} if op.regions else op.attrs
+    small = False
+    for v in op.operands:
+        small = small or (isinstance(v.type, TensorType) and is_small(v.type.dtype))
+    widens = small and definition.family != "composition" and not definition.only_moves(op.attrs)
+    return definition.reference, options, widens
+
+
+def _in_single(
+    op: Op, operands: Sequence[Any], reference: Callable[..., Any], options: dict[str, Any]
+) -> tuple[Any, ...]:
+    results = reference(*[_widened(a) for a in operands], **options)
+    results = results if isinstance(results, tuple) else (results,)
+    return tuple([_rounded(a, v.type) for a, v in zip(results, op.results, strict=True)])
 
 
 def _widened(operand: Any) -> Any:

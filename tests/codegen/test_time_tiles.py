@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jitney as jt
@@ -140,6 +140,7 @@ def test_one_and_three_dimensions():
         check(loop(body, 21), u)
 
 
+@settings(max_examples=50)
 @given(
     rows=st.integers(40, 300),
     columns=st.integers(1, 90),

@@ -19,7 +19,7 @@ from ...autodiff.transform import is_differentiable, jvp_graph
 from ...batching.structured import batch_while
 from ...build import Builder
 from ...graph import Graph, Op, Value
-from ...interpreter import evaluate
+from ...interpreter import runner
 from ...opdef import GraphError, OpDef, register
 from ...types import I64, TAPE, TensorType, Type, is_linear
 from ..composed import instantiated
@@ -64,8 +64,9 @@ def _while(
 ) -> tuple[Any, ...]:
     test, body = regions
     fixed, carry = arrays[:consts], list(arrays[consts:])
-    while evaluate(test, [*fixed, *carry])[0]:
-        carry = evaluate(body, [*fixed, *carry])
+    holds, step = runner(test), runner(body)
+    while holds([*fixed, *carry])[0]:
+        carry = step([*fixed, *carry])
     return tuple(carry)
 
 

@@ -30,7 +30,7 @@ from ...autodiff.transform import is_differentiable, jvp_graph
 from ...batching.structured import batch_scan
 from ...build import Builder
 from ...graph import Graph, Op, Value
-from ...interpreter import evaluate
+from ...interpreter import runner
 from ...opdef import GraphError, OpDef, register
 from ...record import record
 from ...types import I64, TAPE, TensorType, Type, is_linear
@@ -90,8 +90,9 @@ def _scan(
     fixed, carry = arrays[:consts], list(arrays[consts : consts + carries])
     xs = arrays[consts + carries :]
     ys = [np.empty((length, *v.shape), v.dtype) for v in body.outputs[carries:]]
+    step = runner(body)
     for i in reversed(range(length)) if reverse else range(length):
-        out = evaluate(body, [*fixed, *carry, *(x[i] for x in xs)])
+        out = step([*fixed, *carry, *(x[i] for x in xs)])
         carry = out[:carries]
         for stack, y in zip(ys, out[carries:], strict=True):
             stack[i] = y

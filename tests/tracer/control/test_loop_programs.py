@@ -331,7 +331,7 @@ def test_fibonacci(jit: Callable[..., Any]) -> None:
         assert [int(g(n)) for n in (1, 2, 10, 50)] == [1, 1, 55, 12586269025], f.__name__
 
 
-# Heat in a plate: 500 explicit steps, differentiated with memory bounded by checkpoints.
+# Heat in a plate: explicit steps, differentiated with memory bounded by checkpoints.
 
 
 def heat(u: Any, kappa: Any, steps: Any, **options: Any) -> Any:
@@ -344,7 +344,7 @@ def heat(u: Any, kappa: Any, steps: Any, **options: Any) -> Any:
 
 
 def test_heat_equation_decays_as_it_should(jit: Callable[..., Any]) -> None:
-    n, steps, kappa = 17, 500, 0.2
+    n, steps, kappa = 17, 120, 0.2
     grid = np.sin(np.pi * np.arange(n) / (n - 1))
     u = np.outer(grid, grid)  # an eigenvector of the discrete Laplacian
     rate = 1 - 4 * kappa * (1 - np.cos(np.pi / (n - 1)))
