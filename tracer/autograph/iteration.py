@@ -26,7 +26,7 @@ from ..messages import errors
 from ..messages.errors import complain, describe
 from ..records.arrays import Records
 from .logic import and_, choose
-from .variables import in_graph, is_traced, is_undecided
+from .variables import in_graph, is_traced, is_undecided, stays_traced
 
 _LONG = 8  # items from which what is known beside traced ones is gone through by places
 
@@ -347,14 +347,14 @@ def int_(*args: Any, **options: Any) -> Any:
 
 
 def float_(*args: Any) -> Any:
-    if len(args) == 1 and is_undecided(args[0]) and args[0].size == 1:
+    if len(args) == 1 and stays_traced(args[0]) and args[0].size == 1:
         return _scalar(args[0], "f")
     return float(*args)
 
 
 def complex_(*args: Any, **options: Any) -> Any:
     parts = [*args, *options.values()]
-    if any(is_traced(x) and x.size == 1 for x in parts) and not any(
+    if any(stays_traced(x) and x.size == 1 for x in parts) and not any(
         isinstance(x, str) for x in parts
     ):
         value: Any = 0j

@@ -17,6 +17,7 @@ from ..control.unbound import unbound as unbound
 from ..control.unions import Union, unasked
 from ..core.constants import is_traced as is_traced
 from ..core.constants import is_undecided as is_undecided
+from ..core.constants import stays_traced as stays_traced
 from ..core.sharing import Relation
 from ..core.trace import current_trace, require_trace
 from ..core.tracers import Tracer, as_value, weak_kind, wrap

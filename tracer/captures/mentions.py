@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dis
+import functools
 from collections import Counter
 from collections.abc import Iterable
 from types import CodeType
@@ -26,6 +27,20 @@ _MAKING = frozenset({"__init__", "__new__", "__post_init__"})  # they assign to 
 _LOADS = frozenset({"LOAD_ATTR", "LOAD_METHOD", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_NAME"})
 _STORES = frozenset({"STORE_ATTR", "DELETE_ATTR"})
 _ITEM_STORES = frozenset({"STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE"})
+
+
+# What makes an array or a number of what it is given, and nothing else where that is traced.
+_CONVERTING = frozenset(
+    "array asarray asanyarray ascontiguousarray asfortranarray fromiter float complex".split()
+)
+
+
+@functools.lru_cache(2048)
+def converts_values(code: CodeType) -> bool:
+    """Whether code may put traced values where only numbers and arrays of NumPy's can be."""
+    if not _CONVERTING.isdisjoint(code.co_names):
+        return True
+    return any(op.opname in _ITEM_STORES for op in dis.get_instructions(code))
 
 
 @record(frozen=False)

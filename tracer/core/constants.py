@@ -29,6 +29,13 @@ def is_undecided(x: Any) -> bool:
     return is_traced(x) and (x.size != 1 or known_array(x) is None)
 
 
+def stays_traced(x: Any) -> bool:
+    """Whether no number may be made of it: it is undecided, or an eager trace differentiates it."""
+    if not isinstance(x, Tracer):
+        return False
+    return is_differentiated(x) if x._storage.trace.eager else is_undecided(x)
+
+
 def known_array(x: Tracer) -> Array | None:
     """The elements of `x`, which must not be written to, if they are known while tracing."""
     trace = x._storage.trace

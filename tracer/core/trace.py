@@ -193,6 +193,8 @@ class Trace:
         self.origins: list[Storage] | None = None if parent is None else parent.origins
         # What functions assign to outside of them, see `slots`.
         self.watched: Watched | None = None if parent is None else parent.watched
+        # Whether eager traces call autograph's twins, too.
+        self.converts: bool = parent is not None and parent.converts
         # How often run time came to a line, for what is to happen sometimes only (`control.debugging`).
         self.times: dict[Any, Iterator[int]] = {} if parent is None else parent.times
         self.derivatives_taken = 0  # of those around it, see `custom_call.after`

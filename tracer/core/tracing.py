@@ -29,7 +29,17 @@ from ..messages.expressions import tell_of_traced
 from ..messages.scopes import own_names
 from .specs import Same, Spec, Static
 from .threaded_state import BorrowedStates, refuse_rebound
-from .trace import Array, Capture, Cast, EagerBuilder, Trace, TraceOptions, current_trace, tracing
+from .trace import (
+    Array,
+    Capture,
+    Cast,
+    EagerBuilder,
+    Trace,
+    TraceOptions,
+    current_trace,
+    require_trace,
+    tracing,
+)
 from .tracers import Storage, Tracer, as_value, parameter, weak_kind
 
 _FOLD_BYTES = 4096  # larger arrays stay hidden parameters: native code need not hold their data
@@ -145,6 +155,13 @@ def serve_twins(make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Non
     _twins[:] = [make]
 
 
+def twin_of(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What the current trace calls in place of a function."""
+    trace = require_trace()
+    twin = trace.options.autograph and (trace.converts or not trace.eager)
+    return _twins[0](function) if twin else function
+
+
 LEFT_REGION = "_jitney_left_region"  # an attribute of exceptions, see `tries`
 
 
@@ -202,6 +219,7 @@ def trace_function(
     options: TraceOptions | None = None,
     sharing: bool = False,
     adapted: bool = False,
+    converts: bool = False,
     present: Callable[[Any], Any] | None = None,
 ) -> Traced:
     """Call `function` with tracers for its leaves and return what it did.
@@ -214,13 +232,14 @@ def trace_function(
     may run never or often each time that the enclosing trace's graph runs; what is not may be given
     `borrowed`, and its caller then writes back what was `advanced`. `options` are those of the
     enclosing trace unless they are given. Where they ask for autograph its twin is called in place of
-    `function`, unless what that calls is `adapted` already; eager traces have no need of it. With
+    `function`, unless what that calls is `adapted` already; in eager traces only if one `converts`. With
     `sharing`, leaves that are views of one array made inside come back as such. `present` makes the
     result of what the function returns.
     """
     name = name or str(getattr(function, "__name__", what))
     trace = Trace(Graph(name), parent=current_trace(), eager=eager, what=what, options=options)
     trace.conditional, trace.borrowed = conditional, borrowed
+    trace.converts = trace.converts or converts
     trace.origins = [] if sharing else trace.origins
     alone = trace.parent is None and not eager
     with tracing(trace), borrowed or nullcontext(), _alone(trace) if alone else nullcontext():
@@ -228,8 +247,7 @@ def trace_function(
         watched = trace.watched if conditional else None
         before = None if watched is None else watched.snapshot()
         args, kwargs = pytree.unflatten(tree, _held(specs, leaves))
-        twin = trace.options.autograph and not eager and not adapted
-        called = _twins[0](function) if twin else function
+        called = function if adapted else twin_of(function)
         try:
             with watched.undone(before) if watched is not None else nullcontext():
                 out = called(*args, **kwargs)

@@ -235,23 +235,19 @@ def apply(
         else:
             specs.append(Static(leaf))
     arrays = [x if isinstance(x, np.ndarray) else concrete(x) for x in outer] if eager else None
-    state = OuterState.of(function, leaves) if here is None else None
-    if state is not None:
-        result = state.trace(
-            *(function, specs, tree, arrays or []), what=what, present=present, copy=copy
-        )
-    else:
-        result = trace_function(
-            *(function, specs, tree),
-            what=what,
-            eager=eager,
-            concrete=arrays,
-            borrowed=BorrowedStates(),
-            present=present,
-        )
     if here is None:
+        state, how = OuterState.of(function, leaves), {"what": what, "present": present}
+        result = state.trace(function, specs, tree, arrays or [], copy=copy, **how)
         assert result.arrays is not None
         return Application(result, None, dict(result.arrays))
+    result = trace_function(
+        *(function, specs, tree),
+        what=what,
+        eager=eager,
+        concrete=arrays,
+        borrowed=BorrowedStates(),
+        present=present,
+    )
     env: dict[Value, Leaf] = dict(zip(result.graph.params, outer, strict=False))
     env.update((capture.param, capture.outer) for capture in result.captures)
     if eager:

@@ -18,6 +18,7 @@ from ..core import threaded_state
 from ..core.specs import is_inexact_leaf
 from ..core.trace import current_trace
 from ..core.tracers import Tracer
+from ..core.tracing import twin_of
 from ..data import pytree
 from ..data.callables import Function, check_callable, function_name
 from ..messages import errors
@@ -161,6 +162,7 @@ def _close(
     real = what == "jacfwd"
     chosen = check_inexact_leaves(positions, args, fun, what, holomorphic=holomorphic, real=real)
 
+    @functools.wraps(fun, updated=())  # autograph finds its way by that
     def closed(*primals: Any) -> Any:
         full = list(args)
         for position, primal in zip(chosen, primals, strict=True):
@@ -187,7 +189,7 @@ def _check_results(outs: Sequence[Any], fun: Function, what: str, holomorphic: b
 def _result(closed: Function, inputs: Sequence[Any], in_tree: pytree.TreeDef) -> Any:
     """`closed` of the inputs; outside of tracing in steps, so that what it draws is noticed."""
     if current_trace() is not None:
-        return closed(*pytree.unflatten(in_tree, map(_copy, inputs)))
+        return twin_of(closed)(*pytree.unflatten(in_tree, map(_copy, inputs)))
     zeros = [np.zeros(_shape(x), _dtype(x))[()] for x in inputs]
     return jvp(closed, *(pytree.unflatten(in_tree, x) for x in (inputs, zeros)))[0]
 

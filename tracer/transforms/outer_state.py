@@ -25,13 +25,14 @@ from ..captures.heap import Heap, Policy
 from ..captures.heap_roots import find_heap
 from ..captures.kept import Kept
 from ..captures.leaks import refuse_leaks
-from ..captures.mentions import mentions_of
+from ..captures.mentions import converts_values, mentions_of
 from ..captures.paths import Path
 from ..captures.subjects import Subject, is_object
 from ..core.specs import Spec, Static, is_array, spec_of
+from ..core.threaded_state import BorrowedStates
 from ..core.trace import Array, current_trace
 from ..core.tracers import Tracer, concrete
-from ..core.tracing import Traced, numpy_views, trace_function
+from ..core.tracing import Traced, numpy_views, trace_function, twin_of
 from ..data import pytree
 from .presented import present
 
@@ -40,22 +41,28 @@ _POLICY = Policy(fixed=True, barred=True)
 
 
 class OuterState:
-    """The objects and containers outside of a function that it may change, with the arrays in them."""
+    """The objects and containers outside of a function that it may change, with the arrays in them.
 
-    def __init__(self, heap: Heap, variables: FreeVariables) -> None:
-        self._heap, self._variables = heap, variables
+    Where its code makes numbers or arrays of values, or fills arrays of NumPy's, autograph's twin runs
+    in its place: Python itself would ask traced values for numbers, and derivatives would be lost.
+    """
+
+    def __init__(self, heap: Heap | None, variables: FreeVariables) -> None:
+        self.changes = heap is not None or bool(variables.of_code)
+        self._heap = heap or Heap([], mentions_of(variables.codes), _POLICY)
+        self._variables = variables
+        self._converts = _converts_values(variables)
         # Generators draw themselves, and arrays on devices stay there: nothing stands in for these.
         self._inputs = [
-            i for i in heap.inputs if type(i.value) is np.ndarray and i.spec.holder is None
+            i for i in self._heap.inputs if type(i.value) is np.ndarray and i.spec.holder is None
         ]
         self._effects: Effects | None = None
         self._left: list[Any] = []  # what the recipes of the effects count
         self._written: list[tuple[Array, Array]] = []  # arrays and what is in them afterwards
 
     @staticmethod
-    def of(function: Callable[..., Any], leaves: Sequence[Any]) -> OuterState | None:
-        """That of a function, and of the objects among the leaves of its arguments; None if it changes
-        nothing."""
+    def of(function: Callable[..., Any], leaves: Sequence[Any]) -> OuterState:
+        """That of a function, and of the objects among the leaves of its arguments."""
         objects: list[Path] = []
         for leaf in leaves:
             if is_object(leaf):
@@ -63,10 +70,7 @@ class OuterState:
                 subject.put(leaf)
                 objects.append(Path("object", subject, f"argument {len(objects)}"))
         variables = find_free_variables(function, objects)
-        heap = find_heap(variables, objects, _POLICY)
-        if heap is None and not variables.of_code:
-            return None
-        return OuterState(heap or Heap([], mentions_of(variables.codes), _POLICY), variables)
+        return OuterState(find_heap(variables, objects, _POLICY), variables)
 
     def trace(
         self,
@@ -81,6 +85,11 @@ class OuterState:
     ) -> Traced:
         """`trace_function` with values: the arrays of the state are parameters behind the others, with
         `copy` copies of them. Afterwards the state is what the function has made of it."""
+        how: dict[str, Any] = {"what": what, "eager": True, "present": present}
+        how |= {"converts": self._converts}
+        if not self.changes:
+            states = BorrowedStates()
+            return trace_function(function, specs, tree, concrete=arrays, borrowed=states, **how)
         own = [i.value.copy() if copy else i.value for i in self._inputs]
         call = pytree.unflatten(tree, range(len(specs)))
         _, tree = pytree.flatten(((call, [0] * len(own)), {}))
@@ -90,7 +99,7 @@ class OuterState:
             standing = {id(i): x for i, x in zip(self._inputs, tracers, strict=True)}
             every = [standing.get(id(i), i.value) for i in self._heap.inputs]
             with self._heap.entered(every) as before:
-                result = function(*args, **kwargs)
+                result = twin_of(function)(*args, **kwargs)
                 refuse_leaks(self._variables)
                 given = [*tracers, *pytree.flatten(call)[0]]
                 self._effects, _ = collect(self._heap, before, given, None, Kept((), ()))
@@ -98,13 +107,7 @@ class OuterState:
             return result
 
         every = [*specs, *(i.spec for i in self._inputs)]
-        traced = trace_function(
-            *(stateful, every, tree),
-            what=what,
-            eager=True,
-            concrete=[*arrays, *own],
-            present=present,
-        )
+        traced = trace_function(stateful, every, tree, concrete=[*arrays, *own], **how)
         self._change(traced)
         return traced
 
@@ -143,11 +146,18 @@ class OuterState:
         self._effects.finish(self._heap, self._left, [node.value for node in self._heap.nodes])
 
 
+def _converts_values(variables: FreeVariables) -> bool:
+    ends = (value for _, value in variables.values.values())
+    return any(map(converts_values, variables.codes)) or any(
+        getattr(value, "__module__", None) in ("math", "cmath") for value in ends
+    )
+
+
 def changes_state(function: Callable[..., Any], arguments: Any) -> bool:
     """Whether a function may change what is outside of it, called here with these arguments."""
     trace = current_trace()
     if trace is None:
-        return OuterState.of(function, pytree.flatten(arguments)[0]) is not None
+        return OuterState.of(function, pytree.flatten(arguments)[0]).changes
     return trace.watched is not None
 
 

@@ -83,7 +83,7 @@ def vmap(
             return batched(*args, **kwargs)
         leaves, tree = pytree.flatten((args, kwargs))
         state = OuterState.of(fun, leaves)
-        return batched(*args, **kwargs) if state is None else state.run(batched, leaves, tree)
+        return state.run(batched, leaves, tree) if state.changes else batched(*args, **kwargs)
 
     return vmap_fun
 
