@@ -23,7 +23,8 @@ from ...ir.record import replace
 from ...ir.types import I64, TOKEN
 from ..loop_ir.index import Index, Var, of_var
 from ..loop_ir.kernel import Array
-from ..loop_ir.scalar_code import Choose, Repeat
+from ..loop_ir.scalar_code import Choose, Let, Repeat
+from ..loop_ir.split_sums import split_sums
 from ..loop_ir.steps import Copy, ScalarCode, StoreRoot
 from ..math import EXPANSIONS
 from ..scalar import Expr, Unique, const, var
@@ -173,7 +174,9 @@ def _loop(c: ScalarBuilder, op: Op, top: bool = False) -> list[Held]:
         new = [*new, index_value(of_var(counter) + 1)]
     word = op.attrs.get("independent", False)
     loop = Repeat(now, start, inner, new, counter, test, condition, trips, word, op.loc)
-    c.block.statements.append(loop)
+    loops, kept = split_sums(loop)
+    c.block.statements += loops
+    c.writes.update(dict.fromkeys(kept))
     c.p.reaches.update(facts.results)
     if counter is not None:
         for k, way in own.items():
@@ -303,6 +306,7 @@ def _cond(c: ScalarBuilder, op: Op) -> None:
         c.renew(Stored(array))
     values: list[list[Expr]] = [[] for _ in blocks]
     results: list[Expr] = []
+    numbers: dict[Value, Sequence[Elements]] = {}
     for value, parts in zip(op.results, zip(*outputs, strict=True), strict=True):
         first = parts[0]
         if any(not _same_place(first, part) for part in parts):
@@ -310,12 +314,18 @@ def _cond(c: ScalarBuilder, op: Op) -> None:
         if isinstance(first, np.ndarray):
             fresh = variables(first)
             results += fresh.flat
+            numbers[value] = parts
             for column, part in zip(values, parts, strict=True):
                 column += part.flat
             c.bind(value, fresh)
         elif isinstance(first, Stored):
             c.bind(value, c.newest(first) if first.array in written else first)
-    together = None if results or _known_late(op.operands[0]) else merged(index, blocks)
+    together = None if _known_late(op.operands[0]) else merged(index, blocks, values)
+    if together is not None and results:  # they are chosen before anything is written
+        picked = {v: chosen(index, parts) for v, parts in numbers.items()}
+        c.block.statements.append(Let(_flat([*picked.values()])))
+        for value, elements in picked.items():
+            c.bind(value, elements)
     c.block.statements += together or [Choose(index, blocks, values, results)]
 
 
