@@ -166,7 +166,7 @@ class ProgramBuilder:
         """The launch of a kernel; kernels with equal signatures and alignments share a text."""
         own = signature(step)
         alignments = self.aligned(own)
-        key = own.key, tuple(alignments.values())
+        key: tuple[Hashable, ...] = own.key, tuple(alignments.values())
         if self.marks is not None:
             key = *key, id(step)  # equal kernels of other lines are others
         built = self.built.get(key)

@@ -132,9 +132,14 @@ def _kernel_cost(kernel: KernelCost) -> Iterator[str]:
     share = f", {kernel.share:.0%}" if kernel.share is not None else ""
     times = f" in {kernel.runs:,} runs" if kernel.runs != 1 else ""
     yield f"{time_text(kernel.seconds)}{share}{times}"
-    for name, part in (("bandwidth", kernel.of_bandwidth), ("flops", kernel.of_flops)):
+    nearest = kernel.limit
+    for name, part in (
+        ("bandwidth", kernel.of_bandwidth),
+        ("flops", kernel.of_flops),
+        ("elementwise operations", kernel.of_operations),
+    ):
         if part is not None and part >= 0.005:
-            binds = part >= max(_NEAR, kernel.of_bandwidth or 0, kernel.of_flops or 0)
+            binds = part >= _NEAR and nearest is not None and nearest[0] == name
             yield f"{part:.0%} of this machine's {name}" + (", its limit" if binds else "")
 
 
@@ -197,6 +202,5 @@ def _bar(share: float) -> str:
 
 
 def _limit_text(kernel: KernelCost) -> str:
-    parts = [("bandwidth", kernel.of_bandwidth), ("flops", kernel.of_flops)]
-    known = [(part, name) for name, part in parts if part is not None]
-    return "{:.0%} {}".format(*max(known)) if known else ""
+    nearest = kernel.limit
+    return "" if nearest is None else f"{nearest[1]:.0%} {nearest[0]}"

@@ -37,6 +37,8 @@ class KernelCost:
     of_bandwidth    of the bytes a second that this machine moves at most for a call of this size, or,
                     if it is faster, for a kernel of this size
     of_flops        of this machine's flops a second
+    of_operations   of the elementwise operations a second that it does in a chain of functions, and of
+                    the elements that it reads where indices say; 1 at most
     """
 
     name: str
@@ -53,6 +55,18 @@ class KernelCost:
     share: float | None = None
     of_bandwidth: float | None = None
     of_flops: float | None = None
+    of_operations: float | None = None
+
+    @property
+    def limit(self) -> tuple[str, float] | None:
+        """The limit that it is nearest to, and which part of it is reached."""
+        parts = {
+            "bandwidth": self.of_bandwidth,
+            "flops": self.of_flops,
+            "elementwise operations": self.of_operations,
+        }
+        known = {name: part for name, part in parts.items() if part is not None}
+        return max(known.items(), key=lambda item: item[1], default=None)
 
     def to_dict(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in fields(self)}
@@ -260,14 +274,16 @@ class Measured:
         seconds: float | None,
         share: float | None,
     ) -> KernelCost:
-        of_bandwidth = of_flops = None
+        of_bandwidth = of_flops = of_operations = None
         if seconds and runs and self._limits is not None and seconds / runs >= _CLOCK:
             of_bandwidth = self._of_bandwidth(report, runs / seconds, self._limits)
             speed = runs * flops / seconds
             of_flops = speed / self._limits.peak_flops(report.itemsize)
             if of_flops > 1:
                 self.flops[report.itemsize] = max(speed, self.flops.get(report.itemsize, 0.0))
-        return _kernel_cost(report, flops, runs, seconds, share, of_bandwidth, of_flops)
+            of_operations = _of_operations(report, runs / seconds, self._limits)
+        limits = of_bandwidth, of_flops, of_operations
+        return _kernel_cost(report, flops, runs, seconds, share, *limits)
 
     def _of_bandwidth(self, report: KernelReport, often: float, limits: MachineLimits) -> float:
         """The part of the limit that a kernel moves, which runs so often in a second."""
@@ -280,8 +296,18 @@ class Measured:
         return part
 
 
+def _of_operations(report: KernelReport, often: float, limits: MachineLimits) -> float | None:
+    """The part of what elementwise code does here, of a kernel that runs so often in a second."""
+    work = report.work
+    if report.rate != "operations" or not (work.slots or work.accesses):
+        return None
+    busy = work.slots / limits.operation_rate(report.itemsize)
+    busy += sum(n / limits.access_rate(size) for size, n in work.accesses)
+    return min(often * busy, 1.0)
+
+
 def _kernel_cost(report: KernelReport, flops: int, *found: Any) -> KernelCost:
-    """`found`: runs, seconds, share, of_bandwidth, of_flops."""
+    """`found`: runs, seconds, share, of_bandwidth, of_flops, of_operations."""
     return KernelCost(
         report.name,
         report.ops,

@@ -235,3 +235,18 @@ def test_on_a_gpu_kernels_are_in_the_order_of_launches(gpu):
     explanation = jt.jit(lambda x: np.exp(x @ x).sum(), device="cuda").explain(np.eye(16))
     assert explanation.seconds is None and len(explanation.kernels) > 0
     assert "on cuda" in explanation
+
+
+def test_functions_and_reads_by_index_have_a_limit_of_their_own():
+    def f(x, i):
+        return np.tanh(x) * np.exp(-x) / np.sqrt(x), x @ x, x.ravel()[i]
+
+    i = np.random.default_rng(0).integers(0, 4096, 100_000)
+    kernels = jt.jit(f).explain(np.full((64, 64), 0.5), i).kernels
+    chain = next(k for k in kernels if "tanh" in k.ops)
+    assert chain.limit[0] == "elementwise operations" and 0 < chain.of_operations <= 1
+    assert next(k for k in kernels if "gather" in k.ops).of_operations > 0
+    assert next(k for k in kernels if "dot" in k.ops).of_operations is None
+    assert "of this machine's elementwise operations" in str(
+        jt.jit(f).explain(np.ones((64, 64)), i)
+    )
