@@ -263,11 +263,12 @@ def _of_loop(op: Op, intervals: dict[Value, Interval], depth: int) -> OfLoop:
     if op.name != "scan":
         last.update(_assumed(op.regions[0].outputs[0], False, last, inner))
     else:
-        ends = [x and y and union(x, y) for x, y in zip(state, outs, strict=False)]
-        last = dict(zip(body.params, [*given[:first], *ends], strict=False))  # type: ignore[arg-type]
+        ends = [union(x, y) if x and y else None for x, y in zip(state, outs, strict=False)]
+        there = zip(body.params, [*given[:first], *ends], strict=False)
+        last = {param: found for param, found in there if found is not None}
     results = [last.get(p) for p in op.regions[0].params[first:stop]] + outs[stop - first :]
     pairs = zip(op.results, results, strict=False)
-    return OfLoop(condition, own, {v: known for v, known in pairs if known is not None})
+    return OfLoop(condition, own, {v: found for v, found in pairs if found is not None})
 
 
 def _counters(op: Op, given: Sequence[Interval | None]) -> dict[int, Interval]:

@@ -131,13 +131,18 @@ class Executable:
         return self._release_gil or big or bool(self.module.callbacks)
 
     def write_call(
-        self, program: CallProgram, block: int, scalars: Container[int] = ()
+        self,
+        program: CallProgram,
+        block: int,
+        scalars: Container[int] = (),
+        again: bool = False,
     ) -> tuple[list[Owned], dict[int, int]]:
         """Write the call of the entry into a program: allocate the outputs and run.
 
         The pointers to the inputs are in the words from `block`. Gives the output arrays, and for
         the outputs whose numbers are in `scalars` the words of the frame where their values are.
-        Whoever runs the program keeps `self`.
+        With `again`, a call whose check fails is one that the program does not take. Whoever runs the
+        program keeps `self`.
         """
         first = block + len(self.module.inputs)
         arrays: list[Owned] = []
@@ -152,7 +157,8 @@ class Executable:
             program.scratch(block + self.block_words - 2, arena, _handler(arena))
         status = block + self.block_words - 1
         callbacks = bool(self.module.callbacks)
-        program.run(self._address, block, status, self._release_gil, callbacks, self._failed)
+        again = again and bool(self.module.errors) and not callbacks and not self.module.keeps_gil
+        program.run(self._address, block, status, self._release_gil, callbacks, self._failed, again)
         return arrays, values
 
     @property
@@ -242,7 +248,10 @@ class _Failed:
         if not 1 <= code <= len(self._module.errors):
             entry = self._module.entry
             raise RuntimeError(f"{entry} returned {code}, which is no error site of its: a bug")
-        raise error_of(self._module.errors[code - 1], status)
+        site = self._module.errors[code - 1]
+        error = error_of(site, status)
+        error.jitney_site = site.loc  # type: ignore[attr-defined]
+        raise error
 
 
 def assemble(module: NativeModule, target: Target) -> Code:

@@ -439,12 +439,14 @@ class CallProgram:
         release_gil: bool,
         calls_python: bool,
         failed: Callable[..., Any],
+        again: bool = False,
     ) -> None:
         """Call the entry, with `status` the word of its block for the pointer to the status block.
-        `failed(code, *status)` raises what an error status says."""
+        `failed(code, *status)` raises what an error status says; `again`: where a check of the user's
+        has failed, it is as if the call had not been taken, and Python makes it again."""
         words = self.reserve(STATUS_WORDS)
         self.emit(Opcode.SLOT, status, words)
-        self.emit(Opcode.RUN, entry, block, words, int(release_gil), self.ref(failed))
+        self.emit(Opcode.RUN, entry, block, words, int(release_gil), self.ref(failed), int(again))
         self.runs_python |= release_gil or calls_python
 
     def unless_told(self, value: Word) -> None:

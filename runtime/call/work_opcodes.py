@@ -97,10 +97,11 @@ def _run(f: Interpreter) -> None:
     f.branch(code.eq(0), ok, failed, likely=True)
     f.at(failed)
     f.require(code.ne(PYTHON_ERROR), f.error)
+    f.check(~((code > 0) & f.word(6).ne(0)))
     f.call("void", "report_failure", f.pointer(5), code.sext("i64"), status)
     f.jump(f.error)
     f.at(ok)
-    f.go(6)
+    f.go(7)
 
 
 @opcode(Opcode.TOLD)

@@ -17,6 +17,7 @@ from ..core.finish import finisher
 from ..core.specs import Spec
 from ..core.tracing import Traced
 from ..data.accept import to_array
+from ..data.generators import GeneratorKind
 from ..data.lists import ListKind
 from .dispatch import Call
 
@@ -155,6 +156,17 @@ class Entry:
         """Leave the function that this belongs to; False if it is busy."""
         function = self.owner() if self.owner else None
         return function is None or function._evict(self)
+
+    @property
+    def repeats(self) -> bool:
+        """Whether a call that failed at a check can be made again, with the same end, to be told more of
+        it: in which iterations that was."""
+        ops = [*self.traced.graph.walk()]
+        if ops and not any("consts" in op.attrs for op in ops):
+            return False
+        specs = (*self.specs, *self.captured.specs)
+        drawn = any(isinstance(getattr(s, "holder", None), GeneratorKind) for s in specs)
+        return not (drawn or self.donated or self.captured.heap or self.effects)
 
     @property
     def hits(self) -> int:

@@ -7,7 +7,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from types import MethodType
 from typing import (
     TYPE_CHECKING,
@@ -54,7 +54,7 @@ from .options import (
     check_function,
 )
 from .programs import ATTEMPTS, install_programs, learn
-from .specialise import make_entry, trace_call
+from .specialise import make_entry, note_failure, trace_call
 
 if TYPE_CHECKING:
     from ...runtime.call.callable import NativeProgram
@@ -66,6 +66,7 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 _SIGNATURES = 1024  # kept per function; beyond that the oldest is forgotten
+_LOOKED_INTO = 10  # failures of a function: more are part of what it does
 
 
 class _Compiled(NamedTuple):
@@ -129,7 +130,7 @@ class JitFunction(Inspection, Generic[P, R]):
             False  # some calls had tables: the leaves of all containers are not looked at
         )
         self._packs = 2  # long lists of numbers are arrays; with 2 tables, too
-        self._misses = 0
+        self._misses = self._failures = 0
         self._latest: Entry | None = None
         self.most_signatures = _SIGNATURES
         self._native = hasattr(self, "_chain")
@@ -161,8 +162,19 @@ class JitFunction(Inspection, Generic[P, R]):
                 return self._call_tree(args, kwargs)
             return self._call(args, kwargs, None)
         except Exception as error:
+            if getattr(error, "jitney_site", None) is not None and CURRENT.get() is None:
+                self._tell(error, args, kwargs)
             shorten(error)
             raise
+
+    def _tell(self, error: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        """Note in which iterations of its loops the function has failed."""
+        line, error.jitney_site = error.jitney_site, None
+        self._failures += 1
+        if self._failures <= _LOOKED_INTO and not self._donate.any:
+            note = functools.partial(note_failure, error=error, line=line)
+            with suppress(Exception):  # what is told of it need not be all
+                self._looked_at(note, args, kwargs)
 
     @property
     def _asked(self) -> bool:

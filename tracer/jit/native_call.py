@@ -450,7 +450,8 @@ class _Writer(GuardWriter):
         if self.entry.trap is not None:
             n_outputs -= 1
             scalars.add(n_outputs)
-        whole, results_at = self.executable.write_call(program, self.block, scalars)
+        again = self.entry.repeats
+        whole, results_at = self.executable.write_call(program, self.block, scalars, again)
         if self.entry.trap is not None:  # else Python looks into it
             program.unless_told(results_at.pop(n_outputs))
         arrays = iter(whole)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...ir.graph import Graph
+from ...ir.graph import Graph, SourceLine
 from ...ir.record import replace
 from ...runtime.cuda.array import DeviceArray
 from ...runtime.devices import CPU, Device
@@ -520,6 +520,18 @@ def _arguments(
         return None
     hidden = [*captured.arrays(), *(capture.outer for capture in traced.captures)]
     return [to_array(leaf) for leaf in (*explicit, *hidden)]
+
+
+def note_failure(function: JitFunction, call: Call, error: Exception, line: SourceLine) -> None:
+    """Add to `error`, which a call has raised for a line, in which iterations that was."""
+    from ..checks.iterations import note_iterations
+
+    with function._lock:
+        traced, captured = trace_call(function, call)
+    _fetch_captures(traced)
+    arrays = _arguments(call, traced, captured)
+    if arrays is not None:
+        note_iterations(error, line, traced.graph, arrays)
 
 
 def ptx(function: JitFunction, call: Call, arch: str) -> str:
