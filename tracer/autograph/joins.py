@@ -27,7 +27,7 @@ from ..control.unions import (
     options_of,
     tag_of,
 )
-from ..core.trace import require_trace
+from ..core.trace import Trace, require_trace
 from ..core.tracers import Tracer, emit, wrap
 from ..data import pytree
 from .variables import Undefined, is_traceable, same
@@ -90,7 +90,8 @@ def joined_sides(
         found = [side.options.get(number) for side in sides]
         some = next(x for x in found if x is not None)
         tree, count = some[0], some[0].num_leaves
-        if None in found and some[2] is not None and not any(map(is_inside, some[1])):
+        outside = not any(map(is_inside, some[1])) or _is_outside(some[2])
+        if None in found and some[2] is not None and outside:
             plans[number] = tree, None, some[2]  # it is there outside, itself
             continue
         parts = []
@@ -116,6 +117,16 @@ def joined_sides(
         return Union(_chosen(pred, sides) if tag is None else tag(results), options)
 
     return make
+
+
+def _is_outside(value: Any) -> bool:
+    """Whether it is an array from outside, in which the branch has perhaps written."""
+    if not isinstance(value, Tracer) or value.scalar or value._view is not None:
+        return False
+    trace: Trace | None = require_trace()
+    while trace is not None and trace is not value._storage.trace:
+        trace = trace.parent
+    return trace is not None
 
 
 def _make_native(values: Sequence[Any]) -> None:

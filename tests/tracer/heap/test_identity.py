@@ -123,6 +123,19 @@ def early(a: Any, x: Any) -> Any:
     return a
 
 
+def unless_nothing(n: Any, m: Any, a: Any) -> Any:
+    if n <= 0:
+        return None
+    if m == 0:
+        return None
+    if m == 1:
+        for i in range(n):
+            a[i] = a[i] + 1
+    else:
+        a[:n] *= 2
+    return a
+
+
 def one_of_two(a: Any, b: Any, x: Any) -> None:
     c = a if x > 0 else b
     c[0] = 9
@@ -146,6 +159,9 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[[], list[Any]]]] = {
     "sorted until it is": (until_sorted, lambda: [[3, 1, 2]]),
     "returned early": (early, lambda: [[3, 1, 2], 2]),
     "returned late": (early, lambda: [[3, 1, 2], 7]),
+    "array, or nothing": (unless_nothing, lambda: [2, 1, np.arange(3.0)]),
+    "nothing, or an array": (unless_nothing, lambda: [2, 0, np.arange(3.0)]),
+    "array, or nothing, as a whole": (unless_nothing, lambda: [2, 2, np.arange(3.0)]),
     "one of two that are equal": (one_of_two, lambda: [[1, 2], [1, 2], -1.0]),
     "one of two that are made": (one_of_two_made, lambda: [-1.0]),
     "list of arrays": (lambda a: a[::-1], lambda: [[np.zeros(2), np.ones(3)]]),
