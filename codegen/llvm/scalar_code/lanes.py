@@ -39,6 +39,7 @@ from ..indices import IndexEmitter
 from ..instructions import type_text
 from ..leaves import KernelLeaves
 from ..scalars import ScalarEmitter
+from ..text import TextEmitter
 from ..types import vector
 from .independence import are_apart
 from .statements import StatementEmitter
@@ -51,9 +52,9 @@ CARRIES = 3  # of a loop, up to which that many registers are there
 FAR = 3  # operations that take as long as touching an element of each lane one by one
 
 
-def lanes_of_trips(e: ScalarCodeEmitter, s: Repeat) -> int:
+def lanes_of_trips(b: TextEmitter, s: Repeat) -> int:
     """How many trips of a loop should run side by side; 0: none."""
-    if s.counter is None or s.trips is not None or s.carries or not e.b.has_scalef:
+    if s.counter is None or s.trips is not None or s.carries or not b.has_scalef:
         return 0
     inner = [loop for block in blocks(s.body) for loop in _loops(block)]
     if not inner or any(not loop.carries and not any(True for _ in _below(loop)) for loop in inner):
@@ -61,10 +62,11 @@ def lanes_of_trips(e: ScalarCodeEmitter, s: Repeat) -> int:
     if not _independent(s):
         return 0
     far = _far_apart(s)
-    if far is None or (far and any(lanes_of_trips(e, loop) for loop in inner)):
+    if far is None or (far and any(lanes_of_trips(b, loop) for loop in inner)):
         return 0
-    sizes = [c.dtype.itemsize for loop in inner for c in loop.carries]
-    lanes = e.b.target.vector_bits // (8 * max(sizes, default=8))
+    # A truth is a bit for each lane of what it was asked of.
+    sizes = [8 if c.dtype == BOOL else c.dtype.itemsize for loop in inner for c in loop.carries]
+    lanes = b.target.vector_bits // (8 * max(sizes, default=8))
     divergent = any(loop.condition is not None or loop.trips is not None for loop in inner)
     if not divergent and max(len(loop.carries) for loop in inner) <= CARRIES:
         lanes *= VECTORS

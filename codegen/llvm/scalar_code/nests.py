@@ -12,6 +12,7 @@ their arrays, and which functions of vectors our elementwise functions have. A n
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from ....ir.graph import SourceLine
@@ -114,7 +115,7 @@ class NestEmitter(ScalarCodeEmitter):
 
     def take(self, b: TextEmitter) -> list[Value]:
         b.moves = "inbounds "
-        shared = shared_loop(self.step)
+        shared = shared_loop(self.step, partial(lanes_of_trips, b))
         if isinstance(shared, Refusal):
             note("threads", self.step.subject, shared)
         else:
@@ -165,7 +166,7 @@ class NestEmitter(ScalarCodeEmitter):
         sought = emit_extreme(self, s, values)
         if sought is not None:
             return sought
-        lanes = lanes_of_trips(self, s)
+        lanes = lanes_of_trips(self.b, s)
         start, stop = self.span if s is self.shared else (0, trips.number)
         if not lanes:
             return _Loop(self, s, start, stop).emit(values)

@@ -8,6 +8,9 @@ What a trip does is the same on any thread and in any order, so results do not d
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
 from ...journal import Refusal, too_little
 from ...limits import limits
 from ...loop_ir.scalar_code import (
@@ -51,8 +54,11 @@ BESIDE = Refusal(
 )
 
 
-def shared_loop(step: ScalarCode) -> tuple[Repeat, int] | Refusal:
-    """The loop whose trips threads share, and how many they take at a time; or why there is none."""
+def shared_loop(step: ScalarCode, lanes: Callable[[Repeat], int]) -> tuple[Repeat, int] | Refusal:
+    """The loop whose trips threads share, and how many they take at a time; or why there is none.
+
+    `lanes` tells how many trips run side by side: what a thread takes begins and ends between those.
+    """
     *before, loop = step.body.statements
     if not isinstance(loop, Repeat) or not all(isinstance(s, Let) for s in before):
         loops = [s for s in step.body.statements if isinstance(s, Repeat)]
@@ -65,7 +71,8 @@ def shared_loop(step: ScalarCode) -> tuple[Repeat, int] | Refusal:
     chunks = min(int(ns / limits().chunk_ns), CHUNKS)
     if ns < limits().parallel_ns or chunks < 2:
         return too_little()
-    grain = -(-loop.length // (chunks * NEIGHBOURS)) * NEIGHBOURS
+    multiple = math.lcm(NEIGHBOURS, lanes(loop) or 1)
+    grain = -(-loop.length // (chunks * multiple)) * multiple
     if grain >= loop.length:
         return too_little()
     if not _may_be_anywhere(loop):

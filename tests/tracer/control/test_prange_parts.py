@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import jitney as jt
+from jitney.codegen.limits import DEFAULT, TINY, limited
 
 N = 60_001
 X = np.random.default_rng(0).normal(size=N)
@@ -198,3 +199,30 @@ def test_gradients_of_sums_in_parts():
 
     x = X[:5000]
     np.testing.assert_allclose(jt.jit(jt.grad(f))(x), -2 * x * np.exp(-x * x), rtol=1e-12)
+
+
+def bells(x, out):
+    for i in jt.prange(out.size):
+        out[i] = math.exp(-0.5 * x[i] * x[i])
+
+
+def columns(x, out):
+    for j in range(out.size):
+        total = 0.0
+        for k in range(40):
+            total += x[j + k] * x[k]
+        out[j] = out[j] * 0.5 + total
+
+
+@pytest.mark.parametrize("f", [bells, columns])
+@pytest.mark.parametrize("size", [30_000, 32 * 21])
+def test_what_threads_take_ends_where_lanes_do(f, size):
+    """Iterations run 8 or 32 at a time: never those of another thread, nor some behind the last."""
+    x, around = X[: size + 40].copy(), np.full(size + 4096, 7.0)
+    out = around[2048:-2048]
+    wanted = out.copy()
+    f(x, wanted)
+    with jt.threads(2), limited(TINY if size < 1000 else DEFAULT):
+        jt.jit(f)(x, out)
+    np.testing.assert_allclose(out, wanted, rtol=1e-12)
+    assert (around[:2048] == 7.0).all() and (around[-2048:] == 7.0).all()
