@@ -23,6 +23,7 @@ from .lower import Lowering, lowering, memory_type
 from .lower_control import bind, contiguous, operand_array, result_array
 from .lower_scalars import emit_step
 from .scalar_builder import Held, ScalarBuilder, Stored, Unfit, rule
+from .scalar_work import has_rule
 
 WORK = 1024  # scalar operations that a call counts for
 
@@ -72,6 +73,8 @@ def _called(c: ScalarBuilder, op: Op) -> list[Held]:
     """Define the function and call it: where its results are."""
     if "recursion" in c.low.context.rules:
         raise Unfit  # the target's functions do not call themselves
+    if not all(x.definition.pointwise or has_rule(x.name) for x in op.regions[0].walk()):
+        raise Unfit
     label, depth = op.attrs["label"], op.attrs["depth"]
     arguments = [c.get(v) for v in op.operands]
     params = [_parameter(held) for held in arguments]

@@ -36,7 +36,7 @@ def _counted_work(op: Op) -> int:
     work = 0
     for region in op.regions:
         for inner in region.ops:
-            if not inner.definition.pointwise and not _has_rule(inner.name):
+            if not inner.definition.pointwise and not has_rule(inner.name):
                 raise Unfit
             if inner.regions and inner.name != "lanes_while":
                 work += _counted_work(inner)
@@ -54,7 +54,7 @@ def _counted_work(op: Op) -> int:
     return work
 
 
-def _has_rule(name: str) -> bool:
+def has_rule(name: str) -> bool:
     """Whether an op that is not pointwise can be scalar code; a kernel family may say how to."""
     if name not in RULES and name in HOMES:
         rule_of(name)
@@ -66,7 +66,7 @@ def _costs(op: Op) -> tuple[int, int]:
     scalar, kernels = 0, KERNEL
     for region in op.regions:
         for inner in region.ops:
-            if not inner.definition.pointwise and not _has_rule(inner.name):
+            if not inner.definition.pointwise and not has_rule(inner.name):
                 raise Unfit
             if inner.regions and inner.name != "lanes_while":
                 if is_shared(inner) and not op.attrs.get("independent", False):

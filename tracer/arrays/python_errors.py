@@ -33,7 +33,7 @@ _DIVISIONS: dict[str, Callable[[Any, Any], Any]] = {
 _PASSED = (
     *("functions.operators", "arrays.python_errors", "arrays.python_integers"),
     *("autograph.elements", "users.operators", "autograph.texts", "autograph.logic"),
-    *("autograph.twins", "calls.modular", "containers.growing"),
+    *("autograph.twins", "autograph.uses", "calls.modular", "containers.growing"),
 )
 _LARGEST = 2.0**63
 

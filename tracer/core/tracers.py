@@ -374,6 +374,11 @@ def as_value(x: Any, dtype: np.dtype[Any] | None = None) -> Value:
     elif isinstance(x, (bool, int, float, complex)):
         if dtype is not None and type(x) is int and is_inexact(dtype):
             x = float(x)  # ints may be of any size
+        if dtype == I64 and type(x) is int and not -(1 << 63) <= x < 1 << 63:
+            raise OverflowError(
+                "Python int too large to convert to C long: a compiled function keeps ints of 64 bits. "
+                "Write a bound that fits, such as 1 << 62, or a float"
+            )
         return _at(trace, lambda b: b.const(x, _scalar_dtype(x) if dtype is None else dtype))
     elif isinstance(x, np.generic) and is_supported(x.dtype):
         return _at(trace, lambda b: b.const(x, dtype))

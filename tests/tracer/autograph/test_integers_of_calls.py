@@ -4,6 +4,7 @@ import functools
 import math
 import operator
 
+import numpy as np
 import pytest
 
 import jitney as jt
@@ -28,3 +29,24 @@ def test_integers_that_pass_64_bits(function):
     assert compiled(2, 1) == function(2, 1)
     with pytest.raises(OverflowError, match="needs more than 64 bits"):
         compiled(20, 22)
+
+
+def test_powers_in_a_loop():
+    def order(a, n):
+        for i in range(1, n):
+            if pow(a, i) % n == 1:
+                return i
+        return -1
+
+    compiled = jt.jit(order)
+    assert [compiled(a, 7) for a in range(1, 7)] == [order(a, 7) for a in range(1, 7)]
+    with pytest.raises(OverflowError, match="needs more than 64 bits"):
+        compiled(10, 23)
+
+
+def test_an_int_that_no_number_of_64_bits_is():
+    def least(x):
+        return min(1 << 63, int(x[0]))
+
+    with pytest.raises(OverflowError, match="keeps ints of 64 bits. Write a bound that fits"):
+        jt.jit(least)(np.arange(3))

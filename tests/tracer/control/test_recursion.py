@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+import warm
 
 import jitney as jt
 from jitney.ir.text_parser import parse_graph
@@ -252,3 +253,28 @@ def test_derivatives_are_refused():
 def test_options_are_checked():
     with pytest.raises(jt.errors.TransformError, match="depth=0 is no number of calls"):
         jt.recursive(lambda n: n, depth=0)
+
+
+SETS = """
+import jitney as jt
+
+class Sets:
+    def __init__(self, n):
+        self.parents = list(range(n))
+
+    def find(self, x):
+        if self.parents[x] != x:
+            self.parents[x] = self.find(self.parents[x])
+        return self.parents[x]
+
+sets = Sets(8)
+sets.parents[1:4] = [2, 3, 4]
+print(jt.jit(sets.find)(1), sets.parents)
+"""
+
+
+def test_a_list_of_outside_that_only_calls_of_itself_change(tmp_path):
+    """The rules of containers are there in a process that has compiled none, too."""
+    (tmp_path / "sets_of_numbers.py").write_text(SETS)
+    program = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import sets_of_numbers"
+    assert warm.run(program, JITNEY_CACHE="0") == "4 [0, 4, 4, 4, 4, 5, 6, 7]\n"
