@@ -104,8 +104,8 @@ class Reports:
                 plan = self._plans.get(id(step))
                 if plan is None:
                     return None
-                work = work_of(step) if self._target.probe else Work()
-                return replace(_kernel_report(step, *plan), work=work)
+                report = _kernel_report(step, *plan)
+                return replace(report, work=work_of(step)) if self._target.probe else report
             case Matmul():
                 cut = blocking(step, self._target)
                 return _matmul_report(step, cut)
