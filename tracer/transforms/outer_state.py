@@ -147,9 +147,15 @@ class OuterState:
 
 
 def _converts_values(variables: FreeVariables) -> bool:
-    ends = (value for _, value in variables.values.values())
-    return any(map(converts_values, variables.codes)) or any(
-        getattr(value, "__module__", None) in ("math", "cmath") for value in ends
+    ends = [value for _, value in variables.values.values()]
+    return any(map(converts_values, variables.codes)) or any(map(_asks_for_numbers, ends))
+
+
+def _asks_for_numbers(value: Any) -> bool:
+    """Whether it is a function of `math`, or a polynomial of NumPy's."""
+    module = type(value).__module__
+    return getattr(value, "__module__", None) in ("math", "cmath") or (
+        isinstance(module, str) and module.startswith("numpy.polynomial")
     )
 
 

@@ -393,3 +393,34 @@ def test_arrays_of_lists_of_lists_are_no_arrays_of_handles() -> None:
         jt.jit(rows_that_grow)(np.array([2.0, 3.0]))
     with pytest.raises(jt.errors.JitneyError):  # numbers stay traced in these tests
         jt.jit(table_of_products)(4)
+
+
+# Objects and classes of NumPy's
+
+SERIES = {
+    "Polynomial": np.polynomial.Polynomial([1.0, 2.0, 3.0]),
+    "Chebyshev": np.polynomial.Chebyshev([1.0, 2.0, 3.0], domain=[0, 4]),
+    "fit": np.polynomial.Polynomial.fit(VECTOR, VECTOR**2, 2),
+    "deriv": np.polynomial.Legendre([1.0, 2.0, 3.0]).deriv(),
+    "poly1d": np.poly1d([1.0, 2.0, 3.0]),
+}
+
+
+@pytest.mark.parametrize("name", SERIES)
+def test_polynomials_of_outside(name: str) -> None:
+    series = SERIES[name]
+    agrees(lambda x: series(x) * 2, VECTOR)
+    agrees(lambda x: series(x[0]), VECTOR)
+    for gradient in (
+        jt.grad(lambda x: series(x).sum()),
+        jt.jit(jt.grad(lambda x: series(x).sum())),
+    ):
+        np.testing.assert_allclose(gradient(VECTOR), series.deriv()(VECTOR), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["poly1d", "matrix"])
+def test_classes_that_traced_values_cannot_make(name: str) -> None:
+    with pytest.raises(
+        jt.errors.UnsupportedFunctionError, match=f"numpy.{name} cannot be compiled"
+    ):
+        jt.jit(lambda x: getattr(np, name)(x))(VECTOR)

@@ -12,9 +12,10 @@ import numpy as np
 
 from ....ir.types import is_supported
 from ...arrays.common import array
+from ...arrays.numpy_names import ABSENT
 from ...arrays.python_errors import as_of_math
 from ...arrays.python_integers import check_stored
-from ...arrays.table import BY_NUMPY, FUNCTIONS, holds_tracer
+from ...arrays.table import BY_NUMPY, FUNCTIONS, holds_tracer, unsupported
 from ...containers.arrays import grown
 from ...containers.packed import Packed
 from ...containers.stand_ins import Container
@@ -65,7 +66,25 @@ def replaced_numpy(function: Any) -> Callable[..., Any] | None:
         return _with_arrays(function)
     if isinstance(function, type) and issubclass(function, np.generic):
         return _scalar_type(function)
+    if (
+        kind is type
+        and ABSENT.get(function.__name__)
+        and vars(np).get(function.__name__) is function
+    ):
+        return where_traced(function, lambda *args, **kwargs: unsupported(function))
+    if kind.__module__.startswith("numpy.polynomial"):
+        return _polynomial(function)
     return None
+
+
+def _polynomial(series: Any) -> Callable[..., Any]:
+    """A polynomial, or another series of NumPy's, of a traced argument: NumPy's own sum runs traced."""
+
+    def call(x: Any) -> Any:
+        offset, scale = np.polynomial.polyutils.mapparms(series.domain, series.window)
+        return series._val(offset + scale * x, series.coef)
+
+    return where_traced(series, call)
 
 
 def _function(function: Any) -> Callable[..., Any] | None:
