@@ -9,6 +9,7 @@ from typing import Any
 from ...ir.graph import Graph, Value
 from ...ir.opdef import OpDef
 from ...ir.types import TensorType, is_inexact
+from ..control.regions import Out
 from ..core.specs import is_array
 from ..core.trace import current_trace, require_trace
 from ..core.tracers import Tracer, as_value, wrap
@@ -107,7 +108,7 @@ class CustomCall:
         self,
         definition: OpDef,
         raw: Sequence[Value],
-        results: Sequence[Result],
+        results: Sequence[Result | Out],
         closed: Sequence[Value],
         rest: Sequence[Value],
         rule: Graph,
