@@ -43,7 +43,15 @@ def _recursion(low: Lowering, op: Op) -> None:
 
 
 def interpreted(low: Lowering, op: Op) -> None:
-    """A callback that runs the interpreter: all that there is on a GPU, too."""
+    """A callback that runs the interpreter: all that there is on a GPU, too. It knows nothing of the
+    call's own containers."""
+    if any(inner.name == "store" for inner in op.regions[0].walk()):
+        where = "" if op.loc is None else f"{op.loc}: "
+        raise NotImplementedError(
+            f"{where}{op.attrs['label']} calls itself, and changes or asks a list, set or dict beside "
+            "arrays and lists that are longer than a few numbers: that does not compile. Keep what is "
+            "to be done in a list, in a loop (stack.append, stack.pop), or run it without jit."
+        ) from None
     definition, attrs, regions = op.definition, dict(op.attrs), op.regions
     shown = [v for v in op.operands if isinstance(v.type, TensorType)]
 
@@ -76,13 +84,14 @@ def _called(c: ScalarBuilder, op: Op) -> list[Held]:
     if not all(x.definition.pointwise or has_rule(x.name) for x in op.regions[0].walk()):
         raise Unfit
     label, depth = op.attrs["label"], op.attrs["depth"]
-    arguments = [c.get(v) for v in op.operands]
+    consts = op.attrs["consts"]
+    arguments = [c.get(v, k < consts) for k, v in enumerate(op.operands)]
     params = [_parameter(held) for held in arguments]
     site = c.low.context.site("RecursionError", TOO_DEEP.format(depth), op)
     name = f"{label}_{site}"
     routine = Routine(name, _flat(params), [], Body(), depth, site)
     before = c.routines.get(label)
-    c.routines[label] = routine, params[: op.attrs["consts"]]
+    c.routines[label] = routine, params[:consts]
     with c.inside() as routine.body:
         outs = c.region(op.regions[0], params)
         routine.outs = _flat(outs)

@@ -147,6 +147,8 @@ class _Elements(Pointwise):
             expr = self._position(value, index, mask)
             expr = self._there(value, index, mask) if expr is None else expr
             expr = known_test(self, value, index, mask) if expr is None else expr
+            if expr is None and value.op is not None and value.op.has_effect:
+                raise Unfit  # it is done in its order, not where it is asked for
             return folded(super()._build(value, index, mask)) if expr is None else expr
         self.check(view)
         return self.load(view.array, view.at(index), mask)
@@ -259,8 +261,9 @@ class ScalarBuilder:
         most = FEW if self.counted or value in self._searched else SMALL
         return isinstance(value.type, TensorType) and value.tensor.size > most
 
-    def get(self, value: Value) -> Held:
-        """Where a value is: taken apart if it is small, else it must be in memory."""
+    def get(self, value: Value, searched: bool = False) -> Held:
+        """Where a value is: taken apart if it is small, else it must be in memory. `searched`: it is
+        there if it is more than a few elements, as code that is met later may look for one of them."""
         if memory_type(value) is None:
             return None
         if not isinstance(value.type, TensorType):
@@ -269,7 +272,8 @@ class ScalarBuilder:
         if view is not None and (self.in_memory(value) or view.owned or value in self.placed):
             self.p.check(view)
             return view
-        if not self.in_memory(value):
+        searched = searched and value.tensor.size > FEW and self.p is self.outermost
+        if not self.in_memory(value) and not searched:
             return self.elements(value)
         if self.p is self.outermost and (
             value.op is None or value in self.low.arrays or value in self.low.inlined

@@ -278,3 +278,24 @@ def test_a_list_of_outside_that_only_calls_of_itself_change(tmp_path):
     (tmp_path / "sets_of_numbers.py").write_text(SETS)
     program = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import sets_of_numbers"
     assert warm.run(program, JITNEY_CACHE="0") == "4 [0, 4, 4, 4, 4, 5, 6, 7]\n"
+
+
+def ways(grid, row, column, seen):
+    if min(row, column) < 0 or row == len(grid) or column == len(grid[0]):
+        return 0
+    if (row, column) in seen or grid[row][column] == 1:
+        return 0
+    if row == len(grid) - 1 and column == len(grid[0]) - 1:
+        return 1
+    seen.add((row, column))
+    found = ways(grid, row + 1, column, seen) + ways(grid, row, column + 1, seen)
+    seen.remove((row, column))
+    return found
+
+
+def test_a_container_beside_a_table():
+    for n, m in ((2, 9), (4, 4), (6, 12)):
+        grid = [[int((3 * i + 5 * j) % 7 == 6) for j in range(m)] for i in range(n)]
+        seen = set()
+        assert jt.jit(ways)(grid, 0, 0, seen) == ways(grid, 0, 0, set())
+        assert not seen
