@@ -15,9 +15,11 @@ from ..arrays.common import array
 from ..arrays.table import holds_tracer
 from ..containers.growing import joined, look_up, may_be_missing
 from ..containers.kinds import CLASSES, inherit
+from ..containers.sequences import Sequence as Row
 from ..control.choices import choose, choose_by_key, require_item
 from ..control.unions import Union
 from ..core.constants import is_undecided, known_array
+from ..core.effects import check
 from ..core.tracers import WEAK_DTYPES, Tracer, as_value, weak_kind, wrap
 from ..indexing.concatenators import c_, r_
 from ..messages import errors
@@ -26,6 +28,7 @@ from .users.operators import in_place, of_users
 from .uses import use
 from .variables import in_graph, is_own_array, put, taken_over
 
+_WIDEST = 64  # numbers of a list that are read one by one
 _MOST = 4096  # numbers in a list that is indexed as an array is
 
 
@@ -120,6 +123,8 @@ def _is_undecided_integer(index: Any) -> bool:
 
 def store(x: Any, index: Any, value: Any) -> None:
     """`x[index] = value`"""
+    if isinstance(value, Row) and isinstance(x, Tracer):
+        value = _row(x[index], value)
     own = of_users(x, "__setitem__")
     if own is None:
         x[index] = value
@@ -137,6 +142,32 @@ def _chosen(x: Any, index: Tracer) -> tuple[Any] | None:
     if kind is not None:
         return (wrap(as_value(array(x, kind[1])[index]), kind[0]),)
     return (tuple([item(column, index) for column in columns or ()]),)
+
+
+def _row(place: Any, items: Row) -> Any:
+    """A native list of numbers as what is assigned to a place in an array, which says how many."""
+    width = place.shape[-1] if place.ndim else None
+    if (
+        type(width) is not int
+        or width > _WIDEST
+        or not items.is_known
+        or not items.form.tree.is_leaf()
+    ):
+        return items
+    text = f"could not broadcast input array from shape ({{0}},) into shape ({width},)"
+    check(items.length() == width, text, items.length(), error="ValueError")
+    return array([items[i] for i in range(width)])
+
+
+def unpacked(value: Any, count: int) -> Any:
+    """What is bound to `count` names: of a native list its elements, if there are as many."""
+    if not isinstance(value, Row):
+        return value
+    length = value.length()
+    few = f"not enough values to unpack (expected {count}, got {{0}})"
+    check(length >= count, few, length, error="ValueError")
+    check(length <= count, f"too many values to unpack (expected {count})", error="ValueError")
+    return tuple([value[i] for i in range(count)])
 
 
 def _columns(x: Any) -> list[list[Any]] | None:

@@ -538,7 +538,7 @@ def _can_be(part: Any, factory: Any = None) -> bool:
     if isinstance(part, tuple):
         return all(_can_be(inner, factory) for inner in part)
     if type(part) in CLASSES:
-        known = kinds is not None and id(part) in kinds.births
+        known = kinds is not None and (id(part) in kinds.births or kinds.lacks_heap)
         return (known or type(part) is factory) and fits(part)
     try:
         Form.of(part)

@@ -420,6 +420,8 @@ class List(Sequence):
         return made
 
     def __mul__(self, times: Any) -> Any:
+        if getattr(times, "ndim", 0):
+            self.__array__()
         made = self.copy()
         made *= times
         return made

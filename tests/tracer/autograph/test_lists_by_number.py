@@ -130,3 +130,75 @@ def test_numbers_that_no_array_holds_are_compiled_in(table: list[Any]) -> None:
     for k in (0, 1):
         got = compiled(k)
         assert got == table[k] and type(got) is type(table[k])
+
+
+STEPS = [[0, 1], [1, 0], [0, -1]]
+TABLE = [[1.5, 2.0, 3.0], [4.0, 5.0, 6.5]]
+
+
+def walk(x: Any) -> Any:
+    row, column, total = 1, 1, 0.0
+    for i in range(len(x)):
+        down, right = STEPS[x[i]]
+        row, column = row + down, column + right
+        total += TABLE[row % 2][x[i]] * STEPS[i % 3][1]
+        for step in STEPS[x[i]]:
+            total += step
+    return row, column, total
+
+
+def which(x: Any) -> Any:
+    row = STEPS[x[0]]
+    down, right = row
+    return row is STEPS[1], row is STEPS[2], down, sum(row), max(row), len(row), row + [3]
+
+
+def changes(x: Any) -> Any:
+    row = STEPS[x[0]]
+    down, _ = row
+    row[0] = 7
+    STEPS[2][1] = 4
+    return down, row[0]
+
+
+def made_here(x: Any) -> Any:
+    colors = [[0, 0, 255], [0, 255, 0], [255, 0, 0]]
+    out = np.zeros((len(x), 3))
+    for i in range(len(x)):
+        out[i] = colors[x[i]]
+        out[x > 1] = colors[x[i] - 1]
+    red, green, blue = colors[x[0]]
+    return out.tolist(), red + 2 * green + 3 * blue
+
+
+@pytest.mark.parametrize("function", [walk, which, changes, made_here])
+def test_rows_of_lists(function: Callable[..., Any]) -> None:
+    x, before = np.array([1, 0, 2, 2]), [list(row) for row in STEPS]
+    results = []
+    for run in (function, jt.jit(function)):
+        STEPS[:] = [list(row) for row in before]
+        results.append((run(x), STEPS[:]))
+    STEPS[:] = before
+    assert results[0] == results[1]
+
+
+def test_rows_of_another_length_are_refused() -> None:
+    rows = [[1, 2], [3, 4, 5], [6]]
+
+    def unpack(k: Any) -> Any:
+        a, b = rows[k[0]]
+        return a + b
+
+    def store(k: Any) -> Any:
+        out = np.zeros(2)
+        out[:] = rows[k[0]]
+        return out
+
+    for function in (unpack, store):
+        compiled = jt.jit(function)
+        assert np.array_equal(compiled(np.array([0])), function(np.array([0])))
+        for k in (1, 2):
+            with pytest.raises(ValueError, match="unpack|broadcast"):
+                compiled(np.array([k]))
+    with pytest.raises(TypeError, match="NumPy is given a list"):
+        jt.jit(lambda x, k: x * rows[k[0]])(np.ones(2), np.array([0]))

@@ -35,6 +35,8 @@ class Stores:
         """The statements in place of `node`; None if none of its targets are elements."""
         if not any(map(_has_path, node.targets)):
             target = node.targets[0]
+            if len(node.targets) == 1 and isinstance(target, (ast.Tuple, ast.List)):
+                return self._unpacking(target, node)
             if len(node.targets) > 1 or not isinstance(target, ast.Attribute):
                 return None
             value = self.transformer.visit(node.value)
@@ -43,6 +45,15 @@ class Stores:
         for target in node.targets:
             out += self._store(target, _VALUE)
         return [*out, assign(_VALUE, constant(None, node), node)]
+
+    def _unpacking(self, target: ast.Tuple | ast.List, node: ast.Assign) -> list[ast.stmt] | None:
+        """`a, b = row`, of a list that may be a native one."""
+        parts = target.elts
+        if isinstance(node.value, ast.Tuple) or any(isinstance(p, ast.Starred) for p in parts):
+            return None
+        visit = self.transformer.visit
+        value = helper("unpacked", [visit(node.value), constant(len(parts), node)], node)
+        return [ast.copy_location(ast.Assign([visit(target)], value), node)]
 
     def update(self, node: ast.AugAssign) -> list[ast.stmt] | None:
         """`x[i] += v`, `x += v` and `self.x += v`. None for what is no name and no path of names."""
