@@ -90,7 +90,7 @@ def convert(function: Any) -> Any:
         return _function(function)
     if kind is MethodType:
         if function.__func__ is List.sort:
-            return ordering.sorting(function)
+            return _with_callbacks(ordering.sorting(function), _called)
         inner = convert(function.__func__)
         return function if inner is function.__func__ else MethodType(inner, function.__self__)
     if isinstance(function, (BuiltinFunctionType, type)):
@@ -201,16 +201,22 @@ def _builtin(function: Any) -> Any:
         return partial(unary if operator in UNARY else binary, operator)
     growing_one = growing.replaced(function)
     if growing_one is not None:
-        return ordering.ordering(function, growing_one)
+        called = ordering.ordering(function, growing_one)
+        return _with_callbacks(called, _called) if _takes_key(function) else called
     if type(getattr(function, "__self__", None)) is str:
         return texts.method_of_text(function) or function
     try:
         replacement = replaced.get(function)
     except TypeError:  # unhashable
         return function
-    if replacement is not None:
-        return replacement
-    return _with_callbacks(function, _called) if function in _CALLS_BACK else function
+    called = replacement or function
+    return _with_callbacks(called, _called) if function in _CALLS_BACK else called
+
+
+def _takes_key(function: Any) -> bool:
+    """Whether it is a builtin that orders by a function of elements."""
+    names = ("sorted", "sort", "nsmallest", "nlargest")
+    return getattr(function, "__name__", "") in names
 
 
 def _with_callbacks(

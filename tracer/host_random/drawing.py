@@ -12,6 +12,7 @@ from ...ir.graph import Value
 from ...ir.ops.control.draws import DRAW
 from ...ir.types import F32, F64, I64, is_supported
 from ..arrays.common import array, broadcast_shape, build, sizes
+from ..containers.stand_ins import Container
 from ..control.choices import choose
 from ..core.effects import advance, check, order_token
 from ..core.threaded_state import refuse_examples
@@ -128,6 +129,8 @@ def picked(items: Any, indices: Sequence[Any]) -> list[Any]:
     """The items of a sequence at traced places: Python's numbers, texts and tuples of them stay such."""
     if isinstance(items, range):
         return [items.start + index * items.step for index in indices]
+    if isinstance(items, Container):  # a list that grows in compiled code
+        return [items[index] for index in indices]
     if isinstance(items, (Tracer, np.ndarray)):
         together = array(items)
         return [together[index] for index in indices]
@@ -141,6 +144,11 @@ def picked(items: Any, indices: Sequence[Any]) -> list[Any]:
             "i = random.randrange(len(items)), and use the items with it.",
         )
     return [item for found in chosen if found is not None for item in found]
+
+
+def length_of(items: Any) -> Any:
+    """`len(items)`; of a list that grows in compiled code a traced int."""
+    return items.length() if isinstance(items, Container) else len(items)
 
 
 def shape_of(size: Any, *params: Any) -> tuple[int, ...]:

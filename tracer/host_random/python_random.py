@@ -12,7 +12,7 @@ from ...ir.types import F64, I64
 from ..core.tracers import Tracer, as_value
 from ..messages import errors
 from ..messages.errors import complain
-from .drawing import StandIn, number, picked, require_that
+from .drawing import StandIn, length_of, number, picked, require_that
 from .random_states import begin
 
 
@@ -60,10 +60,11 @@ class TracedRandom(StandIn):
         return self.randrange(a, b + 1)
 
     def choice(self, seq: Any) -> Any:
-        if not len(seq):
-            require_that(False, "Cannot choose from an empty sequence", "IndexError")
+        n = length_of(seq)
+        require_that(n > 0, "Cannot choose from an empty sequence", "IndexError")
+        if isinstance(n, int) and not n:
             return 0
-        (chosen,) = picked(seq, [self._randbelow(len(seq))])
+        (chosen,) = picked(seq, [self._randbelow(_positive(n))])
         return chosen
 
     def shuffle(self, x: Any) -> None:
@@ -80,11 +81,13 @@ class TracedRandom(StandIn):
                 "sample with counts, or with a traced k",
                 "repeat the elements in the population; make k static.",
             )
-        n = len(population)
-        if not 0 <= k <= n:
-            require_that(False, "Sample larger than population or is negative")
+        n = length_of(population)
+        fits = (n >= k) & (k >= 0)
+        require_that(fits, "Sample larger than population or is negative")
+        if fits is False or k < 0:
             return []
-        indices = self._draw("sample", (k,), I64, as_value(n, I64))
+        room = n if isinstance(n, int) else np.maximum(n, k)  # where it does not fit it has raised
+        indices = self._draw("sample", (k,), I64, as_value(room, I64))
         return picked(population, [number(indices[i], "i") for i in range(k)])
 
     def choices(

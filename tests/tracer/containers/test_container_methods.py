@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import random
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from typing import Any
@@ -264,3 +265,24 @@ def test_arrays_are_sorted_as_lists() -> None:
             if x.size or f is functions[0]:
                 got = jt.jit(f)(x)
                 assert repr(got) == repr(f(x))
+
+
+def rows_of(n):
+    rng = random.Random(5)
+    return [[rng.randint(0, 9) for _ in range(4)] for _ in range(n)]
+
+
+def sorted_by_builtins(n):
+    rows = rows_of(n)
+    rows.sort(key=sum)
+    return rows, sorted(rows_of(n), key=max, reverse=True), min(rows, key=sum), max(rows, key=len)
+
+
+def mapped_builtins(n):
+    rows = rows_of(n)
+    return max(map(sum, rows)), sum(map(max, rows)), list(map(len, rows)), any(map(sum, rows))
+
+
+@pytest.mark.parametrize("function", [sorted_by_builtins, mapped_builtins])
+def test_builtins_are_called_with_native_lists(function):
+    assert jt.jit(function)(6) == function(6)

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from streams import check, metropolis
 
+import jitney as jt
+
 # Everything that there is to draw
 
 
@@ -139,3 +141,41 @@ def test_out() -> None:
         return x + r.standard_normal(out=x.copy())
 
     check(f, np.random.default_rng(1), np.zeros(4))
+
+
+class Replay:
+    def __init__(self) -> None:
+        self.items: list[Any] = []
+        self.rng = random.Random(1)
+
+    def run(self, xs: Any, k: int) -> Any:
+        total = 0.0
+        for x in xs:
+            self.items.append((float(x), 2))
+            if len(self.items) >= k:
+                for a, b in self.rng.sample(self.items, k):
+                    total += a * b
+                total += self.rng.choice(self.items)[0]
+        return total
+
+
+def test_draws_from_a_list_that_grows() -> None:
+    plain, replay, run = Replay(), Replay(), jt.jit(Replay.run)
+    xs = np.random.default_rng(0).normal(size=50)
+    for _ in range(2):
+        assert run(replay, xs, 4) == plain.run(xs, 4)
+        assert replay.items == plain.items and replay.rng.getstate() == plain.rng.getstate()
+
+
+def test_too_few_to_draw_from() -> None:
+    def grown(n: int, k: int) -> Any:
+        items = []
+        for i in range(n):
+            if i > 3:
+                items.append(i)
+        return random.sample(items, k) if k else random.choice(items)
+
+    with pytest.raises(ValueError, match="Sample larger than population"):
+        jt.jit(grown)(40, 100)
+    with pytest.raises(IndexError, match="Cannot choose from an empty sequence"):
+        jt.jit(grown)(np.int64(2), 0)
