@@ -15,7 +15,7 @@ from ..loop_ir.steps import Copy, Matmul, Program, ScalarCode, Scan, inner_progr
 from .survey import survey
 
 
-def fails_late(program: Program, arrays: Collection[Array]) -> bool:
+def fails_late(program: Program, arrays: Collection[Array | None]) -> bool:
     """Whether a step can fail that writes one of these arrays, or comes after one that does."""
     written = False
     for step in program.steps:

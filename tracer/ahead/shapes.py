@@ -18,7 +18,7 @@ from ..data.pytree import tree_map
 from ..data.shapes import ShapeDtype
 from ..jit.dispatch import Call
 from ..jit.function import JitFunction
-from ..jit.specialise import trace_call
+from ..jit.traces import trace_call
 from ..jit.unbound import unbound
 from ..messages import errors
 from ..messages.errors import complain

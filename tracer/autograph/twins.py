@@ -201,15 +201,15 @@ def _builtin(function: Any) -> Any:
         return partial(unary if operator in UNARY else binary, operator)
     growing_one = growing.replaced(function)
     if growing_one is not None:
-        called = ordering.ordering(function, growing_one)
-        return _with_callbacks(called, _called) if _takes_key(function) else called
+        ordered = ordering.ordering(function, growing_one)
+        return _with_callbacks(ordered, _called) if _takes_key(function) else ordered
     if type(getattr(function, "__self__", None)) is str:
         return texts.method_of_text(function) or function
     try:
         replacement = replaced.get(function)
     except TypeError:  # unhashable
         return function
-    called = replacement or function
+    called: Any = replacement or function
     return _with_callbacks(called, _called) if function in _CALLS_BACK else called
 
 

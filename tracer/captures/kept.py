@@ -27,7 +27,10 @@ class ShownLater:
     """A text whose characters are known when the function has run: `shown` makes it of its `values`."""
 
     __slots__ = ()
-    values: tuple[Any, ...]
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        raise NotImplementedError
 
     def shown(self, values: Iterable[Any]) -> str:
         raise NotImplementedError

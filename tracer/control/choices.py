@@ -24,8 +24,10 @@ from ..data import pytree
 from .unions import Union, number_of, possible
 
 _MOST = 4096  # items among which one is chosen
-_STATIC = (str, bytes, Enum, FunctionType, BuiltinFunctionType, type, np.ufunc, np.dtype)
-_STATIC += (type(np.sum),)  # NumPy's functions
+_STATIC: tuple[type, ...] = (
+    *(str, bytes, Enum, FunctionType, BuiltinFunctionType, type, np.ufunc, np.dtype),
+    type(np.sum),  # NumPy's functions
+)
 
 
 def require_item(items: Sequence[Any], index: Tracer) -> None:

@@ -130,7 +130,8 @@ def picked(items: Any, indices: Sequence[Any]) -> list[Any]:
     if isinstance(items, range):
         return [items.start + index * items.step for index in indices]
     if isinstance(items, Container):  # a list that grows in compiled code
-        return [items[index] for index in indices]
+        listed: Any = items
+        return [listed[index] for index in indices]
     if isinstance(items, (Tracer, np.ndarray)):
         together = array(items)
         return [together[index] for index in indices]

@@ -54,7 +54,8 @@ from .options import (
     check_function,
 )
 from .programs import ATTEMPTS, install_programs, learn
-from .specialise import make_entry, note_failure, trace_call
+from .specialise import make_entry, note_failure
+from .traces import trace_call
 
 if TYPE_CHECKING:
     from ...runtime.call.callable import NativeProgram

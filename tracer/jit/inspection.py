@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from ...ir.graph import Graph
 from ..messages.tracebacks import shortened
 from .dispatch import Call
-from .specialise import follow_call, lower, ptx, trace_call, watching
+from .specialise import follow_call, lower, ptx, watching
+from .traces import trace_call
 
 if TYPE_CHECKING:
     from ..explain.explanation import Explanation

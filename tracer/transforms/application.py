@@ -236,8 +236,9 @@ def apply(
             specs.append(Static(leaf))
     arrays = [x if isinstance(x, np.ndarray) else concrete(x) for x in outer] if eager else None
     if here is None:
-        state, how = OuterState.of(function, leaves), {"what": what, "present": present}
-        result = state.trace(function, specs, tree, arrays or [], copy=copy, **how)
+        result = OuterState.of(function, leaves).trace(
+            *(function, specs, tree, arrays or []), what=what, present=present, copy=copy
+        )
         assert result.arrays is not None
         return Application(result, None, dict(result.arrays))
     result = trace_function(

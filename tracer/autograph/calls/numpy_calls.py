@@ -66,15 +66,15 @@ def replaced_numpy(function: Any) -> Callable[..., Any] | None:
         return _with_arrays(function)
     if isinstance(function, type) and issubclass(function, np.generic):
         return _scalar_type(function)
-    if (
-        kind is type
-        and ABSENT.get(function.__name__)
-        and vars(np).get(function.__name__) is function
-    ):
+    if isinstance(function, type) and function.__name__ in ABSENT and _is_numpys(function):
         return where_traced(function, lambda *args, **kwargs: unsupported(function))
     if kind.__module__.startswith("numpy.polynomial"):
         return _polynomial(function)
     return None
+
+
+def _is_numpys(cls: type) -> bool:
+    return vars(np).get(cls.__name__) is cls
 
 
 def _polynomial(series: Any) -> Callable[..., Any]:
