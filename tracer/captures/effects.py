@@ -16,12 +16,14 @@ import numpy as np
 import optree
 
 from ...ir.record import record
+from ...ir.types import I64
 from ..containers.arrays import GrownArray
 from ..containers.kinds import CLASSES, Enters, current, fits
 from ..containers.stand_ins import Container
 from ..containers.tables import View
 from ..control.unions import exact
-from ..core.tracers import Tracer
+from ..core.sharing import trace_again
+from ..core.tracers import Tracer, as_value, emit, wrap
 from ..data import pytree
 from ..messages import errors
 from ..messages.errors import complain
@@ -83,7 +85,7 @@ class Again:
 
 @record
 class Which:
-    """Of the arrays in `origins` the one whose number `number` gives; `otherwise` a new one."""
+    """Of the arrays in `origins` the one whose number `number` gives; `otherwise` a new one, say."""
 
     number: Recipe
     origins: tuple[tuple[int, Recipe], ...]
@@ -281,6 +283,7 @@ class _Finder:
         self._storages = {x._storage: x for x in arrays if isinstance(x, Tracer) and not x.scalar}
         self.leaves: list[Any] = []
         self._numbers: dict[int, int] = {}  # of leaves, by id
+        self._left: dict[int, Recipe] = {}  # of arrays, by their storage's id
         self._nodes = {id(node.value): n for n, node in enumerate(heap.nodes)}
         self._nodes |= {id(node.standing): n for n, node in enumerate(heap.nodes)}
         self._made: dict[int, int] = {}
@@ -293,8 +296,7 @@ class _Finder:
         if isinstance(value, Tracer):
             if value._storage.trace.done:
                 _refuse_inner(name)
-            which = value._storage.which if value._view is None else None
-            return self._leaf(value) if which is None else self._which(value, which)
+            return self._leaf(value) if value.scalar or value._view else self._array(value, name)
         if isinstance(value, _CONSTANTS):
             return Constant(value)
         if isinstance(value, _NATIVE):
@@ -332,6 +334,26 @@ class _Finder:
             items, keys = {f"{name}[{i}]": part for i, part in enumerate(value)}, ()
         parts = tuple([self.recipe(p, n) for n, p in items.items()])
         return Made(number, cls, keys, parts, _detail_of(value))
+
+    def _array(self, value: Tracer, name: str) -> Recipe:
+        """An array, which perhaps is one of those that left before it."""
+        storage = value._storage
+        which = storage.which
+        recipe = self._leaf(value) if which is None else self._which(value, which)
+        for relation in storage.perhaps:
+            earlier = self._left.get(id(relation.other()))
+            if earlier is None or relation.steps or not relation.is_alive:
+                continue
+            if relation.holds is None:
+                trace_again()
+                _refuse_unknown(name)
+            elif relation.holds is True:
+                recipe = earlier
+            else:
+                number = wrap(emit("convert", as_value(relation.holds), dtype=I64).value, "i")
+                recipe = Which(self._leaf(number), ((1, earlier),), recipe)
+        self._left.setdefault(id(storage), recipe)
+        return recipe
 
     def _which(self, value: Tracer, which: Any) -> Recipe:
         """An array that is one of others, or new. Nobody can tell it from those that were made here and
@@ -429,6 +451,15 @@ def _refuse_inner(name: str) -> None:
         f"{name} was assigned a value inside of a function that jitney calls more or less often than "
         "once (a body of jt.while_loop, jt.scan, jt.cond, jt.vmap), and means nothing outside of it",
         "return the value from that function, or hand it on in the carry, and assign it outside.",
+    )
+
+
+def _refuse_unknown(name: str) -> None:
+    complain(
+        errors.OuterMutationError,
+        f"{name} may be the same array as another one that is left, or not, as is known only when the "
+        "compiled function runs, and it cannot be told",
+        "give each of them an array of its own, with .copy().",
     )
 
 

@@ -336,3 +336,29 @@ def test_numpys_own_arrays_under_two_names() -> None:
     want = f(np.ones(5))
     np.random.seed(3)
     agree(jt.jit(f)(np.ones(5)), copy.deepcopy(want))
+
+
+def test_arrays_that_a_branch_inside_of_a_loop_or_branch_makes_one() -> None:
+    def loops(x: Any, n: int) -> Any:
+        a, b = x + 1, x + 2
+        for i in range(n):
+            if x[i] > 0:
+                b = a = x * 2
+            else:
+                b = x * 3
+        a[0] = 99
+        return a + 0, b + 0
+
+    def branches(x: Any, n: int) -> Any:
+        a, b = x + 1, x + 2
+        if n > 1:
+            if x[0] > 0:
+                b = a = x * 2
+            else:
+                b = x * 3
+        a[0] = 99
+        return a + 0, b + 0
+
+    arguments = [(x, n) for x in (np.ones(3), -np.ones(3), np.arange(-1.0, 2)) for n in (0, 1, 3)]
+    both(loops, *arguments)
+    both(branches, *arguments)

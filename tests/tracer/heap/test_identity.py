@@ -223,3 +223,46 @@ def test_a_dataclass_beside_other_results_is_the_argument_and_compiles_once() ->
             got["made"].y, point.x * 2
         )
     assert misses(f) == 1
+
+
+class Net:
+    def __init__(self) -> None:
+        self.layer, self.output, self.weights = np.ones(3), np.zeros(3), np.ones(3)
+
+    def forward(self, x: Any) -> Any:
+        self.layer = np.tanh(x * self.weights)
+        return self.layer
+
+    def train(self, x: Any, n: Any) -> None:
+        for _ in range(n):
+            self.output = self.forward(x)
+            self.weights = self.weights + self.output
+
+    def choose(self, x: Any, n: Any) -> None:
+        if n > 2:
+            self.output = self.layer = x * 2
+        else:
+            self.output, self.layer = x * 3, x * 2
+
+    def meet(self, x: Any, n: Any) -> None:
+        for i in range(n):
+            if x[i] > 0:
+                self.output = self.layer = x * 2
+            else:
+                self.output = x * 3
+
+
+@pytest.mark.parametrize("name", ["train", "choose", "meet"])
+def test_what_loops_and_branches_give_two_names_is_one_array_afterwards(name: str) -> None:
+    plain, compiled = Net(), Net()
+    f = jt.jit(getattr(Net, name))
+    for x, n in [
+        (np.ones(3), 3),
+        (np.arange(3.0), 2),
+        (np.arange(3.0), 0),
+        (np.arange(-1.0, 2), 3),
+    ]:
+        getattr(plain, name)(x, n)
+        f(compiled, x, n)
+        assert portrait(compiled) == portrait(plain)
+        assert (compiled.output is compiled.layer) == (plain.output is plain.layer)

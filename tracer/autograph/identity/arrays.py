@@ -93,19 +93,20 @@ def confuse(results: Sequence[Merged]) -> None:
     A returned value does not mind what becomes of the others: nothing runs after a `return`.
     """
     rows = [
-        (m.name, m.result, [x[0].other for x in m.links if x])
+        (m.name, m.result, [x[0].other for x in m.links if x], m.links)
         for m in results
         if m.result is not None
     ]
     inside: dict[int, list[Storage]] = {}
-    for name, result, operands in rows:
+    for name, result, operands, _ in rows:
         for storage in operands:
             found = inside.setdefault(id(storage), [])
             if name != RESULT:
                 found.append(result._storage)
-    for name, result, operands in rows:
+    for name, result, operands, links in rows:
         own = result._storage
-        others = [s for storage in operands for s in inside[id(storage)] if s is not own]
+        perhaps = {id(x.other) for some in links for x in some}
+        others = [s for number in perhaps for s in inside.get(number, ()) if s is not own]
         storages = [s for s in operands if isinstance(s, Storage)]
         earlier = [r.other() for storage in storages for r in storage.perhaps if r.is_alive]
         for other in {id(x): x for x in [*operands, *others, *earlier]}.values():
