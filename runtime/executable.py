@@ -272,10 +272,7 @@ def _handler(nbytes: int) -> Any:
 
 
 def error_of(site: ErrorSite, status: Sequence[int]) -> Exception:
-    """The exception of an error site, with the values that native code left in the status block.
-
-    The last line names the user's own line.
-    """
+    """The exception of an error site, with the values that native code left in the status block."""
     message = site.message
     dtypes = site.values or (("i64", "i64") if site.kind == "index" else ())
     if dtypes:
@@ -286,18 +283,16 @@ def error_of(site: ErrorSite, status: Sequence[int]) -> Exception:
         if site.kind == "KeyError" and not message:  # of a dict: the key itself
             return _located(KeyError(values[0] if len(values) == 1 else tuple(values)), site)
         message = message.format(*values)
-    if site.loc is not None:
-        where = f"at {site.loc}{site.loc.inside}"
-        message = f"{message}\n  {where}" if message else where
-        source = linecache.getline(site.loc.file, site.loc.line).strip()
-        message += f"\n    {source}" if source else ""
-    return (_EXCEPTIONS.get(site.kind) or exceptions_of_users()[site.kind])(message)
+    kind = _EXCEPTIONS.get(site.kind) or exceptions_of_users()[site.kind]
+    return _located(kind(message) if message else kind(), site)
 
 
 def _located(error: Exception, site: ErrorSite) -> Exception:
-    """The exception with a note that names the user's line."""
+    """The exception, whose message is Python's, with a note that shows the user's line."""
     if site.loc is not None:
-        error.add_note(f"at {site.loc}{site.loc.inside}")
+        source = linecache.getline(site.loc.file, site.loc.line).strip()
+        note = f"at {site.loc}{site.loc.inside}"
+        error.add_note(f"{note}\n    {source}" if source else note)
     return error
 
 

@@ -82,7 +82,7 @@ def test_nothing_is_told_where_nothing_is_known() -> None:
     plain = jt.jit(lambda x, i: x[i])
     with pytest.raises(IndexError) as caught:
         plain(X, 77)
-    assert not hasattr(caught.value, "__notes__")
+    assert "in iteration" not in "".join(caught.value.__notes__)
 
     def drawn(g: Any, n: Any) -> Any:  # a second run would draw other numbers
         s = 0.0
@@ -98,7 +98,7 @@ def test_nothing_is_told_where_nothing_is_known() -> None:
             compiled(g, 1000)
         with pytest.raises(AssertionError):
             drawn(other, 1000)
-        assert not hasattr(caught.value, "__notes__")
+        assert "in iteration" not in "".join(caught.value.__notes__)
     assert g.random() == other.random()
 
 
@@ -107,6 +107,6 @@ def test_functions_that_fail_often_are_not_looked_into_for_ever() -> None:
     for _ in range(14):
         with pytest.raises(IndexError) as caught:
             compiled(X)
-        notes += hasattr(caught.value, "__notes__")
+        notes += "in iteration" in "".join(caught.value.__notes__)
     assert notes == 10
     assert compiled(-X * 10) == 1
