@@ -355,7 +355,8 @@ def _asked_for(test: Graph, consts: int, results: Sequence[Value]) -> list[Value
 
 
 def _is_long(v: Value) -> bool:
-    return v.dtype in (F32, F64) and v.tensor.size >= WATCHED_FROM
+    type = v.type
+    return isinstance(type, TensorType) and type.dtype in (F32, F64) and type.size >= WATCHED_FROM
 
 
 def _is_watched(value: Value) -> bool:

@@ -57,7 +57,8 @@ def _assert(pred: Array, *rest: Any, message: str, error: str = "AssertionError"
         values = [v.item() if v.ndim == 0 else v for v in map(np.asarray, rest[:-1])]
         if error == "KeyError" and not message and values:
             raise KeyError(values[0] if len(values) == 1 else tuple(values))
-        raise ERRORS[error](message.format(*values) if values else message)
+        said = message.format(*values) if values else message
+        raise ERRORS[error](said) if said else ERRORS[error]()
 
 
 register(

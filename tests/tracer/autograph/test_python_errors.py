@@ -139,7 +139,7 @@ def test_as_in_python(f, kind):
 def test_the_error_names_the_line():
     with pytest.raises(ZeroDivisionError) as caught:
         jt.jit(in_a_nest.__globals__["in_a_loop"])(6, 3)
-    assert "test_python_errors.py" in str(caught.value)
+    assert "test_python_errors.py" in caught.value.__notes__[0]
 
 
 def test_numpys_numbers_raise_nothing():

@@ -578,3 +578,18 @@ def test_what_is_looked_at_is_the_watched_program() -> None:
     assert str(f.trace(LONG)) == str(plain) and "watched for" not in str(f.explain(LONG))
     text = str(jt.jit(lambda x: np.log(x), check={"nan", "inf"}).explain(LONG))
     assert re.search(r"watched for inf, nan: [+-]\d+% of the .*s that it takes without", text)
+
+
+def test_a_branch_that_asserts_is_watched_for_what_it_computes() -> None:
+    """A branch gives the order of its effects beside arrays."""
+
+    @jt.jit(check="nan")
+    def f(x: Any) -> Any:
+        if x.sum() > -100:
+            assert x.max() < 10
+            x = np.log(x)
+        return x.sum()
+
+    with pytest.raises(FloatingPointError, match="log"):
+        f(np.array([1.0, -1.0]))
+    assert f(np.ones(3)) == 0.0

@@ -12,7 +12,6 @@ import numpy as np
 
 from ....ir.types import is_supported
 from ...arrays.common import array
-from ...arrays.numpy_names import ABSENT
 from ...arrays.python_errors import as_of_math
 from ...arrays.python_integers import check_stored
 from ...arrays.table import BY_NUMPY, FUNCTIONS, holds_tracer, unsupported
@@ -66,15 +65,11 @@ def replaced_numpy(function: Any) -> Callable[..., Any] | None:
         return _with_arrays(function)
     if isinstance(function, type) and issubclass(function, np.generic):
         return _scalar_type(function)
-    if isinstance(function, type) and function.__name__ in ABSENT and _is_numpys(function):
+    if function in (np.poly1d, np.matrix):
         return where_traced(function, lambda *args, **kwargs: unsupported(function))
     if kind.__module__.startswith("numpy.polynomial"):
         return _polynomial(function)
     return None
-
-
-def _is_numpys(cls: type) -> bool:
-    return vars(np).get(cls.__name__) is cls
 
 
 def _polynomial(series: Any) -> Callable[..., Any]:
