@@ -9,6 +9,7 @@ Such a number is the float that stands for it in what is computed, with the unio
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,8 @@ from ..arrays.python_integers import check_kept, note_reach
 from ..core.tracers import Tracer, as_value, emit, weak_kind, wrap
 from .unions import Union, constant_tag, exact, is_one_of, kind_number, possible
 
+Class = tuple[str | None, np.dtype[Any]]  # how it promotes, and its type
+_INT, _FLOAT = ("i", I64), ("f", F64)
 _MOST = 1 << 53  # an int among floats that is kept exactly: `check_kept`
 
 
@@ -39,6 +42,42 @@ def is_int(x: Any) -> Any:
     return is_one_of(several, ints)
 
 
+def classes_of(x: Any) -> tuple[Class, ...]:
+    """The classes of which a number can be; none if it is of one."""
+    several = exact(x)
+    if type(several) is not Union:
+        return ()
+    options = [several.options[n] for n in possible(several)]
+    classes = tuple([(weak_kind(option), as_value(option).dtype) for option in options])
+    return classes if len(classes) > 1 else ()
+
+
+def tag_of_class(x: Any) -> Tracer:
+    """Of which class a number is, as an integer."""
+    several = exact(x)
+    if type(several) is Union:
+        return several.tag
+    return constant_tag(kind_number(weak_kind(x), as_value(x).dtype))
+
+
+def of_class(x: Tracer, tag: Value, classes: Sequence[Class]) -> Tracer:
+    """Let a number be of that one of these classes which the tag says."""
+    options, number, test = {}, as_value(x), wrap(tag, scalar=True)
+    for weak, dtype in classes:
+        own = kind_number(weak, dtype)
+        value = number
+        if dtype.kind in "iu" and number.dtype.kind not in "iu":  # no infinity of another class
+            is_own = as_value(test == own, BOOL)
+            value = emit("select", is_own, number, as_value(0.0, number.dtype)).value
+        if dtype != number.dtype:
+            value = emit("convert", value, dtype=dtype).value
+        if weak == "i" and number.dtype == F64:
+            note_reach(value, (-_MOST, _MOST))
+        options[own] = wrap(value, weak, scalar=True)
+    x._storage.exact = Union(test, options)
+    return x
+
+
 def check_kept_exactly(x: Any, dtype: np.dtype[Any] = F64) -> None:
     """OverflowError where the number is an int that is no float."""
     several = exact(x)
@@ -51,15 +90,8 @@ def check_kept_exactly(x: Any, dtype: np.dtype[Any] = F64) -> None:
 
 def give_class(x: Tracer, flag: Any) -> Tracer:
     """Let a float be an int of Python's where the flag says so."""
-    number, flag = as_value(x), as_value(flag, BOOL)
-    int_, float_ = kind_number("i", I64), kind_number("f", F64)
-    tags = [constant_tag(n).value for n in (int_, float_)]
-    finite = emit("select", flag, number, as_value(0.0, F64)).value
-    whole = emit("convert", finite, dtype=I64).value
-    note_reach(whole, (-_MOST, _MOST))
-    options = {int_: wrap(whole, "i"), float_: wrap(number, "f")}
-    x._storage.exact = Union(wrap(emit("select", flag, *tags).value, scalar=True), options)
-    return x
+    tags = [constant_tag(kind_number(*one)).value for one in (_INT, _FLOAT)]
+    return of_class(x, emit("select", as_value(flag, BOOL), *tags).value, (_INT, _FLOAT))
 
 
 def int_or_float(number: Value, flag: Value) -> Tracer:

@@ -18,7 +18,7 @@ import numpy as np
 from ...ir.graph import Value
 from ...ir.opdef import OPS
 from ...ir.record import record
-from ...ir.types import TensorType, dtype_name
+from ...ir.types import I64, TensorType, dtype_name
 from ..core.effects import advance, order_token
 from ..core.specs import Spec, Static, is_array
 from ..core.trace import Trace, current_trace, require_trace
@@ -30,10 +30,12 @@ from ..messages import errors
 from ..messages.errors import complain, describe
 from ..messages.source import user_line
 from ..messages.tracebacks import shortened
+from .number_classes import Class, check_kept_exactly, classes_of, of_class, tag_of_class
 from .regions import Out, TracedRegion, fits, have_effects, show_tree, trace_region
 
 DEPTH = 10_000
 _TRIES = 16
+_TAG = Out(TensorType((), I64), None, True)
 
 
 @shortened
@@ -168,6 +170,8 @@ class _Frame:
     result_tree: pytree.TreeDef
     results: list[Out]
     effects: bool
+    classes: list[tuple[Class, ...]]  # of each result those that it can be of, if they are several
+    found: Sequence[tuple[Class, ...]] = ()  # those that the body has, when it has been traced
     trace: Trace | None = None
     inside: Sequence[Any] = ()
 
@@ -188,14 +192,44 @@ class _Frame:
             else:
                 numbers.append(self._number(k, leaf))
         token = [order_token()] if self.effects else []
-        dtypes = tuple(dtype_name(out.type.dtype) for out in self.results)
+        dtypes = tuple(dtype_name(out.type.dtype) for out in self.types)
         attrs = {"label": self.label, "dtypes": dtypes}
         builder = require_trace().builder
         with builder.at(user_line(2)):
             made = builder.append(OPS["recurse"], [*numbers, *token], attrs).results
         advance(made)
-        pairs = zip(made, self.results, strict=False)
-        return pytree.unflatten(self.result_tree, [out.wrap(v) for v, out in pairs])
+        return self.made(made)
+
+    @property
+    def types(self) -> list[Out]:
+        """The types of what the op gives: the results, and of which class those are that need it."""
+        return [*self.results, *(_TAG for classes in self.classes if classes)]
+
+    def made(self, values: Sequence[Value]) -> Any:
+        """The result, of what the op gives."""
+        count = len(self.results)
+        numbers = [out.wrap(v) for v, out in zip(values[:count], self.results, strict=True)]
+        tags = iter(values[count:])
+        for number, classes in zip(numbers, self.classes, strict=True):
+            if classes:
+                of_class(number, next(tags), classes)
+        return pytree.unflatten(self.result_tree, numbers)
+
+    def with_classes(self, result: Any) -> Any:
+        """What the body gives: its result, and of which class those numbers are that need it."""
+        leaves = pytree.flatten(result)[0]
+        are_numbers = len(leaves) == len(self.results) and not any(map(np.ndim, leaves))
+        if not are_numbers or not all(isinstance(leaf, NUMBERS) for leaf in leaves):
+            return result  # refused as it is
+        self.found = [classes_of(leaf) for leaf in leaves]
+        if not any(self.classes):
+            return result
+        tags = []
+        for leaf, out, classes in zip(leaves, self.results, self.classes, strict=True):
+            if classes:
+                check_kept_exactly(leaf, out.type.dtype)
+                tags.append(tag_of_class(leaf))
+        return result, tags
 
     def _number(self, position: int, leaf: Any) -> Value:
         out = self.outs[position]
@@ -262,7 +296,7 @@ def _first(function: Function, own: _Own, args: Any, kwargs: Any) -> Any:
     body = region.close(
         captured,
         [*region.values, *(None for _ in token)],
-        [*(out.type for out in frame.results), *(None for _ in token)],
+        [*(out.type for out in frame.types), *(None for _ in token)],
         captures_first=True,
         token_at=count if token else None,
     )
@@ -270,8 +304,7 @@ def _first(function: Function, own: _Own, args: Any, kwargs: Any) -> Any:
     with trace.builder.at(user_line(2)):
         op = trace.builder.append(OPS["recursion"], [*captured, *numbers, *token], attrs, [body])
     advance(op.results)
-    pairs = zip(op.results, frame.results, strict=False)
-    return pytree.unflatten(frame.result_tree, [out.wrap(v) for v, out in pairs])
+    return frame.made(op.results)
 
 
 def _number_type(leaf: Any) -> Out | None:
@@ -315,8 +348,9 @@ def _settled(
     label = "".join(c if c.isalnum() else "_" for c in name)
     for result_tree, results in _guesses(own):
         effects = False
+        classes: list[tuple[Class, ...]] = [() for _ in results]
         for _ in range(_TRIES):
-            frame = _Frame(name, label, tree, leaves, outs, result_tree, results, effects)
+            frame = _Frame(name, label, tree, leaves, outs, result_tree, results, effects, classes)
             try:
                 region = _traced(function, own, frame)
             except _Retyped as other:
@@ -325,10 +359,17 @@ def _settled(
             except (errors.CarryError, errors.TransformError) as error:
                 failure = failure or error
                 break
-            _check_results(name, region, result_tree)
-            if region.outs == results and have_effects([region]) == effects:
+            _check_results(name, region, result_tree, bool(frame.found) and any(classes))
+            before = results, effects
+            results = region.outs[: len(results)]
+            effects = effects or have_effects([region])
+            if (results, effects) != before:
+                continue
+            # Which classes there are can be told when calls have the types that results have.
+            more = [tuple(dict.fromkeys(a + b)) for a, b in zip(classes, frame.found, strict=True)]
+            if more == classes or _are_examples():
                 return frame, region
-            results, effects = region.outs, effects or have_effects([region])
+            classes = more
     assert failure is not None
     if own.result_like is None:
         failure.add_note(
@@ -338,8 +379,18 @@ def _settled(
     raise failure
 
 
-def _check_results(name: str, region: TracedRegion, tree: pytree.TreeDef) -> None:
-    if region.tree != tree:
+def _are_examples() -> bool:
+    """Whether numbers are elements of arrays in the end, which have no classes."""
+    trace: Trace | None = require_trace()
+    while trace is not None and trace.what != "vmap":
+        trace = trace.parent
+    return trace is not None
+
+
+def _check_results(
+    name: str, region: TracedRegion, tree: pytree.TreeDef, has_classes: bool
+) -> None:
+    if (region.tree.child(0) if has_classes else region.tree) != tree:
         complain(
             errors.CarryError,
             f"{name} returns {show_tree(region.tree)}, and calls itself",
@@ -377,7 +428,7 @@ def _traced(function: Function, own: _Own, frame: _Frame) -> TracedRegion:
         frame.trace, frame.inside = current_trace(), inside
         require_trace().wraps = True
         args, kwargs = pytree.unflatten(frame.tree, inside)
-        return function(*args, **kwargs)
+        return frame.with_classes(function(*args, **kwargs))
 
     own.frames.append(frame)
     try:

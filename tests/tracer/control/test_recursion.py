@@ -299,3 +299,51 @@ def test_a_container_beside_a_table():
         seen = set()
         assert jt.jit(ways)(grid, 0, 0, seen) == ways(grid, 0, 0, set())
         assert not seen
+
+
+ELEMENTS = [0, 5, 3, 9, 1, 98, 2, 7]
+
+
+def greatest(low, high, a, b):
+    if high < a or low > b:
+        return -math.inf
+    if low == high:
+        return ELEMENTS[low]
+    middle = (low + high) // 2
+    return max(greatest(low, middle, a, b), greatest(middle + 1, high, a, b))
+
+
+def halved(n):
+    if n == 0:
+        return 1
+    before = halved(n - 1)
+    return before * 2 if n % 3 else before / 2
+
+
+@jt.recursive
+def sum_of(values, n):
+    return 0 if n == 0 else values[n - 1] + sum_of(values, n - 1)
+
+
+@jt.recursive(result_like=(0.0, 0.0))
+def quotients(n):
+    if n == 0:
+        return 1, 2.5
+    a, b = quotients(n - 1)
+    return (a / 2, b) if n > 2 else (a, b + 1)
+
+
+def test_numbers_of_several_classes():
+    cases = [
+        (greatest, [(0, 7, 1, 3), (0, 7, 9, 9), (0, 7, 4, 6)]),
+        (halved, [(n,) for n in range(5)]),
+        (quotients, [(0,), (2,), (4,)]),
+        (sum_of, [(np.arange(3.0), 0), (np.arange(3.0), 3)]),
+    ]
+    for f, calls in cases:
+        compiled = jt.jit(f)
+        assert "recurse" in str(compiled.trace(*calls[0]))
+        for call in calls:
+            assert repr(compiled(*call)) == repr(f(*call))
+    many = jt.jit(jt.vmap(lambda n: quotients(n)[0]))(np.arange(4))
+    np.testing.assert_array_equal(many, [1.0, 1.0, 1.0, 0.5])
