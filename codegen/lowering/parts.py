@@ -17,10 +17,11 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ...ir.build import Builder
-from ...ir.chains import Broken, chain_of, depends, step_of
+from ...ir.chains import Broken, chain_of, depends, step_of, through
 from ...ir.graph import Graph, Op, Value
 from ...ir.passes.dead import eliminate_dead_code
 from ...ir.passes.regions import map_regions, substituted
+from ...ir.subgraphs import between
 from ...ir.types import I64, TensorType, is_float
 from .scalar_work import is_shared
 
@@ -183,28 +184,71 @@ def _fold(output: Value, param: Value) -> Fold | None:
     return Fold(None, lambda b, t, p: b.op(group, t, p)) if group in _AGAIN else None
 
 
+class Test(NamedTuple):
+    """How a step to an extreme compares: `name`, whether the running value is on the left, and whether
+    it is what is taken if that holds."""
+
+    name: str
+    left: bool
+    taken: bool
+
+
 def _extreme(output: Value, param: Value) -> Fold | None:
-    """`v if v < t else t`, which is Python's `min` and its kin, in any order of both."""
-    op = output.op
-    if op is None or op.name not in ("select", "cond"):
+    """`v if v < t else t`, which is Python's `min` and its kin, in any order of both, and again."""
+    tests = _tests(output, param)
+    if tests is None or len(tests) != 1:
         return None
-    flag, chosen = op.operands[0], _choices(op, output)
-    while flag.op is not None and flag.op.name == "convert":
-        flag = flag.op.operands[0]
-    test = flag.op
-    if chosen is None or test is None or test.name not in _COMPARISONS or param not in chosen:
-        return None
-    other = next((v for v in chosen if v is not param), None)
-    if other is None or depends(other, {param}) or {*test.operands} != {param, other}:
-        return None
-    name, turned, taken = test.name, test.operands[0] is param, chosen[0] is param
+    ((name, left, taken),) = tests
 
     def join(b: Builder, t: Value, p: Value) -> Value:
-        flag = b.op(name, t, p) if turned else b.op(name, p, t)
+        flag = b.op(name, t, p) if left else b.op(name, p, t)
         chosen: Value = b.op("select", flag, t, p) if taken else b.op("select", flag, p, t)
         return chosen
 
     return Fold(None, join)
+
+
+def _tests(output: Value, param: Value) -> set[Test] | None:
+    """How the steps from a carry to its next value compare, if they are nothing else."""
+    moving, value, found = between([param], [output]), output, set[Test]()
+    while value is not param:
+        op = value.op
+        assert op is not None
+        if op.name == "scan":
+            try:
+                inside, (own,), _ = through(op, value.index, moving)
+            except Broken:
+                return None
+            tests = _tests(inside, own)
+            value = op.operands[own.index]
+        else:
+            step = _test(value, moving)
+            if step is None:
+                return None
+            test, value = step
+            tests = {test}
+        if tests is None:
+            return None
+        found |= tests
+    return found
+
+
+def _test(value: Value, moving: set[Value]) -> tuple[Test, Value] | None:
+    """How a step compares, and the running value before it."""
+    op = value.op
+    if op is None or op.name not in ("select", "cond"):
+        return None
+    flag, chosen = op.operands[0], _choices(op, value)
+    while flag.op is not None and flag.op.name == "convert":
+        flag = flag.op.operands[0]
+    test = flag.op
+    if chosen is None or test is None or test.name not in _COMPARISONS:
+        return None
+    running = [v for v in chosen if v in moving]
+    if len(running) != 1 or {*test.operands} != {*chosen}:
+        return None
+    (before,) = running
+    return Test(test.name, test.operands[0] is before, chosen[0] is before), before
 
 
 def _choices(op: Op, output: Value) -> tuple[Value, Value] | None:

@@ -78,6 +78,22 @@ def few(x):
     return total
 
 
+def side_by_side(x):
+    """Sums, products and extremes by way of one inner loop or two, and flags of `exp` in both."""
+    total, product, least, most = 0.5, 1.0, np.inf, -np.inf
+    for i in jt.prange(150):
+        for j in range(200):
+            v = x[i * 400 + j]
+            total += math.exp(v) + math.exp(v / 3)
+            product *= 1 + v * 1e-6
+            least = min(least, v)
+        for j in range(200):
+            v = x[i * 400 + j + 200]
+            total += math.sqrt(v * v)
+            most = max(most, math.exp(v))
+    return total, product, least, most
+
+
 def largest(x):
     most = x[0]
     for i in jt.prange(x.size):
@@ -88,7 +104,8 @@ def largest(x):
 
 
 @pytest.mark.parametrize(
-    "f", [sums, several, differences, beside_elements, rows, whole_rows, few, largest]
+    "f",
+    [sums, several, differences, beside_elements, rows, whole_rows, few, side_by_side, largest],
 )
 def test_parts_of_sums_are_shared_and_do_not_depend_on_threads(f):
     compiled = jt.jit(f)
@@ -138,7 +155,28 @@ def handed_out(x):
     return best, seen
 
 
-@pytest.mark.parametrize("f", [saturating, handed_out])
+def crossed(x):
+    total = 1.0
+    for i in jt.prange(300):
+        other = 0.0
+        for j in range(200):
+            total += other * 1e-5
+            other = other * 0.5 + total * math.sqrt(abs(x[i * 200 + j]))
+    return total
+
+
+def until_enough(x):
+    total = 0.0
+    for i in jt.prange(300):
+        j, enough = 0, False
+        while j < 200 and not enough:
+            total += math.sqrt(abs(x[i * 200 + j]))
+            enough = total > 1e4
+            j += 1
+    return total
+
+
+@pytest.mark.parametrize("f", [saturating, handed_out, crossed, until_enough])
 def test_what_asks_for_the_running_value_stays_whole(f):
     try:
         got = jt.jit(f)(X)
@@ -174,6 +212,13 @@ def test_threads_share_independent_loops_in_the_steps_of_another(steps):
             got = compiled(X.copy(), steps)
             jt.tree.map(np.testing.assert_array_equal, got, expected)
     assert SHARED in str(jt.jit(relaxed).explain(X.copy(), 4))
+
+
+def test_what_exp_cannot_give_in_an_inner_loop_is_raised():
+    x = X.copy()
+    x[31_234] = 800.0
+    with pytest.raises(OverflowError):
+        jt.jit(whole_rows)(x)
 
 
 def test_an_error_in_a_part_is_raised():
