@@ -12,6 +12,7 @@ from math import prod
 
 from ..loop_ir.index import data_of
 from ..loop_ir.kernel import Access, Kernel, Stage
+from ..loop_ir.scalar_code import data_at, within
 from ..module import Work
 from ..scalar import FREE, Expr, nodes_of
 
@@ -38,19 +39,8 @@ def work_of(kernel: Kernel) -> Work:
 
 def _nodes(stage: Stage) -> Iterator[Expr]:
     """All that a stage computes at a point, positions too; bodies of loops apart. Each node once."""
-    pending = [stage.value, *([] if stage.where is None else [stage.where])]
-    pending += [data.expr for index in stage.index for data in data_of(index)]
-    seen: set[Expr] = set()
-    while pending:
-        node = pending.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        yield node
-        pending += node.args
-        places = node.attr.index if node.op == "load" else ()
-        places = (node.attr,) if node.op == "index" else places
-        pending += [data.expr for index in places for data in data_of(index)]
+    where = [] if stage.where is None else [stage.where]
+    return within([stage.value, *where, *data_at(stage.index)])
 
 
 def _weight(nodes: Iterable[Expr]) -> int:
