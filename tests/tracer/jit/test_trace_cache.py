@@ -476,7 +476,7 @@ def test_a_moved_file_is_recalled_and_errors_name_it_where_it_is(run: Runner) ->
             f(x, 77)
         except IndexError as error:
             print(str(error).splitlines()[-1].strip(), file=sys.stderr)
-            assert os.path.basename(__file__) in str(error)
+            assert os.path.basename(__file__) in error.__notes__[0]
     """
     assert run(program).startswith("traced")
     assert run(program, "moved").startswith("recalled")
