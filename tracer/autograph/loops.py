@@ -21,7 +21,7 @@ from ..arrays.late_checks import check_now
 from ..arrays.python_integers import TRIPS, note_reach, note_step
 from ..containers.growing import changed
 from ..containers.kinds import make_classes_native
-from ..control.number_classes import give_class, is_int
+from ..control.number_classes import Class, class_of, classes_of, exact_parts, of_parts
 from ..control.regions import Out, TracedRegion, have_effects, trace_region
 from ..control.regions import union as captures
 from ..control.unions import Union, assume, implied
@@ -41,9 +41,9 @@ from .branches import branch
 from .carried import CarriedVariable, NoneCarriedError
 from .identity.arrays import Link, Merged, confuse, links_of
 from .identity.containers import CONTAINERS, outer_ids, seen_by_others, watch
-from .identity.number_classes import flag_of, needs_flag
+from .identity.number_classes import classes_at_end, is_handed_on
 from .identity.origins import are_followed, refuse_lost, which_inside, which_outside
-from .identity.relations import Alike, IsInt, Key, Which, alike, arrays_of, relate_leaves
+from .identity.relations import Alike, Classes, Key, Which, alike, arrays_of, relate_leaves
 from .joins import conformed
 from .logic import truth
 from .raising import Raised
@@ -92,6 +92,8 @@ class TracedLoop:
         # Of the leaves at an iteration's end:
         self.unknown: set[Alike] = set()  # the program does not tell whether they are one
         self.last: dict[Key, list[list[Link]]] = {}
+        self.entered: dict[Key, Any] = {}  # what is carried, at the start of an iteration
+        self.classes: dict[Any, tuple[Class, ...]] = {}  # of numbers, see `number_classes`
         # By position among the variables, by name, or by slot:
         self.carried: dict[Key, CarriedVariable] = {}
         self.undefined: dict[int, Undefined] = {}  # without a value before: they keep none
@@ -151,8 +153,8 @@ class TracedLoop:
                 key.put(value)
             elif isinstance(key, Which):
                 self._held(key, values)._storage.which = value
-            elif isinstance(key, IsInt):
-                give_class(built[key.of], value)
+            elif isinstance(key, Classes):
+                of_parts(built[key.of], value, self.classes[key.of])
             elif isinstance(key, Alike):
                 relate_leaves(key, value, built)
             elif key == COUNTER:
@@ -163,6 +165,7 @@ class TracedLoop:
             else:
                 settle(self.objects[key], value)
         self.state.set(values)
+        self.entered = built
         for storage, tracer in zip(self.storages, arrays, strict=True):
             adoption.adopt(storage, tracer.value)
         return count
@@ -238,9 +241,11 @@ class TracedLoop:
     def _types(self) -> list[Any]:
         """What has to stay as it is when the carry has settled."""
         outs = [out for c in self.carried.values() for out in c.outs]
-        return [out and (out.type, out.weak, out.strides) for out in outs]
+        types = [out and (out.type, out.weak, out.strides) for out in outs]
+        return [*types, *self.classes.items()]
 
     def _once(self, function: Callable[[Any], Any]) -> TracedRegion:
+        several: dict[int | Slot, tuple[Class, ...]] = {}
         ends: list[tuple[Key, Any, Any, list[int | None]]] = []
         containers = Containers(list(self.objects.values()))
 
@@ -250,7 +255,7 @@ class TracedLoop:
             values = self.state.get()
             out: list[Any] = []
             after = self._after(values) if is_following() else {}
-            numbers_of_both = self._ints_and_floats(values)
+            several.update(self._several(values))
             for key, carried in self.carried.items():
                 if isinstance(key, int):
                     value = values[key]
@@ -258,8 +263,8 @@ class TracedLoop:
                     value = key.get()
                 elif isinstance(key, Which):
                     value = which_inside(self._held(key, values), require_trace())
-                elif isinstance(key, IsInt):
-                    value = flag_of(self._value(values, key.of))
+                elif isinstance(key, Classes):
+                    value = exact_parts(self._value(values, key.of), self.classes[key.of])
                 elif isinstance(key, Alike):
                     value = after.get(key, False)
                 elif key == COUNTER:
@@ -298,14 +303,17 @@ class TracedLoop:
                     carried.is_content = slot.kind == "content"
                     self._follow(slot, slot.name, old)
             self._follow_arrays(after)
-            for key in numbers_of_both:
-                was_int = is_int(self.carried[key].value)
-                self.carried[IsInt(key)] = CarriedVariable.of("", self.where, was_int)
+            for key, classes in several.items():
+                self.classes[key] = classes
+                before = exact_parts(self.carried[key].value, classes)
+                self.carried[Classes(key)] = CarriedVariable.of("", self.where, before)
             return out
 
         region = self.trace(run, "the body")
         self.changed = set(region.mutated)
         for key, value, (leaves, tree), numbers in ends:
+            if isinstance(key, Classes) and key.of in several:
+                continue  # it has other parts now
             if tree != self.carried[key].tree:
                 changed([key.holder if isinstance(key, Slot) else self.carried[key].value, value])
                 if self.peels and self.carried[key].value is None:
@@ -343,14 +351,24 @@ class TracedLoop:
             elif key not in self.carried:
                 self.carried[key] = CarriedVariable.of("", self.where, holds[0])
 
-    def _ints_and_floats(self, values: Sequence[Any]) -> list[int | Slot]:
-        """The numbers of which is to be carried whether they are ints."""
-        return [
-            key
-            for key, carried in self.carried.items()
-            if isinstance(key, (int, Slot)) and IsInt(key) not in self.carried
-            if needs_flag(carried, self._value(values, key))
-        ]
+    def _several(self, values: Sequence[Any]) -> dict[int | Slot, tuple[Class, ...]]:
+        """The numbers of which the class is to be carried, or more classes than before."""
+        keys = [key for key in self.carried if isinstance(key, (int, Slot))]
+        ends = {key: self._value(values, key) for key in keys}
+        found: dict[int | Slot, tuple[Class, ...]] = {}
+        for key in keys:
+            carried, entered = self.carried[key], self.entered[key]
+            classes = classes_at_end(carried, ends[key])
+            others = [end for other, end in ends.items() if other != key]
+            if any(is_handed_on(carried, entered, end) for end in others):
+                classes += (class_of(entered),)
+            if classes:
+                known = self.classes.get(key) or classes_of(carried.value)
+                known = known or (class_of(carried.value),)
+                more = tuple(dict.fromkeys(known + classes))
+                if more != self.classes.get(key):
+                    found[key] = more
+        return found
 
     @staticmethod
     def _held(key: Which, values: Sequence[Any]) -> Any:
@@ -498,8 +516,8 @@ class TracedLoop:
                 key.put(value)
             elif isinstance(key, Which):
                 self._held(key, values)._storage.which = value
-            elif isinstance(key, IsInt):
-                give_class(built[key.of], value)
+            elif isinstance(key, Classes):
+                of_parts(built[key.of], value, self.classes[key.of])
             elif isinstance(key, Alike):
                 relate_leaves(key, value, built)
             elif key != COUNTER:

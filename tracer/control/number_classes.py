@@ -48,16 +48,26 @@ def classes_of(x: Any) -> tuple[Class, ...]:
     if type(several) is not Union:
         return ()
     options = [several.options[n] for n in possible(several)]
-    classes = tuple([(weak_kind(option), as_value(option).dtype) for option in options])
+    classes = tuple(map(class_of, options))
     return classes if len(classes) > 1 else ()
 
 
-def tag_of_class(x: Any) -> Tracer:
+def tag_of_class(x: Any) -> Any:
     """Of which class a number is, as an integer."""
     several = exact(x)
     if type(several) is Union:
         return several.tag
-    return constant_tag(kind_number(weak_kind(x), as_value(x).dtype))
+    return np.int64(number_of_class(x))
+
+
+def number_of_class(x: Any) -> int:
+    """The number of the class of a number of one class."""
+    return kind_number(*class_of(x))
+
+
+def class_of(x: Any) -> Class:
+    """The class of a number, or that of what stands for it."""
+    return weak_kind(x), as_value(x).dtype
 
 
 def of_class(x: Tracer, tag: Value, classes: Sequence[Class]) -> Tracer:
@@ -75,6 +85,29 @@ def of_class(x: Tracer, tag: Value, classes: Sequence[Class]) -> Tracer:
             note_reach(value, (-_MOST, _MOST))
         options[own] = wrap(value, weak, scalar=True)
     x._storage.exact = Union(test, options)
+    return x
+
+
+def exact_parts(x: Any, classes: Sequence[Class]) -> tuple[Any, ...]:
+    """Of which of these classes a number is, as an integer, and what it is in each class of integers."""
+    several = exact(x)
+    options = several.options if type(several) is Union else {number_of_class(x): x}
+    whole = [(weak, dtype) for weak, dtype in classes if dtype.kind in "iu"]
+    nothing = [0 if weak else dtype.type(0) for weak, dtype in whole]
+    numbers = [kind_number(*one) for one in whole]
+    return tag_of_class(x), *map(options.get, numbers, nothing)
+
+
+def of_parts(x: Tracer, parts: Sequence[Any], classes: Sequence[Class]) -> Tracer:
+    """Let a number be what `exact_parts` says."""
+    tag, *whole = parts
+    integers = iter(whole)
+    options = {}
+    for weak, dtype in classes:
+        is_whole = dtype.kind in "iu"
+        option = next(integers) if is_whole else wrap(as_value(x, dtype), weak, scalar=True)
+        options[kind_number(weak, dtype)] = option
+    x._storage.exact = Union(tag, options)
     return x
 
 

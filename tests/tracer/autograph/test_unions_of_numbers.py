@@ -144,3 +144,59 @@ def test_eigenvalues_are_real_where_all_are() -> None:
     np.testing.assert_array_equal(jt.vmap(np.linalg.eigvals)(both), np.linalg.eigvals(both))
     gradient = jt.jit(jt.grad(lambda x: np.abs(np.linalg.eigvals(x)).max()))(symmetric)
     np.testing.assert_allclose(gradient, [[0.27639320, 0.4472136], [0.4472136, 0.7236068]])
+
+
+def test_ints_that_loops_hand_on_beside_floats() -> None:
+    def bezout(a, b):
+        s, t = (1, 0), (0, 1)
+        r, rest = a, b
+        (s, u), (t, v) = s, t
+        while rest != 0:
+            q = r / rest
+            r, rest = rest, r - q * rest
+            s, u = u, s - q * u
+            t, v = v, t - q * v
+        return s, t, r
+
+    def shifted(n):
+        x, y, z = 1, 2, 3
+        for _ in range(n):
+            x, y, z = y, z, x / 2
+        return x, y, z
+
+    def before_last(values):
+        before, last = 0.5, 0
+        for x in values:
+            before, last = last, x
+        return before, last
+
+    def least(values):
+        best = np.inf
+        for x in values:
+            if x < best:
+                best = x
+        return best
+
+    def reset(values):
+        run = total = 0.0
+        for i in range(len(values)):
+            if values[i] > 1:
+                run += values[i]
+            else:
+                run = 0
+            total += run
+        return run, total
+
+    def restarted(values):
+        run, best = 0, -np.inf
+        for x in values:
+            run = max(0, run + x)
+            best = max(best, run)
+        return run, best
+
+    compare(bezout, (8160, 462), (17, 5), (5, 1), (3, 0))
+    compare(shifted, *((n,) for n in range(5)))
+    many = np.arange(90) % 7
+    arrays = [np.array([3, 2**60 + 1]), np.arange(0), UP, np.array([3, 1]), -UP, many, many - 3.0]
+    for f in (before_last, least, reset, restarted):
+        compare(f, *((x,) for x in arrays))

@@ -25,8 +25,8 @@ class Which:
 
 
 @record
-class IsInt:
-    """Whether a number that is carried as a float is an int of Python's is carried, too."""
+class Classes:
+    """Of which class a number is that is carried as a float is carried, too (`number_classes`)."""
 
     of: int | Slot
 
@@ -42,7 +42,7 @@ class Alike:
     from_other: bool
 
 
-Key = int | str | Slot | Which | IsInt | Alike
+Key = int | str | Slot | Which | Classes | Alike
 
 
 def arrays_of(
@@ -52,7 +52,7 @@ def arrays_of(
     return [
         ((key, i), links_of(leaf))
         for key, variable in carried.items()
-        if variable.name != RESULT and not isinstance(key, (Which, IsInt, Alike))
+        if variable.name != RESULT and not isinstance(key, (Which, Classes, Alike))
         for i, leaf in enumerate(pytree.flatten(values(key))[0])
         if i < len(variable.outs) and variable.outs[i] is not None and storage_of(leaf) is not None
     ]
