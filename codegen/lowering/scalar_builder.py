@@ -147,7 +147,8 @@ class _Elements(Pointwise):
             expr = self._position(value, index, mask)
             expr = self._there(value, index, mask) if expr is None else expr
             expr = known_test(self, value, index, mask) if expr is None else expr
-            if expr is None and value.op is not None and value.op.has_effect:
+            op = value.op
+            if expr is None and op is not None and op.has_effect and value not in self.arrays:
                 raise Unfit  # it is done in its order, not where it is asked for
             return folded(super()._build(value, index, mask)) if expr is None else expr
         self.check(view)

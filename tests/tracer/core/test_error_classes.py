@@ -36,7 +36,7 @@ def test_errors_of_compiled_code_name_the_line() -> None:
     np.testing.assert_array_equal(f(X, np.array([0, 2])), [0.0, 2.0])
     with pytest.raises(IndexError, match="7") as info:
         f(X, np.array([7]))
-    assert "test_error_classes.py:" in str(info.value)
+    assert "test_error_classes.py:" in info.value.__notes__[0]
 
 
 def test_errors_are_the_classes_that_numpy_programs_catch() -> None:

@@ -216,7 +216,7 @@ def test_errors_of_compiled_code_show_the_line() -> None:
 
     with pytest.raises(IndexError, match="index 9 is out of bounds") as caught:
         f(np.ones(3), np.int64(9))
-    assert str(caught.value).splitlines()[-1] == "    return x[i] + 1"
+    assert caught.value.__notes__[0].splitlines()[-1] == "    return x[i] + 1"
 
 
 def test_dev_mode_shows_all_frames() -> None:
