@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...codegen.module import NativeModule
+from ...codegen.module import TOLD_WORD, NativeModule
 from ...codegen.target import Target
 from . import layout as at
 from .machine import check_module
@@ -16,7 +16,7 @@ class SanitizerError(RuntimeError):
 
 def violation(module: NativeModule, target: Target, status: Sequence[int]) -> SanitizerError:
     """The error that the status block of a checked entry tells."""
-    word, number, site, offset, size, nbytes, detail, kernel = status
+    word, number, site, offset, size, nbytes, detail, kernel = status[:TOLD_WORD]
     sites = check_module(module, target).sites
     function, _, instruction = sites[site].partition(": ")
     access, kind = divmod(word, 1 << at.ACCESS_SHIFT)
