@@ -53,6 +53,8 @@ class Warp:
     def _moved(self, text: Value, dtype: DType, move: Callable[[str, Value], Value]) -> Value:
         """A value that goes from lane to lane: `move` takes a suffix of shuffles and 32 bits."""
         bits = 1 if dtype == BOOL else dtype.itemsize * 8
+        if text.builder is None:  # a constant
+            text = Value(text.type, text.text, self.b)
         if bits == 64:
             return self._moved_halves(text, dtype, lambda part: move("i32", part))
         if bits == 32:

@@ -43,6 +43,7 @@ from jitney.ir.passes import storable
 from jitney.ir.passes.compositions import COMPOSITIONS, compose
 from jitney.runtime.cuda.assemble import assemble
 from jitney.runtime.cuda.emulator.machine import FORWARDS, Order
+from jitney.runtime.cuda.walk import FAILURE_WORD
 
 TARGET = gpu.target()
 HEAP_BYTES = 1 << 18  # for tapes
@@ -117,8 +118,8 @@ class _Run:
         self.ranges = sorted((low, max(high, low + 1)) for low, high in bounds)
         self.steps(program.steps)
         words = self.spaces["status"][0].view(np.int64)
-        if words[-1]:
-            site = program.errors[words[-1] - 1]
+        if words[FAILURE_WORD]:
+            site = program.errors[words[FAILURE_WORD] - 1]
             raise ERRORS[site.kind](site.message.format(*words))
         assert self.spaces["heap"][0].view(np.int64)[PEAK // 8] < HEAP_BYTES - STATE_BYTES
         assert not self.spaces["counters"][0][: 4 * program.counter_words].any()
@@ -183,7 +184,7 @@ class _Run:
         failed = self.spaces["status"][0].view(np.int64)
         while True:
             self.steps(step.test)
-            if not ctypes.c_uint8.from_address(self.at(step.flag)).value or failed[-1]:
+            if not ctypes.c_uint8.from_address(self.at(step.flag)).value or failed[FAILURE_WORD]:
                 break
             self.steps(step.body)
             self.trade(step.carries)

@@ -203,6 +203,12 @@ def test_an_index_out_of_bounds(combine: str, dtype: str) -> None:
     check(scattered(combine, 0, mode="clip"), numbers(50, dtype), numbers(300, dtype), index)
 
 
+def test_no_index_is_out_of_bounds_of_none() -> None:
+    """That all of no indices are inside is known, and goes from lane to lane all the same."""
+    x, none = numbers(6, "i1").reshape(2, 3), np.zeros(0, np.int64)
+    check(scattered("set", 0), x, np.zeros((0, 3), np.int8), none)
+
+
 @pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90"])
 def test_every_kernel_is_assembled(arch: str) -> None:
     """Atomics of all widths, in both memories, and what is sorted; nothing spills."""
