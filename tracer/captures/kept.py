@@ -10,6 +10,7 @@ heap (`heap`). Objects of the user's, and sets, come out as effects do, by recip
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
@@ -23,17 +24,17 @@ from .subjects import is_object
 Place = int | str
 
 
-class ShownLater:
+class ShownLater(ABC):
     """A text whose characters are known when the function has run: `shown` makes it of its `values`."""
 
     __slots__ = ()
 
     @property
-    def values(self) -> tuple[Any, ...]:
-        raise NotImplementedError
+    @abstractmethod
+    def values(self) -> tuple[Any, ...]: ...
 
-    def shown(self, values: Iterable[Any]) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    def shown(self, values: Iterable[Any]) -> str: ...
 
 
 class Kept:
