@@ -22,8 +22,13 @@ import_module(".ir.forks", __name__)  # before all else: it lets children import
 __array_api_version__ = "2024.12"
 
 if TYPE_CHECKING:
+    from . import data as data
     from . import errors as errors
+    from . import nn as nn
+    from . import optim as optim
+    from . import solve as solve
     from . import summary as summary
+    from . import train as train
     from .ir.version import __version__ as __version__
     from .measure.bench import bench as bench
     from .runtime.config import config as config
@@ -208,10 +213,15 @@ _HOMES = {
     "while_loop": "tracer.control.control",
 }
 _MODULES = {
+    "data": "data",
     "errors": "errors",
     "filters": "tracer.checks.filters",
+    "nn": "nn",
+    "optim": "optim",
     "random": "tracer.random",
+    "solve": "solve",
     "summary": "summary",
+    "train": "train",
     "tree": "tracer.data.tree",
 }
 _FROM_NUMPY = (

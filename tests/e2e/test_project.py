@@ -78,7 +78,7 @@ def test_root_names_shadow_nothing():
         for name, distributions in metadata.packages_distributions().items()
         if set(distributions) != {"jitney"}
     }
-    known = {"array", "data", "jax", "numba", "pandas", "random", "scipy", "torch", "types"}
+    known = {"array", "jax", "numba", "pandas", "random", "scipy", "torch", "types"}
     assert not names & (set(sys.stdlib_module_names) | (installed - {"tests"}) | known)
 
 

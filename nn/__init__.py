@@ -1,0 +1,5 @@
+"""`jt.nn`: modules, layers, recurrent networks, losses.
+
+A module is an ordinary object whose attributes are arrays, other modules and settings; compiled code
+reads and changes them as it does those of every object. This room uses public names only.
+"""
