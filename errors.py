@@ -1,4 +1,7 @@
-"""What a user can do wrong, one class per kind: `except jt.errors.ShapeError`."""
+"""What a user can do wrong, one class per kind: `except jt.errors.ShapeError`.
+
+Libraries raise them by `complain`, with the user's line and a remedy, as the compiler does.
+"""
 
 from .tracer.messages.errors import ArgumentError as ArgumentError
 from .tracer.messages.errors import ArrayTruthError as ArrayTruthError
@@ -35,3 +38,5 @@ from .tracer.messages.errors import TracerIterationError as TracerIterationError
 from .tracer.messages.errors import TransformError as TransformError
 from .tracer.messages.errors import UndefinedVariableError as UndefinedVariableError
 from .tracer.messages.errors import UnsupportedFunctionError as UnsupportedFunctionError
+from .tracer.messages.errors import complain as complain
+from .tracer.messages.errors import describe as describe
