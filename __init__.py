@@ -111,6 +111,7 @@ if TYPE_CHECKING:
     from .tracer.transforms.derivatives import stop_gradient as stop_gradient
     from .tracer.transforms.derivatives import value_and_grad as value_and_grad
     from .tracer.transforms.derivatives import vjp as vjp
+    from .tracer.transforms.implicit import implicit as implicit
     from .tracer.transforms.jacobians import hessian as hessian
     from .tracer.transforms.jacobians import jacfwd as jacfwd
     from .tracer.transforms.jacobians import jacrev as jacrev
@@ -179,6 +180,7 @@ _HOMES = {
     "eval_shape": "tracer.ahead.shapes",
     "finfo": "tracer.data.promotion",
     "hvp": "tracer.transforms.linear",
+    "implicit": "tracer.transforms.implicit",
     "io_callback": "tracer.control.callbacks",
     "isdtype": "tracer.interop.array_api",
     "jacfwd": "tracer.transforms.jacobians",

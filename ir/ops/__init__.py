@@ -13,6 +13,7 @@ from .control import (  # noqa: F401  # noqa: F401
     custom,
     draws,
     effects,
+    implicit,
     loops_lanes,
     loops_while,
     recursion,

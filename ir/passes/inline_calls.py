@@ -9,7 +9,7 @@ from ..build import Builder
 from ..graph import Graph, Op, Value
 from .regions import map_regions, substituted
 
-_IDENTITIES = ("custom_vjp", "custom_jvp", "checkpoint_name")
+_IDENTITIES = ("custom_vjp", "custom_jvp", "implicit", "checkpoint_name")
 COTANGENT = "cotangent:"  # the names of where backward parts begin, for `ir.passes.mincut`
 
 

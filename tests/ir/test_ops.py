@@ -37,7 +37,7 @@ ALL = sorted(OPS)
 OF_MATRICES = ("library", "composition")  # see test_linalg and test_fourier
 SPECIAL = set(
     "assert create_token tape_new tape_push tape_pop pure_callback io_callback draw store "
-    "custom_vjp custom_jvp remat require recursion recurse".split()
+    "custom_vjp custom_jvp implicit remat require recursion recurse".split()
 )
 NO_DERIVATIVE = {
     # Results are integers or bools, or the op takes no floats: there is nothing to differentiate.

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ...ir.ops.control.effects import ERRORS
 from ...ir.types import is_complex
 from ..control.callbacks import each_time
 from ..control.control import cond
@@ -29,6 +30,7 @@ def check(condition: Any, message: str = "", *values: Any, **named: Any) -> None
     bools, is true everywhere.
 
         jt.check(n > 0, "n = {}", n)
+        jt.check(n > 0, "n = {}", n, error=ValueError)  # or another of Python's own
 
     Unlike Python's `assert` it stays under `python -O`, and works where autograph does not.
 
@@ -38,24 +40,28 @@ def check(condition: Any, message: str = "", *values: Any, **named: Any) -> None
     """
     if not isinstance(message, str):
         raise TypeError(f"the message of jt.check is a string, not {message!r}")
+    kind = named.pop("error") if isinstance(named.get("error"), type) else AssertionError
+    if kind.__name__ not in ERRORS:
+        raise TypeError(f"jt.check raises {', '.join(ERRORS)}, not {kind.__name__}")
     Fields().vformat(message, values, named)  # a wrong template is an error here
     holds = np.all(condition)
     given = [*values, *named.values()]
     if not any(isinstance(x, Tracer) for x in (holds, *given)):
         if not holds:
-            raise AssertionError(message.format(*values, **named))
+            raise kind(message.format(*values, **named))
         return
     template = _positional(message, len(values), list(named))
     if template is not None and len(given) <= _MOST_VALUES and all(map(_is_word, given)):
-        effects.check(holds, template if given else message.format(), *given)
+        text = template if given else message.format()
+        effects.check(holds, text, *given, error=kind.__name__)
         return
 
     def tell(*known: Any) -> None:
         names = dict(zip(named, known[len(values) :], strict=True))
         with np.printoptions(threshold=_SHOWN, edgeitems=_SHOWN // 2):
-            raise AssertionError(message.format(*known[: len(values)], **names))
+            raise kind(message.format(*known[: len(values)], **names))
 
-    tell.__name__ = "AssertionError"
+    tell.__name__ = kind.__name__
     cond(holds, lambda: None, lambda: each_time(tell, *given))
 
 

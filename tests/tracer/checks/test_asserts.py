@@ -317,3 +317,19 @@ def test_wrong_messages_are_errors_at_once() -> None:
         jt.check(True, "{}")
     with pytest.raises(TypeError, match="the message of jt.check is a string"):
         jt.check(True, 3)  # type: ignore[arg-type]
+
+
+def test_other_exceptions() -> None:
+    def f(n: int) -> int:
+        jt.check(n > 0, "n = {}", n, error=ValueError)
+        jt.check(n < 9, "error = {error}", error=n)  # a value by that name is a value
+        return n
+
+    for function in (f, jt.jit(f)):
+        assert function(2) == 2
+        with pytest.raises(ValueError, match="n = -1"):
+            function(-1)
+        with pytest.raises(AssertionError, match="error = 10"):
+            function(10)
+    with pytest.raises(TypeError, match=r"jt.check raises .*, not KeyboardInterrupt"):
+        jt.check(True, error=KeyboardInterrupt)
