@@ -372,6 +372,8 @@ class _Finder:
             return False
         self.record(path, value, free, "is")
         self.record(path.get("__class__").get("__call__"), call, True, "is")
+        if isinstance(call, FunctionType) and call is not jitted:
+            self.function(call, path, False, owner_free=free)  # a decorator's
         self.function(jitted, path, False, owner_free=free)
         return True
 

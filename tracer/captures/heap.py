@@ -18,7 +18,6 @@ were while tracing, arrays and numbers may have any value.
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -26,7 +25,6 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.forks import renewed
 from ...ir.record import record, replace
 from ...ir.types import TensorType, is_supported
 from ..containers.growing import added_to
@@ -36,6 +34,7 @@ from ..core import threaded_state
 from ..core.specs import Spec
 from ..core.trace import require_trace
 from ..core.tracers import WEAK_DTYPES
+from ..data.objects import kind_of, standing_in
 from ..messages import errors
 from ..messages.errors import complain
 from ..records.arrays import Records
@@ -77,7 +76,6 @@ from .paths import ABSENT, Path, is_user_module
 from .subjects import is_object
 
 _LIMIT = 5000  # nodes
-standing_in = renewed(threading.RLock())  # held while tracers stand in objects of the user's
 _LOGS = (list, deque, set)
 _PLAIN = (bool, int, str, type(None))
 _WEAK = {bool: "b", int: "i", float: "f", complex: "c"}
@@ -223,17 +221,24 @@ class Heap:
         attributes = attributes_of(value) or {}
         own = all(is_user_module(base.__module__) for base in node.cls.__mro__[:-1])
         named = {key: held for key, held in attributes.items() if key in self._named}
-        if self.mentions.reflects or not own:  # who knows what is read
+        # Of a module all may be read, by `jt.tree`; its numbers are settings unless code changes them.
+        is_tree = kind_of(value) is not None
+        if self.mentions.reflects or not own or is_tree:  # who knows what is read
             named = attributes
             node.exact = tuple(attributes)
         for key, held in sorted((self._of_class(node.cls) | named).items()):
-            stored = self.mentions.stored if type(held) is not bool else self.mentions.changed
-            live = key in stored or (number, key) in more
+            live = (number, key) in more or self._is_state(key, held, is_tree)
             log = key in self.mentions.logs
             place = (*node.place, key)
             node.slots[key] = self._content(held, f"{node.name}.{key}", live, log, place)
         if self.mentions.asks:
             node.absent = self._named
+
+    def _is_state(self, key: str, held: Any, is_tree: bool) -> bool:
+        """Whether an attribute that is a number changes, and is no setting."""
+        if type(held) is bool or is_tree:
+            return key in self.mentions.changed and not (type(held) is bool and is_tree)
+        return key in self.mentions.stored
 
     def _of_class(self, cls: type) -> dict[str, Any]:
         """What objects have of their class, of all that is named."""

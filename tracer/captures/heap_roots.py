@@ -7,6 +7,7 @@ from functools import partial
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
+from ..data.objects import kind_of
 from ..records.kinds import is_structured_array
 from .free_variables import FreeVariables
 from .heap import Heap, Policy
@@ -32,13 +33,18 @@ def find_heap(variables: FreeVariables, objects: Sequence[Path], policy: Policy)
         if live or inside or is_traceable_array(value):
             roots.setdefault(base.key, (base, live))
             holds_others |= inside
-    wanted = policy.objects or any(not is_object(path.find()) for path in objects)
+    wanted = policy.objects or any(_has_arrays(path.find()) for path in objects)
     if not written and not holds_others and not wanted:
         return None
     mentions = mentions_of(variables.codes)
     if not written and not mentions.writes and not wanted:
         return None
     return Heap(list(roots.values()), mentions, policy)
+
+
+def _has_arrays(value: Any) -> bool:
+    """Whether an argument is a container, or an object that is known to hold arrays."""
+    return not is_object(value) or kind_of(value) is not None
 
 
 def _has_inside(value: Any) -> bool:

@@ -8,6 +8,8 @@ from typing import Any
 from ...ir.record import record
 
 ABSENT: Any = object()  # what a path leads to where there is nothing
+_OURS = __name__.partition(".")[0]
+_LIBRARIES = frozenset({"nn", "optim", "data", "train", "solve"})
 _MISSING = (KeyError, ValueError, AttributeError)
 
 
@@ -73,21 +75,24 @@ class Path:
 
 
 def is_user_module(name: Any) -> bool:
-    """Whether code of the module is the user's: no stdlib, NumPy, jitney or installed package."""
+    """Whether code of the module is the user's, or is like it: no stdlib, NumPy, jitney or installed
+    package, but jitney's libraries on top, whose state is an object's as the user's is."""
     if not isinstance(name, str):
         return True
     top = name.partition(".")[0]
     if top == "__main__":
         return True
-    if top in sys.stdlib_module_names or top in ("numpy", __name__.partition(".")[0]):
+    if top == _OURS:
+        return not _LIBRARIES.isdisjoint(name.split(".")[1:2])
+    if top in sys.stdlib_module_names or top == "numpy":
         return False
     file = getattr(sys.modules.get(name), "__file__", None) or ""
     return "site-packages" not in file and "dist-packages" not in file
 
 
 def is_ours(module: Any) -> bool:
-    """Whether a module is a part of jitney."""
-    return str(module).partition(".")[0] == __name__.partition(".")[0]
+    """Whether a module is a part of jitney, but of its libraries, which are written as users write."""
+    return str(module).partition(".")[0] == _OURS and not is_user_module(module)
 
 
 def state_of(value: Any) -> str | None:

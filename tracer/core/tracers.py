@@ -28,6 +28,7 @@ from ...runtime.cuda.array import DeviceArray
 from ..data.accept import plain_array, refuse
 from ..data.foreign import borrow
 from ..data.layout import c_strides, new_strides
+from ..data.objects import in_cell
 from ..messages import errors
 from ..messages.errors import TracerBase, complain
 from ..messages.source import user_line
@@ -382,6 +383,8 @@ def as_value(x: Any, dtype: np.dtype[Any] | None = None) -> Value:
         return _at(trace, lambda b: b.const(x, _scalar_dtype(x) if dtype is None else dtype))
     elif isinstance(x, np.generic) and is_supported(x.dtype):
         return _at(trace, lambda b: b.const(x, dtype))
+    elif (held := in_cell(x)) is not x:
+        return as_value(held, dtype)
     else:
         array = np.asarray(x) if isinstance(x, np.generic) else borrow(x)
         if array is None:

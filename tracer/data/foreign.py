@@ -12,6 +12,7 @@ import numpy as np
 from ...runtime.cuda.array import DeviceArray
 from ..messages.errors import ArgumentError, TracerBase, complain
 from . import pytree
+from .objects import kind_of
 
 Array = np.ndarray[Any, Any]
 
@@ -23,7 +24,7 @@ _ORDINARY = frozenset({np.ndarray, bool, int, float, complex})
 
 def _is_known(x: Any) -> bool:
     """Whether `x` is no array, or one that needs no protocol."""
-    return isinstance(x, (*_NUMBERS, *_OTHERS, *_OURS))
+    return isinstance(x, (*_NUMBERS, *_OTHERS, *_OURS)) or kind_of(x) is not None
 
 
 def is_foreign(leaf: Any) -> bool:

@@ -26,7 +26,8 @@ _registered: set[type] = set()  # by the user's own call
 _static_fields: dict[type, frozenset[str]] = {}  # of dataclasses that are containers
 _seen: set[type] = set()  # dataclasses that were registered on first sight
 _PLAIN = frozenset({np.ndarray, bool, int, float, complex, str, object})
-_leaf_types: WeakSet[type] = WeakSet()  # types known to be no dataclasses
+_leaf_types: WeakSet[type] = WeakSet()  # types known to be no dataclasses, or to be `whole`
+_whole: set[type] = set()  # classes of objects that only `objects` opens
 _conversions: dict[type, Callable[[Any], Any]] = {}
 # Arrays that are containers: which they are, the container that stands for one, how one is taken apart.
 _arrays: list[tuple[Callable[[Any], bool], Callable[[Any], Any], Callable[[Any], Any]]] = []
@@ -250,6 +251,11 @@ def static_fields(cls: type) -> frozenset[str] | None:
     return _static_fields.get(cls)
 
 
+def keep_whole(cls: type) -> None:
+    """Let objects of `cls` and its subclasses be leaves, dataclasses or not."""
+    _whole.add(cls)
+
+
 def convert_leaves(cls: type, convert: Callable[[Any], Any]) -> None:
     """Let what `convert` makes of an instance of `cls`, a container, stand in its place."""
     _conversions[cls] = convert
@@ -302,7 +308,7 @@ def _is_new(leaf: Any) -> bool:
         return False
     if cls in _conversions:
         return True
-    if not dataclasses.is_dataclass(cls):
+    if not dataclasses.is_dataclass(cls) or any(base in _whole for base in cls.__mro__):
         _leaf_types.add(cls)
         return False
     return cls not in _seen and cls not in _registered

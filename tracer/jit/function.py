@@ -29,13 +29,14 @@ from ...ir.surface import ensure
 from ...runtime.config import config
 from ...runtime.recording import current
 from ..captures.captured_variables import CapturedVariables
-from ..captures.heap import Policy, standing_in
+from ..captures.heap import Policy
 from ..captures.kept import ChangedArgument
 from ..captures.paths import Path
 from ..captures.subjects import Subject
 from ..core.trace import CURRENT
 from ..data import pytree
 from ..data.foreign import borrowed
+from ..data.objects import standing_in
 from ..devices.devices import CHOSEN
 from ..messages import errors
 from ..messages.tracebacks import shorten

@@ -35,6 +35,7 @@ from ..core.tracers import Tracer, as_value, emit, weak_kind
 from ..core.tracing import Result
 from ..data import pytree
 from ..data.callables import check_callable, function_name
+from ..data.objects import closed, open_call, open_like
 from ..devices.device_calls import compile_for_devices, compiled_on_devices
 from ..devices.devices import holds_device_arrays
 from ..messages import errors
@@ -108,6 +109,7 @@ def value_and_grad(
 
     @named("value_and_grad", fun)
     def value_and_grad_fun(*args: Any, **kwargs: Any) -> Any:
+        entering, args = open_call(fun, args, positions)
         chosen = check_inexact_leaves(positions, args, fun, holomorphic=holomorphic)
         leaves, tree = pytree.flatten((args, kwargs))
         spans = _spans(args)
@@ -115,7 +117,7 @@ def value_and_grad(
         active = [i in set(targets) for i in range(len(leaves))]
         traced = [a or is_array(leaf) for a, leaf in zip(active, leaves, strict=True)]
         aux = _Aux() if has_aux else None
-        function = aux.split(fun) if aux else fun
+        function = aux.split(entering) if aux else entering
         application = apply(function, leaves, tree, traced, active, what="grad", present=_loss)
         out_tree, results = _out_tree(application, aux)
         loss = scalar_loss(application, out_tree, results, fun, holomorphic)
@@ -130,6 +132,7 @@ def value_and_grad(
         value = _present_results(application, [loss])[0]
         if has_aux:
             value = (value, _present_aux(application, aux, 1))
+        gradients = closed(gradients)
         return value, gradients[0] if isinstance(argnums, int) else gradients
 
     return value_and_grad_fun
@@ -164,6 +167,7 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     check_callable(fun, "vjp")
     if current_trace() is None and holds_device_arrays(primals):
         return _vjp_on_device(fun, primals, has_aux)
+    fun, primals = open_call(fun, primals)
     leaves, in_tree = pytree.flatten(primals)
     check_leaves(leaves, "vjp")
     floats = [is_inexact_leaf(leaf) for leaf in leaves]
@@ -199,7 +203,8 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
             ops if first else [*again, *ops], dict(zip(seeds, cotangents, strict=True))
         )
         remaining = iter(_present_gradients([env[v] for v in gradients], float_leaves, fresh=False))
-        return pytree.unflatten(in_tree, [next(remaining) if chosen else None for chosen in floats])
+        pulled = [next(remaining) if chosen else None for chosen in floats]
+        return closed(pytree.unflatten(in_tree, pulled))
 
     return (out, vjp_fn, side) if has_aux else (out, vjp_fn)
 
@@ -256,13 +261,14 @@ def jvp(
             f"jvp was given {len(primals)} primals and {len(tangents)} tangents",
             "give one tangent, of the same structure, for each primal.",
         )
-    primals = tuple(primals)
+    fun, primals = open_call(fun, primals)
+    tangents = open_like(primals, tuple(tangents))
     leaves, in_tree = pytree.flatten(primals)
     check_leaves(leaves, "jvp")
     types = [
         leaf.type if isinstance(leaf, Tracer) else type_of(np.asarray(leaf)) for leaf in leaves
     ]
-    seeds = tangent_leaves(tuple(tangents), in_tree, types, "tangent", "primal")
+    seeds = tangent_leaves(tangents, in_tree, types, "tangent", "primal")
     application, aux = _apply_to_primals(fun, primals, leaves, has_aux, "jvp")
     wrt = _float_parameters(leaves)
     out_tree, results = _out_tree(application, aux)

@@ -18,6 +18,7 @@ from ..core.tracers import Tracer, weak_kind
 from ..core.tracing import trace_function
 from ..data import pytree
 from ..data.callables import Function, check_callable, function_name
+from ..data.objects import open_call, open_like
 from ..data.shapes import ShapeDtype
 from ..devices.device_calls import compiled_on_devices
 from ..devices.devices import holds_device_arrays
@@ -61,6 +62,7 @@ def linearize(fun: Callable[..., R], *primals: Any) -> tuple[R, Function]:
     if current_trace() is None and holds_device_arrays(primals):
         out, later = run_apart(lambda *x: _linearized(fun, x), primals, "linearize")
         return out, lambda *tangents: later(tangents)
+    fun, primals = open_call(fun, primals)
     leaves, in_tree = pytree.flatten(primals)
     check_leaves(leaves, "linearize")
     application, _ = _apply_to_primals(fun, primals, leaves, False, "linearize", copy=True)
@@ -86,7 +88,8 @@ def linearize(fun: Callable[..., R], *primals: Any) -> tuple[R, Function]:
     @shortened
     @watched_outside
     def f_lin(*tangents: Any) -> Any:
-        leaves = tangent_leaves(tuple(tangents), in_tree, types, "tangent", "primal")
+        opened = open_like(primals, tuple(tangents))
+        leaves = tangent_leaves(opened, in_tree, types, "tangent", "primal")
         env = application.extend(ops, dict(zip(seeds, leaves, strict=True)))
         pushed_leaves = [env[v] for v in tangents_out]
         return pytree.unflatten(out_tree, present_tangents(results, pushed, pushed_leaves))

@@ -14,7 +14,7 @@ arrays behind the tracers, which are known. A function that raises has changed n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,7 @@ from ..core.trace import Array, current_trace
 from ..core.tracers import Tracer, concrete
 from ..core.tracing import Traced, numpy_views, trace_function, twin_of
 from ..data import pytree
+from ..data.objects import opened_for
 from .presented import present
 
 # Numbers and containers are Python's own: their values are known.
@@ -47,14 +48,21 @@ class OuterState:
     in its place: Python itself would ask traced values for numbers, and derivatives would be lost.
     """
 
-    def __init__(self, heap: Heap | None, variables: FreeVariables) -> None:
+    def __init__(
+        self, heap: Heap | None, variables: FreeVariables, places: Mapping[int, int]
+    ) -> None:
         self.changes = heap is not None or bool(variables.of_code)
         self._heap = heap or Heap([], mentions_of(variables.codes), _POLICY)
         self._variables = variables
         self._converts = _converts_values(variables)
+        # Arrays that are leaves of the arguments: what stands for these there does so here.
+        pairs = [(i, places.get(id(i.value))) for i in self._heap.inputs]
+        self._given = {id(i): place for i, place in pairs if place is not None}
         # Generators draw themselves, and arrays on devices stay there: nothing stands in for these.
         self._inputs = [
-            i for i in self._heap.inputs if type(i.value) is np.ndarray and i.spec.holder is None
+            i
+            for i, place in pairs
+            if place is None and type(i.value) is np.ndarray and i.spec.holder is None
         ]
         self._effects: Effects | None = None
         self._left: list[Any] = []  # what the recipes of the effects count
@@ -62,15 +70,19 @@ class OuterState:
 
     @staticmethod
     def of(function: Callable[..., Any], leaves: Sequence[Any]) -> OuterState:
-        """That of a function, and of the objects among the leaves of its arguments."""
+        """That of a function, and of the objects among the leaves of its arguments, and those that these
+        are arrays of."""
         objects: list[Path] = []
-        for leaf in leaves:
+        opened = opened_for(function)
+        for leaf in (*leaves, *(one.plan.obj for one in opened)):
             if is_object(leaf):
                 subject = Subject()
                 subject.put(leaf)
                 objects.append(Path("object", subject, f"argument {len(objects)}"))
         variables = find_free_variables(function, objects)
-        return OuterState(find_heap(variables, objects, _POLICY), variables)
+        own = {id(x) for one in opened for x in one.leaves}
+        places = {id(leaf): i for i, leaf in enumerate(leaves) if id(leaf) in own}
+        return OuterState(find_heap(variables, objects, _POLICY), variables, places)
 
     def trace(
         self,
@@ -96,14 +108,16 @@ class OuterState:
 
         def stateful(call: tuple[Any, Any], tracers: Sequence[Tracer]) -> Any:
             args, kwargs = call
+            flat = pytree.flatten(call)[0]
             standing = {id(i): x for i, x in zip(self._inputs, tracers, strict=True)}
+            standing |= {number: flat[place] for number, place in self._given.items()}
             every = [standing.get(id(i), i.value) for i in self._heap.inputs]
             with self._heap.entered(every) as before:
                 result = twin_of(function)(*args, **kwargs)
                 refuse_leaks(self._variables)
-                given = [*tracers, *pytree.flatten(call)[0]]
+                given = [*tracers, *flat]
                 self._effects, _ = collect(self._heap, before, given, None, Kept((), ()))
-                self._note(tracers)
+                self._note(tracers, flat)
             return result
 
         every = [*specs, *(i.spec for i in self._inputs)]
@@ -125,12 +139,15 @@ class OuterState:
         ]
         return pytree.unflatten(traced.out_tree, parts)
 
-    def _note(self, tracers: Sequence[Tracer]) -> None:
+    def _note(self, tracers: Sequence[Tracer], flat: Sequence[Any]) -> None:
         """Remember what the function has left, before its trace ends."""
         assert self._effects is not None
         pairs = list(zip(self._inputs, tracers, strict=True))
         self._written = [(i.value, concrete(x)) for i, x in pairs if x._storage.version]
         own = {x._storage: i.value for i, x in pairs}
+        numbers = {id(i): i.value for i in self._heap.inputs}
+        for number, place in self._given.items():
+            own[flat[place]._storage] = numbers[number]
         self._left = [_value(x, own) for x in self._effects.leaves]
 
     def _change(self, traced: Traced) -> None:
