@@ -1,0 +1,62 @@
+"""Errors about layers: what `jt.errors.complain` says, and which layer of the model it is about."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, NoReturn
+
+import jitney as jt
+
+Array = Any  # an array, a tracer, or what NumPy makes one of
+
+
+def complain(
+    kind: type[jt.errors.JitneyError],
+    what: str,
+    remedy: str,
+    *,
+    operands: dict[str, Any] | None = None,
+    layer: object = None,
+) -> NoReturn:
+    """Raise `kind` with the user's line, the operands, the layer's place in the model, and a remedy."""
+    details = () if layer is None else (f"layer: {_place(layer)}",)
+    jt.errors.complain(kind, what, remedy, operands=operands, details=details)
+
+
+def _place(layer: object) -> str:
+    """Where a layer is in the outermost of the models whose methods are running.
+
+    `CNN.body.layers[2] (Conv2d)`: found when an error needs it, so that calls pay nothing for it.
+    """
+    frame, model = sys._getframe(1), layer
+    while frame is not None:
+        names = frame.f_code.co_varnames
+        owner = frame.f_locals.get(names[0]) if frame.f_code.co_argcount else None
+        if hasattr(type(owner), "buffers") and _path(owner, layer, set()) is not None:
+            model = owner
+        frame = frame.f_back
+    path = _path(model, layer, set()) or ""
+    name = type(layer).__name__
+    return name if model is layer else f"{type(model).__name__}{path} ({name})"
+
+
+def _path(inside: Any, layer: object, seen: set[int]) -> str | None:
+    """The attributes and keys that lead from an object to a layer: `.body.layers[2]`."""
+    if inside is layer:
+        return ""
+    if id(inside) in seen:
+        return None
+    seen.add(id(inside))
+    if isinstance(inside, (list, tuple)):
+        steps = [(f"[{i}]", part) for i, part in enumerate(inside)]
+    elif isinstance(inside, dict):
+        steps = [(f"[{key!r}]", part) for key, part in inside.items()]
+    elif type(inside).__module__ != "builtins" and hasattr(inside, "__dict__"):
+        steps = [(f".{name}", part) for name, part in vars(inside).items()]
+    else:
+        return None
+    for step, part in steps:
+        rest = _path(part, layer, seen)
+        if rest is not None:
+            return step + rest
+    return None
