@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from . import train as train
     from .ir.version import __version__ as __version__
     from .measure.bench import bench as bench
+    from .nn.variable import Variable as Variable
     from .runtime.config import config as config
     from .runtime.cuda.array import DeviceArray as DeviceArray
     from .runtime.devices import Device as Device
@@ -129,6 +130,7 @@ _HOMES = {
     "__array_namespace_info__": "tracer.interop.array_api",
     "__version__": "ir.version",
     "TensorArray": "tracer.control.tensor_array",
+    "Variable": "nn.variable",
     "assert_close": "tracer.checks.asserts",
     "assert_compatible": "tracer.checks.shapes",
     "assert_dtype": "tracer.checks.shapes",
