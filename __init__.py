@@ -246,6 +246,7 @@ def _array_functions() -> dict[str, Any]:
     tracer = import_module(".tracer", __name__)
     tracer.ensure("trace")
     tracer.ensure("special")
+    tracer.ensure("ops")
     return import_module(".tracer.functions.public", __name__).public_names()
 
 

@@ -328,7 +328,7 @@ def _is_our_formula() -> bool:
     return False
 
 
-_FORMULAS = ("functions", "linear_algebra", "special", "images", "random", "transforms")
+_FORMULAS = (*("functions", "linear_algebra", "special", "images", "ops", "random", "transforms"),)
 # Through which operators, ufuncs and `where` come here.
 _ENTRIES = ("operators", "methods", "ufunc_methods", "value_shapes")
 
