@@ -1,5 +1,5 @@
 """`python -m jitney`, or `jitney`: the demo (the default), `info` about this machine and installation,
-and `cache info` and `cache clear` for the compiled code on disk."""
+`cache info` and `cache clear` for the compiled code on disk, `checkpoint` for files of `jt.train`."""
 
 from __future__ import annotations
 
@@ -29,6 +29,9 @@ def parser() -> argparse.ArgumentParser:
     )
     cache = commands.add_parser("cache", help="compiled code on disk: what is there, or remove it")
     cache.add_argument("action", choices=["info", "clear"])
+    commands.add_parser(
+        "checkpoint", help="files of jt.train: list, show, compare, rename what is in them"
+    )
     return top
 
 
@@ -57,6 +60,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: Sequence[str] | None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments[:1] == ["checkpoint"]:  # which imports NumPy for its options
+        from .train.checkpoint_command import run as run_checkpoint
+
+        return run_checkpoint(arguments[1:])
     options = parser().parse_args(arguments)
     if options.command == "info":
         from .runtime.info import describe

@@ -1,4 +1,4 @@
-"""Every Python block of the README, docs/autodidax.md and docs/randomness.md runs, in order, and prints
+"""Every Python block of the README and of the pages in `DOCUMENTS` runs, in order, and prints
 what the next `text` block says."""
 
 import contextlib
@@ -18,6 +18,7 @@ DOCUMENTS = {
     "README.md": 5,
     "docs/autodidax.md": 8,
     "docs/randomness.md": 4,
+    "docs/train.md": 4,
 }  # and how many blocks they have at least
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
