@@ -37,13 +37,54 @@ from .initializers import seed as seed
 from .module import Module as Module
 from .module import modules as modules
 from .module import unbuilt as unbuilt
+from .recurrent import GRU as GRU
+from .recurrent import LSTM as LSTM
+from .recurrent import RNN as RNN
+from .recurrent import AttentionCell as AttentionCell
+from .recurrent import BahdanauAttention as BahdanauAttention
+from .recurrent import DropoutWrapper as DropoutWrapper
+from .recurrent import GRUCell as GRUCell
+from .recurrent import LSTMCell as LSTMCell
+from .recurrent import LuongAttention as LuongAttention
+from .recurrent import MultiRNN as MultiRNN
+from .recurrent import ResidualWrapper as ResidualWrapper
+from .recurrent import RNNCell as RNNCell
+from .recurrent import RNNCore as RNNCore
+from .recurrent import beam_search as beam_search
+from .recurrent import bidirectional as bidirectional
+from .recurrent import generate as generate
+from .recurrent import greedy as greedy
+from .recurrent import last_relevant as last_relevant
+from .recurrent import length_of as length_of
+from .recurrent import masked_mean as masked_mean
+from .recurrent import repeat_rows as repeat_rows
+from .recurrent import rnn as rnn
+from .recurrent import sample as sample
+from .recurrent import sequence_mask as sequence_mask
 
 __all__ = [
+    "GRU",
+    "LSTM",
+    "RNN",
+    "AttentionCell",
+    "BahdanauAttention",
+    "DropoutWrapper",
+    "GRUCell",
+    "LSTMCell",
+    "LuongAttention",
     "Module",
+    "MultiRNN",
+    "RNNCell",
+    "RNNCore",
+    "ResidualWrapper",
+    "beam_search",
+    "bidirectional",
     "celu",
     "elu",
     "gelu",
+    "generate",
     "glu",
+    "greedy",
     "hard_sigmoid",
     "hard_silu",
     "hard_swish",
@@ -51,15 +92,22 @@ __all__ = [
     "hardtanh",
     "identity",
     "initializers",
+    "last_relevant",
     "leaky_relu",
+    "length_of",
     "log_sigmoid",
     "log_softmax",
+    "masked_mean",
     "mish",
     "modules",
     "relu",
     "relu6",
+    "repeat_rows",
+    "rnn",
+    "sample",
     "seed",
     "selu",
+    "sequence_mask",
     "sigmoid",
     "silu",
     "softmax",

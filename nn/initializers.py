@@ -45,10 +45,11 @@ def seed(number: int) -> None:
 
 
 def generator(rng: Any = None) -> np.random.Generator:
-    """What `rng=` stands for: a generator, the seed of a new one, or None for the one of `nn.seed`."""
+    """What `rng=` stands for: a generator, NumPy's or `jt.random`'s, the seed of a new one, or None for
+    the one of `nn.seed`."""
     if rng is None:
         return _shared[0]
-    return rng if isinstance(rng, np.random.Generator) else np.random.default_rng(rng)
+    return rng if hasattr(rng, "random") else np.random.default_rng(rng)
 
 
 def made(init: Any, shape: Shape, dtype: Any = np.float32, rng: Any = None) -> Array:

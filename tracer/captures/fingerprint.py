@@ -337,7 +337,8 @@ class Fingerprint:
             raise Unkeyable(f"{value.__module__}.{value.__name__}")
         elif value.__module__ == "builtins" and not is_pure_builtin(value.__name__):
             raise Unkeyable(f"the builtin {value.__name__}")
-        self.put("builtin", value.__module__ or "", value.__name__)  # math.sqrt is not cmath.sqrt
+        module = getattr(value, "__module__", None) or ""  # math.sqrt is not cmath.sqrt
+        self.put("builtin", module, value.__name__)
 
     def _numpys(self, value: Any) -> None:
         """A function of NumPy's that is no Python function: ufuncs, dispatchers."""

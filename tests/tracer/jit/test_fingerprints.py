@@ -48,6 +48,7 @@ class Referent:
         (lambda x: x, lambda x: -x),
         (list, tuple),
         (range(3), range(4)),
+        (list.__repr__, list.__eq__),
     ],
 )
 def test_fingerprints_tell_apart(one: Any, other: Any) -> None:

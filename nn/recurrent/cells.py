@@ -1,0 +1,166 @@
+"""Cells: one step of a recurrent network, `y, state = cell(x, state)`.
+
+`x` is `(batch, features)`. The state is a tree of arrays `(batch, size)`, and `state_size` the same
+tree of sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import jitney as jt
+
+from ..activations import sigmoid
+from ..faults import Array, complain
+from ..initializers import starting, uniform
+from ..module import Module
+
+State = Any
+Step = Callable[[Any, State], tuple[Array, State]]
+
+
+class RNNCore(Module):
+    """What can be run over a sequence: `state_size`, `output_size` and `__call__(x, state)`.
+
+    Of one's own cell that is all that is needed:
+
+    >>> class Decay(jt.nn.RNNCore):
+    ...     state_size = output_size = 2
+    ...
+    ...     def __call__(self, x, state):
+    ...         state = 0.5 * state + x
+    ...         return state, state
+    >>> y, last = jt.nn.rnn(Decay(), np.ones((1, 3, 2)))
+    >>> y[0, :, 0], last
+    (array([1.  , 1.5 , 1.75]), array([[1.75, 1.75]]))
+    """
+
+    state_size: Any
+    output_size: int
+
+    def __call__(self, x: Array, state: State) -> tuple[Array, State]:
+        """The output `(batch, output_size)` and the next state."""
+        raise NotImplementedError(f"{type(self).__name__} has no __call__(x, state)")
+
+    def initial_state(self, batch: int, dtype: Any = np.float32) -> State:
+        """Zeros `(batch, size)` for each size of `state_size`."""
+        return jt.tree.map(lambda size: np.zeros((batch, size), dtype), self.state_size)
+
+    def over(self, xs: Array) -> tuple[Any, Step]:
+        """What `rnn` asks for `xs` `(steps, batch, features)`: the inputs of its steps, a tree of
+        arrays over which it goes, and the step. What does not depend on the state is best done
+        here, for all steps at once."""
+        return xs, self
+
+
+def build_for(module: Module, *inputs: Any) -> None:
+    """Let a module have its parameters that is asked for something else first than its `__call__`."""
+    if hasattr(module, "build") and module.built is None:
+        module.build(*inputs)
+
+
+class Gated(RNNCore):
+    """A cell of one hidden size: `w_x`, `b_x` for the input and `w_h`, `b_h` for the hidden state,
+    with `gates` blocks of columns. All start uniform within 1/sqrt(hidden), as PyTorch's do."""
+
+    gates = 1
+
+    def __init__(
+        self, *sizes: int, bias: bool = True, rng: Any = None, dtype: Any = np.float32
+    ) -> None:
+        if len(sizes) not in (1, 2):
+            raise TypeError(
+                f"{type(self).__name__} takes (hidden) or (inputs, hidden), not {sizes}"
+            )
+        self.hidden = self.output_size = self.state_size = sizes[-1]
+        self.bias, self.dtype = bias, np.dtype(dtype)
+        self.w_x: Array = None
+        self.w_h: Array = None
+        self.b_x: Array = None
+        self.b_h: Array = None
+        start = uniform(-(self.hidden**-0.5), self.hidden**-0.5)
+        self.start: Any = starting(dtype, rng, w_x=start, w_h=start, b_x=start, b_h=start)
+        if len(sizes) == 2:
+            self.build(jt.ShapeDtype((1, sizes[0]), dtype))
+
+    def build(self, x: Any, *state: State) -> None:
+        if self.start is None:
+            return
+        width = self.gates * self.hidden
+        biases = {"b_x": (width,), "b_h": (width,)} if self.bias else {}
+        self.start(self, w_x=(x.shape[-1], width), w_h=(self.hidden, width), **biases)
+
+    def __call__(self, x: Array, state: State) -> tuple[Array, State]:
+        inputs, step = self.over(x)
+        return step(inputs, state)
+
+    def over(self, xs: Array) -> tuple[Array, Step]:
+        projected = self._projected(xs)
+        return (projected + (self.b_x + self.b_h) if self.bias else projected), self.advance
+
+    def _projected(self, xs: Array) -> Array:
+        if xs.shape[-1] != self.w_x.shape[0]:
+            complain(
+                jt.errors.ShapeError,
+                f"{type(self).__name__} takes {self.w_x.shape[0]} features, not {xs.shape[-1]}",
+                "the last axis of x is the features; make the cell for as many as x has.",
+                operands={"x": xs, "w_x": self.w_x},
+                layer=self,
+            )
+        return xs @ self.w_x
+
+    def advance(self, inputs: Array, state: State) -> tuple[Array, State]:
+        """The step, given the input's share of the gates."""
+        raise NotImplementedError
+
+
+class RNNCell(Gated):
+    """h = activation(x w_x + b_x + h w_h + b_h), Elman's cell.
+
+    `RNNCell(hidden)` or `RNNCell(inputs, hidden)`; `w_x` is `(inputs, hidden)`.
+
+    >>> cell = jt.nn.RNNCell(3, 4, rng=0)
+    >>> y, state = cell(np.ones((2, 3), np.float32), cell.initial_state(2))
+    >>> y.shape, y is state
+    ((2, 4), True)
+    """
+
+    def __init__(
+        self, *sizes: int, activation: Callable[[Array], Array] = np.tanh, **options: Any
+    ) -> None:
+        super().__init__(*sizes, **options)
+        self.activation = activation
+
+    def advance(self, inputs: Array, state: Array) -> tuple[Array, Array]:
+        h = self.activation(inputs + state @ self.w_h)
+        return h, h
+
+
+class GRUCell(Gated):
+    """A gated recurrent unit as PyTorch has it: the reset gate acts on h w_h + b_h.
+
+        r, z = sigmoid(x w_x + b_x + h w_h + b_h)          # the first two of three blocks
+        n = tanh(x w_x + b_x + r * (h w_h + b_h))          # the third
+        h = (1 - z) * n + z * h
+
+    `GRUCell(hidden)` or `GRUCell(inputs, hidden)`; `w_x` is `(inputs, 3 * hidden)`.
+    """
+
+    gates = 3
+
+    def over(self, xs: Array) -> tuple[Array, Step]:
+        projected = self._projected(xs)
+        return (projected + self.b_x if self.bias else projected), self.advance
+
+    def advance(self, inputs: Array, state: Array) -> tuple[Array, Array]:
+        hidden = state @ self.w_h
+        if self.bias:
+            hidden = hidden + self.b_h
+        r, z, n = np.split(inputs, 3, axis=-1)
+        hr, hz, hn = np.split(hidden, 3, axis=-1)
+        n = np.tanh(n + sigmoid(r + hr) * hn)
+        h = n + sigmoid(z + hz) * (state - n)
+        return h, h
