@@ -10,7 +10,7 @@ import jitney as jt
 
 from ..initializers import generator
 from ..module import Module
-from .cells import Array, RNNCore, State, build_for
+from .cells import Array, RNNCore, State
 from .lengths import sequence_mask
 
 
@@ -157,9 +157,9 @@ class _Looking(RNNCore):
         self.cell, self.memory, self.dtype = cell, memory, cell.dtype
         self.state_size, self.output_size = cell.state_size, cell.output_size
 
-    def build(self, x: Any, *state: State) -> None:
+    def prepare(self, x: Any) -> None:
         width = x.shape[-1] + self.output_size
-        build_for(self.cell.cell, jt.ShapeDtype((*x.shape[:-1], width), x.dtype))
+        self.cell.cell.prepare(jt.ShapeDtype((*x.shape[:-1], width), x.dtype))
 
     def __call__(self, x: Array, state: State) -> tuple[Array, State]:
         return self.cell(x, state, self.memory)

@@ -49,17 +49,16 @@ class RNNCore(Module):
         """Zeros `(batch, size)` for each size of `state_size`."""
         return jt.tree.map(lambda size: np.zeros((batch, size), dtype), self.state_size)
 
+    def prepare(self, x: Any) -> None:
+        """Make the parameters whose sizes wait for the input's: `x` is that of a step, or its shape."""
+        if hasattr(self, "build") and self.built is None:
+            self.build(x)
+
     def over(self, xs: Array) -> tuple[Any, Step]:
         """What `rnn` asks for `xs` `(steps, batch, features)`: the inputs of its steps, a tree of
         arrays over which it goes, and the step. What does not depend on the state is best done
         here, for all steps at once."""
         return xs, self
-
-
-def build_for(module: Module, *inputs: Any) -> None:
-    """Let a module have its parameters that is asked for something else first than its `__call__`."""
-    if hasattr(module, "build") and module.built is None:
-        module.build(*inputs)
 
 
 class Gated(RNNCore):
@@ -87,8 +86,6 @@ class Gated(RNNCore):
             self.build(jt.ShapeDtype((1, sizes[0]), dtype))
 
     def build(self, x: Any, *state: State) -> None:
-        if self.start is None:
-            return
         width = self.gates * self.hidden
         biases = {"b_x": (width,), "b_h": (width,)} if self.bias else {}
         self.start(self, w_x=(x.shape[-1], width), w_h=(self.hidden, width), **biases)

@@ -9,7 +9,7 @@ import numpy as np
 import jitney as jt
 
 from ..faults import complain
-from .cells import Array, RNNCore, State, Step, build_for
+from .cells import Array, RNNCore, State, Step
 from .wrappers import MultiRNN
 
 
@@ -44,7 +44,7 @@ def rnn(
     xs = x if time_major else jt.tree.map(_swapped, x)
     alive = None if lengths is None else _alive(lengths, steps, batch)
     first = jt.tree.map(lambda a: a[0], xs) if steps else xs
-    build_for(cell, first)
+    cell.prepare(first)
     if initial_state is None:
         initial_state = cell.initial_state(batch, _dtype(cell, xs))
     else:

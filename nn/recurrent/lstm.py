@@ -90,4 +90,5 @@ class LSTMCell(Gated):
 
     @staticmethod
     def _note(running: dict[str, Array], name: str, value: Array) -> None:
-        running[name] = _MOMENTUM * running[name] + (1 - _MOMENTUM) * jt.stop_gradient(value)
+        old, new = running[name], jt.stop_gradient(value)
+        running[name] = (_MOMENTUM * old + (1 - _MOMENTUM) * new).astype(old.dtype)

@@ -11,7 +11,7 @@ import jitney as jt
 
 from ..faults import complain
 from ..initializers import generator
-from .cells import Array, RNNCore, State, Step, build_for
+from .cells import Array, RNNCore, State, Step
 
 
 class MultiRNN(RNNCore):
@@ -34,9 +34,9 @@ class MultiRNN(RNNCore):
     def dtype(self) -> Any:
         return getattr(self.cells[0], "dtype", None)
 
-    def build(self, x: Array, *state: State) -> None:
+    def prepare(self, x: Any) -> None:
         for cell in self.cells:
-            build_for(cell, x)
+            cell.prepare(x)
             x = jt.ShapeDtype((*x.shape[:-1], cell.output_size), x.dtype)
 
     def initial_state(self, batch: int, dtype: Any = np.float32) -> State:
@@ -66,14 +66,15 @@ class Wrapper(RNNCore):
     def dtype(self) -> Any:
         return getattr(self.cell, "dtype", None)
 
-    def build(self, x: Array, *state: State) -> None:
-        build_for(self.cell, x)
+    def prepare(self, x: Any) -> None:
+        self.cell.prepare(x)
 
     def initial_state(self, batch: int, dtype: Any = np.float32) -> State:
         return self.cell.initial_state(batch, dtype)
 
     def __call__(self, x: Array, state: State) -> tuple[Array, State]:
         """One step is a sequence of one."""
+        self.prepare(x)
         inputs, step = self.over(x[None])
         return step(jt.tree.map(lambda a: a[0], inputs), state)
 
