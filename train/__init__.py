@@ -3,6 +3,7 @@
 This room uses public names only.
 """
 
+from . import metrics as metrics
 from .checkpoint_file import CheckpointError as CheckpointError
 from .checkpoints import describe as describe
 from .checkpoints import latest as latest
@@ -18,6 +19,7 @@ __all__ = [
     "Report",
     "describe",
     "latest",
+    "metrics",
     "restore",
     "restore_partial",
     "save",
