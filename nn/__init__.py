@@ -33,10 +33,49 @@ from .activations import swish as swish
 from .activations import tanh as tanh
 from .activations import tanhshrink as tanhshrink
 from .activations import threshold as threshold
+from .attention import AttentiveRead as AttentiveRead
+from .attention import KeyValueCache as KeyValueCache
+from .attention import MultiHeadAttention as MultiHeadAttention
+from .combining import Flatten as Flatten
+from .combining import Merge as Merge
+from .combining import Residual as Residual
+from .combining import SelectInput as SelectInput
+from .combining import Sequential as Sequential
+from .convolutions import Conv1d as Conv1d
+from .convolutions import Conv2d as Conv2d
+from .convolutions import Conv3d as Conv3d
+from .convolutions import ConvTranspose1d as ConvTranspose1d
+from .convolutions import ConvTranspose2d as ConvTranspose2d
+from .convolutions import ConvTranspose3d as ConvTranspose3d
+from .convolutions import DepthwiseConv1d as DepthwiseConv1d
+from .convolutions import DepthwiseConv2d as DepthwiseConv2d
+from .convolutions import DepthwiseConv3d as DepthwiseConv3d
+from .convolutions import SeparableConv1d as SeparableConv1d
+from .convolutions import SeparableConv2d as SeparableConv2d
+from .dropout import Dropout as Dropout
 from .initializers import seed as seed
+from .linear import Embedding as Embedding
+from .linear import Linear as Linear
 from .module import Module as Module
 from .module import modules as modules
 from .module import unbuilt as unbuilt
+from .normalization import BatchNorm as BatchNorm
+from .normalization import GroupNorm as GroupNorm
+from .normalization import InstanceNorm as InstanceNorm
+from .normalization import LayerNorm as LayerNorm
+from .normalization import RMSNorm as RMSNorm
+from .normalization import SpectralNorm as SpectralNorm
+from .normalization import normalize as normalize
+from .pooling import AdaptiveAvgPool as AdaptiveAvgPool
+from .pooling import AdaptiveMaxPool as AdaptiveMaxPool
+from .pooling import AvgPool1d as AvgPool1d
+from .pooling import AvgPool2d as AvgPool2d
+from .pooling import AvgPool3d as AvgPool3d
+from .pooling import GlobalAvgPool as GlobalAvgPool
+from .pooling import GlobalMaxPool as GlobalMaxPool
+from .pooling import MaxPool1d as MaxPool1d
+from .pooling import MaxPool2d as MaxPool2d
+from .pooling import MaxPool3d as MaxPool3d
 from .recurrent import GRU as GRU
 from .recurrent import LSTM as LSTM
 from .recurrent import RNN as RNN
@@ -61,22 +100,74 @@ from .recurrent import repeat_rows as repeat_rows
 from .recurrent import rnn as rnn
 from .recurrent import sample as sample
 from .recurrent import sequence_mask as sequence_mask
+from .regularizers import L1 as L1
+from .regularizers import L1L2 as L1L2
+from .regularizers import L2 as L2
+from .regularizers import regularization as regularization
+from .transformer import TransformerBlock as TransformerBlock
+from .transformer import TransformerDecoder as TransformerDecoder
+from .transformer import TransformerEncoder as TransformerEncoder
+from .transformer import sinusoids as sinusoids
 
 __all__ = [
     "GRU",
+    "L1",
+    "L1L2",
+    "L2",
     "LSTM",
     "RNN",
+    "AdaptiveAvgPool",
+    "AdaptiveMaxPool",
     "AttentionCell",
+    "AttentiveRead",
+    "AvgPool1d",
+    "AvgPool2d",
+    "AvgPool3d",
     "BahdanauAttention",
+    "BatchNorm",
+    "Conv1d",
+    "Conv2d",
+    "Conv3d",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
+    "ConvTranspose3d",
+    "DepthwiseConv1d",
+    "DepthwiseConv2d",
+    "DepthwiseConv3d",
+    "Dropout",
     "DropoutWrapper",
+    "Embedding",
+    "Flatten",
     "GRUCell",
+    "GlobalAvgPool",
+    "GlobalMaxPool",
+    "GroupNorm",
+    "InstanceNorm",
+    "KeyValueCache",
     "LSTMCell",
+    "LayerNorm",
+    "Linear",
     "LuongAttention",
+    "MaxPool1d",
+    "MaxPool2d",
+    "MaxPool3d",
+    "Merge",
     "Module",
+    "MultiHeadAttention",
     "MultiRNN",
+    "RMSNorm",
     "RNNCell",
     "RNNCore",
+    "Residual",
     "ResidualWrapper",
+    "SelectInput",
+    "SeparableConv1d",
+    "SeparableConv2d",
+    "Sequential",
+    "SpectralNorm",
+    "TransformerBlock",
+    "TransformerDecoder",
+    "TransformerEncoder",
     "beam_search",
     "bidirectional",
     "celu",
@@ -100,6 +191,8 @@ __all__ = [
     "masked_mean",
     "mish",
     "modules",
+    "normalize",
+    "regularization",
     "relu",
     "relu6",
     "repeat_rows",
@@ -110,6 +203,7 @@ __all__ = [
     "sequence_mask",
     "sigmoid",
     "silu",
+    "sinusoids",
     "softmax",
     "softmin",
     "softplus",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from types import FrameType
 from typing import Any, NoReturn
 
 import jitney as jt
@@ -28,7 +29,8 @@ def _place(layer: object) -> str:
 
     `CNN.body.layers[2] (Conv2d)`: found when an error needs it, so that calls pay nothing for it.
     """
-    frame, model = sys._getframe(1), layer
+    frame: FrameType | None = sys._getframe(1)
+    model = layer
     while frame is not None:
         names = frame.f_code.co_varnames
         owner = frame.f_locals.get(names[0]) if frame.f_code.co_argcount else None

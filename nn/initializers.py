@@ -89,10 +89,17 @@ def starting(dtype: Any, rng: Any, **starts: Any) -> Callable[..., None]:
         for name, shape in shapes.items():
             if name in kept:
                 setattr(layer, name, made(kept[name], shape, dtype, source))
-        del layer.start
+        vars(layer).pop("start", None)
         layer.built = "by sizes"
 
     return start
+
+
+def penalize(layer: Any, **penalties: Any) -> None:
+    """Note what `nn.regularization` adds up of a layer's parameters: functions by name, or None."""
+    given = {name: penalty for name, penalty in penalties.items() if penalty is not None}
+    if given:
+        layer.regularizers = given
 
 
 def zeros() -> Init:
@@ -156,10 +163,10 @@ def variance_scaling(
         deviation = math.sqrt(scale / max(count, 1))
         if distribution == "uniform":
             reach = math.sqrt(3) * deviation
-            return uniform(-reach, reach)(shape, dtype, rng)  # type: ignore[no-any-return]
+            return uniform(-reach, reach)(shape, dtype, rng)
         if distribution == "normal":
-            return normal(deviation)(shape, dtype, rng)  # type: ignore[no-any-return]
-        return truncated_normal(deviation / _TRUNCATED)(shape, dtype, rng)  # type: ignore[no-any-return]
+            return normal(deviation)(shape, dtype, rng)
+        return truncated_normal(deviation / _TRUNCATED)(shape, dtype, rng)
 
     return init
 

@@ -1,0 +1,141 @@
+"""Layers that are products with a matrix: Linear, and Embedding, which reads its rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import jitney as jt
+
+from .faults import Array, complain
+from .initializers import GLOROT, made, normal, penalize, starting
+from .module import Module
+
+
+class Linear(Module):
+    """`x @ w + b`, over the last axis of x.
+
+    `nn.Linear(10)` finds out at the first call how many features come in, `nn.Linear(8, 10)` says it.
+
+    - `bias`: whether there is a `b`.
+    - `w_init`, `b_init`: what `w`, of shape (in, out), and `b`, (out,), begin as: an initialiser, a
+      number, or an array. (PyTorch's weight is `w.T`.)
+    - `w_reg`, `b_reg`: penalties that `nn.regularization(model)` adds up.
+    - `dtype`, `rng`: of the parameters, and what they are drawn from.
+
+    Raises jt.errors.ShapeError if x has another number of features.
+
+    >>> jt.nn.Linear(8, 10)(np.ones((4, 8), np.float32)).shape
+    (4, 10)
+    """
+
+    def __init__(
+        self,
+        *features: int,
+        bias: bool = True,
+        w_init: Any = GLOROT,
+        b_init: Any = 0,
+        w_reg: Any = None,
+        b_reg: Any = None,
+        dtype: Any = np.float32,
+        rng: Any = None,
+    ) -> None:
+        given, (self.features,) = sizes("Linear", features, "(features) or (in, out)", 1)
+        self.w: Array = None
+        self.b: Array = None
+        penalize(self, w=w_reg, b=b_reg)
+        self.start: Any = starting(dtype, rng, w=w_init, b=b_init if bias else None)
+        if given is not None:
+            self.make(given)
+
+    def make(self, given: int) -> None:
+        """The parameters, for so many features that come in."""
+        self.start(self, w=(given, self.features), b=(self.features,))
+
+    def build(self, x: Array) -> None:
+        if self.w is None:
+            self.make(check_features(self, x))
+
+    def __call__(self, x: Array) -> Array:
+        check_features(self, x, self.w.shape[0])
+        y = x @ self.w
+        return y if self.b is None else y + self.b
+
+
+class Embedding(Module):
+    """A row of features for each of `count` ids.
+
+    `w`, of shape (count, features), begins as `w_init`: normal, with variance `1 / features`.
+    Ids are integers from 0 to `count - 1`; others are an IndexError, as in NumPy.
+
+    Raises jt.errors.DTypeError if the ids are no integers.
+
+    >>> words = jt.nn.Embedding(100, 16)
+    >>> words(np.array([[3, 1, 4]])).shape
+    (1, 3, 16)
+    """
+
+    def __init__(
+        self,
+        count: int,
+        features: int,
+        *,
+        w_init: Any = None,
+        w_reg: Any = None,
+        dtype: Any = np.float32,
+        rng: Any = None,
+    ) -> None:
+        start = normal(features**-0.5) if w_init is None else w_init
+        self.w: Array = made(start, (count, features), dtype, rng)
+        penalize(self, w=w_reg)
+
+    def __call__(self, ids: Array) -> Array:
+        if np.dtype(getattr(ids, "dtype", type(ids))).kind not in "iu":
+            complain(
+                jt.errors.DTypeError,
+                "Embedding looks up ids, and these are no integers",
+                "pass integers: ids.astype(np.int64).",
+                operands={"ids": ids},
+                layer=self,
+            )
+        return self.w[ids]
+
+    def attend(self, x: Array) -> Array:
+        """`x @ w.T`: the score of each id, by the same rows."""
+        check_features(self, x, self.w.shape[1])
+        return x @ self.w.T
+
+
+def sizes(name: str, given: tuple[int, ...], forms: str, count: int) -> tuple[int | None, Any]:
+    """What comes in, or None, and the `count` sizes after it."""
+    if len(given) not in (count, count + 1):
+        raise TypeError(f"{name} takes {forms}; it was given {given}")
+    if any(not isinstance(n, (int, np.integer)) or n < 1 for n in given[:-1] + given[-1:]):
+        raise ValueError(f"{name} takes {forms}, sizes of at least 1; it was given {given}")
+    first = None if len(given) == count else int(given[0])
+    return first, tuple(int(n) for n in given[-count:])
+
+
+def check_features(layer: Any, x: Array, wanted: int | None = None, axis: int = -1) -> int:
+    """How many features x has along an axis; ShapeError if not `wanted`, or without that axis."""
+    shape = np.shape(x)
+    if not -len(shape) <= axis < len(shape):
+        complain(
+            jt.errors.ShapeError,
+            f"{type(layer).__name__} needs features along axis {axis}, and x has {len(shape)} dims",
+            "give it an array with a batch of rows: x[None] makes one row a batch.",
+            operands={"x": x},
+            layer=layer,
+        )
+    found = shape[axis]
+    if wanted is not None and found != wanted:
+        complain(
+            jt.errors.ShapeError,
+            f"{type(layer).__name__} was made for {wanted} features, and x has {found} "
+            f"along axis {axis}",
+            f"give it {wanted} features, or make the layer for {found}; its first size may be left out.",
+            operands={"x": x},
+            layer=layer,
+        )
+    return found
