@@ -17,7 +17,7 @@ import numpy as np
 import optree
 
 from ..messages import errors
-from ..messages.errors import complain
+from ..messages.errors import TracerBase, complain
 from .exact import Exact, exact_key
 
 NAMESPACE = "jitney"
@@ -61,6 +61,22 @@ def flatten(tree: Any) -> tuple[list[Any], TreeDef]:
                 _seen.add(type(leaf))
         return flatten(tree)
     return leaves, definition
+
+
+def flatten_whole(tree: Any) -> tuple[list[Any], TreeDef]:
+    """As `flatten`, for functions of the user's: an array whose length is a value is one leaf.
+
+    To the tracer it is a container of what it is made of.
+    """
+    leaves, definition = flatten(tree)
+    if any(isinstance(leaf, TracerBase) for leaf in leaves):
+        whole = unflatten(definition, leaves)
+        return optree.tree_flatten(whole, is_leaf=_is_whole, namespace=NAMESPACE)
+    return leaves, definition
+
+
+def _is_whole(x: Any) -> bool:
+    return getattr(type(x), "_jitney_lazy", False)
 
 
 def nodes(tree: Any) -> Iterator[Any]:
@@ -162,13 +178,14 @@ def unflatten(definition: TreeDef, leaves: Iterable[Any]) -> Any:
     return optree.tree_unflatten(definition, leaves)
 
 
-def leaf_names(tree: Any, root: str = "") -> list[str]:
-    """A Python expression for each leaf, in the order of `flatten`: `params['w'][0]`."""
+def leaf_names(tree: Any, root: str = "", whole: bool = False) -> list[str]:
+    """A Python expression for each leaf of `flatten`, or `flatten_whole`: `params['w'][0]`."""
     leaves, definition = optree.tree_flatten(tree, namespace=NAMESPACE)
     flatten(leaves)  # registers dataclasses
     if any(map(_is_container, leaves)):
         tree = unflatten(definition, map(_converted, leaves))
-    accessors = optree.tree_accessors(tree, namespace=NAMESPACE)
+    is_leaf = _is_whole if whole else None
+    accessors = optree.tree_accessors(tree, is_leaf=is_leaf, namespace=NAMESPACE)
     return [accessor.codify(root) for accessor in accessors]
 
 

@@ -19,7 +19,7 @@ def flatten(tree: Any) -> tuple[list[Any], pytree.TreeDef]:
     >>> jt.tree.flatten({"b": 2, "a": (1, None)})[0]
     [1, 2]
     """
-    return pytree.flatten(objects.opened(tree))
+    return pytree.flatten_whole(objects.opened(tree))
 
 
 def unflatten(definition: pytree.TreeDef, leaves: Any) -> Any:
@@ -59,7 +59,7 @@ def map(function: Callable[..., Any], tree: Any, *rest: Any) -> Any:
     [11, (22,)]
     """
     first = objects.opened(tree)
-    own, definition = pytree.flatten(first)
+    own, definition = pytree.flatten_whole(first)
     others = [definition.flatten_up_to(objects.open_like(first, other)) for other in rest]
     return unflatten(definition, [function(*x) for x in zip(own, *others, strict=True)])
 
@@ -80,8 +80,8 @@ def flatten_with_path(tree: Any) -> tuple[list[tuple[str, Any]], pytree.TreeDef]
     [('[0]', 1), ('[1]', 2)]
     """
     opened = objects.opened(tree)
-    own, definition = pytree.flatten(opened)
-    paths = [name.removeprefix(".") for name in pytree.leaf_names(opened)]
+    own, definition = pytree.flatten_whole(opened)
+    paths = [name.removeprefix(".") for name in pytree.leaf_names(opened, whole=True)]
     return list(zip(paths, own, strict=True)), definition
 
 

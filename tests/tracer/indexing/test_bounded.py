@@ -517,3 +517,17 @@ def test_ufuncs_write_into_arrays_that_become_shorter():
     for n in (0, 1, 7):
         same(escaped, np.linspace(-1, 1, 20), n, compiled=compiled)
     same(escaped, np.full(4, 9.0), 5, compiled=compiled)
+
+
+def test_trees_have_such_arrays_as_leaves():
+    def f(x: Any, mask: Any) -> Any:
+        part = x[mask]
+        doubled = jt.tree.map(lambda a, b: a + b, {"a": part, "b": x}, {"a": part * 1, "b": x})
+        named = jt.tree.map_with_path(lambda path, a: (path, a.sum()), [part[1:], x])
+        return doubled, jt.tree.leaves([part, (x,)]), [total for _, total in named]
+
+    x, mask = np.arange(4.0), np.array([True, False, True, True])
+    for got, want in zip(
+        jt.tree.leaves(jt.jit(f)(x, mask)), jt.tree.leaves(f(x, mask)), strict=True
+    ):
+        np.testing.assert_array_equal(got, want)
