@@ -49,9 +49,10 @@ def interpreted(low: Lowering, op: Op) -> None:
     if any(inner.name == "store" for inner in op.regions[0].walk()):
         raise LoweringError(
             op,
-            f"{op.attrs['label']} calls itself, and changes or asks a list, set or dict beside arrays and "
-            "lists that are longer than a few numbers: that does not compile",
-            "keep what is to be done in a list, in a loop (stack.append, stack.pop), or run it without jit.",
+            f"{op.attrs['label']} calls itself, and changes or asks a list, set or dict beside arrays "
+            "and lists that are longer than a few numbers: that does not compile",
+            "keep what is to be done in a list, in a loop (stack.append, stack.pop), or run it "
+            "without jit.",
         ) from None
     definition, attrs, regions = op.definition, dict(op.attrs), op.regions
     shown = [v for v in op.operands if isinstance(v.type, TensorType)]
