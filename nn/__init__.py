@@ -104,18 +104,6 @@ from .regularizers import L1 as L1
 from .regularizers import L1L2 as L1L2
 from .regularizers import L2 as L2
 from .regularizers import regularization as regularization
-from .selection import Mask as Mask
-from .selection import Selection as Selection
-from .selection import entries as entries
-from .selection import everything as everything
-from .selection import freeze as freeze
-from .selection import path as path
-from .selection import requires_grad as requires_grad
-from .selection import select as select
-from .selection import tag as tag
-from .selection import trainable as trainable
-from .selection import type as type
-from .selection import where as where
 from .transformer import TransformerBlock as TransformerBlock
 from .transformer import TransformerDecoder as TransformerDecoder
 from .transformer import TransformerEncoder as TransformerEncoder
@@ -160,7 +148,6 @@ __all__ = [
     "LayerNorm",
     "Linear",
     "LuongAttention",
-    "Mask",
     "MaxPool1d",
     "MaxPool2d",
     "MaxPool3d",
@@ -174,7 +161,6 @@ __all__ = [
     "Residual",
     "ResidualWrapper",
     "SelectInput",
-    "Selection",
     "SeparableConv1d",
     "SeparableConv2d",
     "Sequential",
@@ -186,9 +172,6 @@ __all__ = [
     "bidirectional",
     "celu",
     "elu",
-    "entries",
-    "everything",
-    "freeze",
     "gelu",
     "generate",
     "glu",
@@ -209,16 +192,13 @@ __all__ = [
     "mish",
     "modules",
     "normalize",
-    "path",
     "regularization",
     "relu",
     "relu6",
     "repeat_rows",
-    "requires_grad",
     "rnn",
     "sample",
     "seed",
-    "select",
     "selu",
     "sequence_mask",
     "sigmoid",
@@ -230,12 +210,8 @@ __all__ = [
     "softshrink",
     "softsign",
     "swish",
-    "tag",
     "tanh",
     "tanhshrink",
     "threshold",
-    "trainable",
-    "type",
     "unbuilt",
-    "where",
 ]

@@ -18,6 +18,7 @@ DOCUMENTS = {
     "README.md": 5,
     "docs/autodidax.md": 8,
     "docs/randomness.md": 4,
+    "docs/data.md": 6,
     "docs/train.md": 4,
 }  # and how many blocks they have at least
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -1,0 +1,114 @@
+"""What users iterate with: a running dataset whose position can be saved and restored."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .errors import DataError, WorkerError
+from .steps import Intake, Passes, Step
+
+if TYPE_CHECKING:
+    from .dataset import Dataset
+
+EVERY = 256  # elements between two positions that are kept
+
+
+class Iterator:
+    """One pass over a dataset, from `iter(dataset)` or `dataset.iterator()`.
+
+    `state()` is a small tree that JSON can write; `restore(state)`, or `dataset.iterator(state)` in
+    another process, goes on exactly there, whatever of shuffles, workers and files is in the dataset.
+    An exception in an element passes that element over: who asks again has the next. Ctrl-C and a
+    `WorkerError` pass nothing over. `close()`, the end of a `with` block or of the last reference end
+    its threads, processes and files. It is for one thread at a time.
+
+    >>> it = iter(jt.data.range(5))
+    >>> next(it), next(it)
+    (0, 1)
+    >>> state = it.state()
+    >>> list(it), list(jt.data.range(5).iterator(state))
+    ([2, 3, 4], [2, 3, 4])
+    """
+
+    def __init__(self, dataset: Dataset, passes: Passes) -> None:
+        self.dataset = dataset
+        self._step: Step = dataset.start()
+        self._intake = Intake(self._step, EVERY, brief=True)
+        self._begin(passes)
+
+    def _begin(self, passes: Passes) -> None:
+        self._passes = passes
+        self._step.reset(passes)
+        self._intake.reset()
+        self._torn = False  # whether a pull was cut off in its middle
+        self._closed = False
+
+    def __iter__(self) -> Iterator:
+        return self
+
+    def __next__(self) -> Any:
+        if self._torn or self._closed:
+            self._mend()
+        try:
+            return self._intake.pull()
+        except StopIteration:
+            raise
+        except Exception as error:
+            self._torn = isinstance(error, WorkerError)
+            error.add_note(f"in the dataset {self.dataset.describe()}")
+            raise
+        except BaseException:
+            self._torn = True
+            raise
+
+    def _mend(self) -> None:
+        """Go back to before a pull that was interrupted."""
+        if self._closed:
+            raise ValueError("the iterator is closed; dataset.iterator(state) makes another one")
+        position = self._intake.position(count=self._intake.count)
+        self._begin(self._passes)
+        self._intake.move(position)
+
+    def state(self) -> dict[str, Any]:
+        """Where it is: before the element that comes next.
+
+        >>> jt.data.range(3).iterator().state()
+        {'dataset': 'range', 'pass': [0], 'at': 0}
+        """
+        if self._torn:
+            self._mend()
+        position = self._step.position()
+        return {"dataset": self.dataset.describe(), "pass": list(self._passes), "at": position}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go to where `state()` was asked for. Raises DataError if that was of another dataset."""
+        try:
+            of, passes, position = state["dataset"], state["pass"], state["at"]
+        except (TypeError, KeyError):
+            raise DataError("not a state: `state()` of a jt.data iterator gives one") from None
+        if of != self.dataset.describe():
+            raise DataError(
+                f"the state is of the dataset {of}, and this is {self.dataset.describe()}"
+            )
+        self._begin(tuple(passes))
+        self._step.move(position)
+        self._intake.reset()
+
+    def close(self) -> None:
+        """End its threads and processes, close its files. Closing again does nothing."""
+        if not self._closed:
+            self._closed = True
+            self._step.close()
+
+    def __enter__(self) -> Iterator:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_closed", True) is False:
+            self.close()
+
+    def __repr__(self) -> str:
+        return f"jt.data.Iterator({self.dataset.describe()})"

@@ -1,0 +1,182 @@
+"""Files as streams of bytes: many paths, compressed or not, from any offset, a chunk at a time."""
+
+from __future__ import annotations
+
+import glob
+import gzip
+import io
+import os
+import zlib
+from collections.abc import Iterable
+from typing import IO, TYPE_CHECKING, Any
+
+from .errors import DataError
+from .steps import Passes, Step
+
+if TYPE_CHECKING:
+    from .dataset import Dataset
+
+CHUNK = 1 << 18
+Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+
+
+def listed(paths: Paths, what: str) -> list[str]:
+    """Paths and patterns as paths, those of a pattern sorted. Raises FileNotFoundError for none."""
+    found: list[str] = []
+    for path in [paths] if isinstance(paths, (str, os.PathLike)) else paths:
+        name = os.fspath(path)
+        if glob.has_magic(name) and not os.path.exists(name):
+            some = sorted(glob.glob(name, recursive=True))
+            if not some:
+                raise FileNotFoundError(f"{what}: no file is called {name!r} (in {os.getcwd()})")
+            found += some
+        elif os.path.exists(name):
+            found.append(name)
+        else:
+            raise FileNotFoundError(f"{what}: there is no {name!r} (in {os.getcwd()})")
+    return found
+
+
+def compression_of(path: str, asked: str | None) -> str:
+    """`"GZIP"`, `"ZLIB"` or `""`: what was asked for, or (None) what the file's first bytes say."""
+    if asked is None:
+        with open(path, "rb") as file:
+            return "GZIP" if file.read(3) == b"\x1f\x8b\x08" else ""
+    if asked not in ("GZIP", "ZLIB", ""):
+        raise ValueError(f'compression={asked!r}: "GZIP", "ZLIB", "" (none) or None (look)')
+    return asked
+
+
+class Source:
+    """A file that is read in chunks. A forked child has a file of its own."""
+
+    def __init__(self, path: str, compression: str | None) -> None:
+        self.path = path
+        self.compression = compression_of(path, compression)
+        self.offset = 0  # of what was read, in the uncompressed file
+        self._file: Any = None
+        self._process = 0
+
+    def seek(self, offset: int) -> None:
+        """Go on at an offset."""
+        self.offset = offset
+        self.close()
+
+    def read(self, count: int) -> bytes:
+        """So many bytes, or fewer at the end. Raises DataError where they cannot be uncompressed."""
+        try:
+            if self._file is None or self._process != os.getpid():
+                self._file, self._process = self._open(), os.getpid()
+                self._file.seek(self.offset)
+            data = self._file.read(count)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise DataError(
+                f"{self.path}: {self.compression} data is truncated or corrupted behind byte "
+                f"{self.offset} of what it holds ({error})"
+            ) from error
+        self.offset += len(data)
+        return data
+
+    def _open(self) -> Any:
+        if self.compression == "GZIP":
+            return gzip.open(self.path, "rb")
+        file: IO[bytes] = open(self.path, "rb")  # noqa: SIM115 (held, and closed by `close`)
+        return io.BufferedReader(_Inflated(file), CHUNK) if self.compression == "ZLIB" else file
+
+    def size_left(self) -> int | None:
+        """How many bytes come yet, where that is known."""
+        if self.compression:
+            return None
+        return os.path.getsize(self.path) - self.offset
+
+    def close(self) -> None:
+        """Close the file; reading opens it again."""
+        if self._file is not None:
+            file, self._file = self._file, None
+            file.close()
+
+
+class FileStep(Step):
+    """The elements of files, one after the other; `number` of them lie before `offset` of a file."""
+
+    def __init__(self, paths: list[str], compression: str | None = None) -> None:
+        super().__init__()
+        self.paths, self.compression = paths, compression
+        self.file: Source | None = None
+        self.index = self.offset = self.number = 0
+
+    @staticmethod
+    def length(dataset: Dataset) -> float | None:
+        return None if dataset.options["paths"] else 0
+
+    def opened(self) -> Source | None:
+        """The file that this is in, open where this is; None behind the last one."""
+        if self.file is None and self.index < len(self.paths):
+            self.file = Source(self.paths[self.index], self.compression)
+            self.file.seek(self.offset)
+        return self.file
+
+    def enter(self, index: int, offset: int = 0, number: int = 0) -> None:
+        """Go to an offset of a file."""
+        self.close()
+        self.index, self.offset, self.number = index, offset, number
+
+    @property
+    def path(self) -> str:
+        """The file that this is in, or the last one."""
+        return self.paths[min(self.index, len(self.paths) - 1)]
+
+    def reset(self, passes: Passes) -> None:
+        self.passes = passes
+        self.enter(0)
+
+    def position(self) -> Any:
+        return [self.index, self.offset, self.number]
+
+    def move(self, position: Any) -> None:
+        self.enter(*position)
+
+    def close(self) -> None:
+        file, self.file = self.file, None
+        if file is not None:
+            file.close()
+
+
+class _Inflated(io.RawIOBase):
+    """What a file that zlib compressed holds. It can be read forwards, and seeks by reading."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._inflate = zlib.decompressobj()
+        self._ready = b""
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._ready and not self._inflate.eof:
+            data = self._inflate.unconsumed_tail or self._file.read(CHUNK)
+            if not data:
+                raise EOFError("it ends before its end mark")
+            self._ready = self._inflate.decompress(data, CHUNK)
+        count = min(len(buffer), len(self._ready))
+        buffer[:count], self._ready = self._ready[:count], self._ready[count:]
+        self._at += count
+        return count
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        if whence == 0 and offset >= self._at:
+            while self._at < offset and self.readinto(bytearray(min(CHUNK, offset - self._at))):
+                pass
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()

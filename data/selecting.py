@@ -1,0 +1,371 @@
+"""Which elements, how often, beside which: take, shard, repeat, concatenate, zip, enumerate, filter."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import jitney as jt
+
+from .errors import blame
+from .rows import Rows
+from .steps import Counting, Passes, Step
+from .trees import joined, mapped
+
+if TYPE_CHECKING:
+    from .dataset import Dataset
+
+
+class Take(Counting):
+    """The first elements."""
+
+    def __init__(self, source: Step, count: int) -> None:
+        super().__init__(source)
+        self.count = count
+
+    @staticmethod
+    def length(dataset: Dataset) -> float | None:
+        known, count = dataset.sources[0].length, dataset.options["count"]
+        return 0 if count == 0 else None if known is None else min(known, count)
+
+    @staticmethod
+    def rows(dataset: Dataset) -> Rows | None:
+        rows = dataset.sources[0].rows
+        return rows and Rows(min(rows.size, dataset.options["count"]), rows.row, rows.gather)
+
+    def __next__(self) -> Any:
+        if self.at >= self.count:
+            raise StopIteration
+        self.at += 1
+        return self.pull()
+
+    def block(self, count: int) -> tuple[Any, int]:
+        count = min(count, self.count - self.at)
+        if count <= 0:
+            raise StopIteration
+        self.at += count
+        found = self.source.block(count)
+        self.at += found[1] - count
+        return found
+
+    def skip(self, count: int) -> int:
+        count = min(count, self.count - self.at)
+        self.at += count
+        return self.source.skip(count)
+
+
+class Shard(Counting):
+    """Each `every`-th element, from `first` on; with `every=1` what is left after skipping."""
+
+    def __init__(self, source: Step, first: int, every: int) -> None:
+        super().__init__(source)
+        self.first, self.every = first, every
+
+    @staticmethod
+    def length(dataset: Dataset) -> float | None:
+        known, options = dataset.sources[0].length, dataset.options
+        if known is None or known == math.inf:
+            return known
+        return max(0, -(-(int(known) - options["first"]) // options["every"]))
+
+    @staticmethod
+    def rows(dataset: Dataset) -> Rows | None:
+        rows, options = dataset.sources[0].rows, dataset.options
+        if rows is None:
+            return None
+        first, every = options["first"], options["every"]
+        return rows.renumbered(
+            max(0, -(-(rows.size - first) // every)), lambda i: first + every * i
+        )
+
+    @property
+    def gap(self) -> int:
+        """How many elements lie before the next one."""
+        return self.every - 1 if self.at else self.first
+
+    def __next__(self) -> Any:
+        gap = self.gap
+        if gap and self.source.skip(gap) < gap:
+            raise StopIteration
+        self.at = 1
+        return self.pull()
+
+    def block(self, count: int) -> tuple[Any, int]:
+        if self.every > 1 or self.gap:
+            return super().block(count)
+        self.at = 1
+        return self.source.block(count)
+
+    def skip(self, count: int) -> int:
+        if count == 0:
+            return 0
+        gap, self.at = self.gap, 1
+        all_of_it = gap + (count - 1) * self.every + 1
+        done = self.source.skip(all_of_it)
+        return count if done == all_of_it else max(0, -(-(done - gap) // self.every))
+
+
+class Repeat(Step):
+    """Several rounds, each a pass of its own; without a count endless, but for an empty source."""
+
+    def __init__(self, source: Step, count: int | None) -> None:
+        super().__init__(source)
+        self.source, self.count = source, count
+        self.round, self.empty = 0, True
+
+    @staticmethod
+    def length(dataset: Dataset) -> float | None:
+        known, count = dataset.sources[0].length, dataset.options["count"]
+        if known == 0 or count == 0:
+            return 0
+        return math.inf if count is None else None if known is None else known * count
+
+    def _pull(self, pull: Callable[[], Any]) -> Any:
+        while self.count is None or self.round < self.count:
+            try:
+                found = pull()
+            except StopIteration:
+                if self.empty:
+                    raise
+                self._enter(self.round + 1)
+            else:
+                self.empty = False
+                return found
+        raise StopIteration
+
+    def __next__(self) -> Any:
+        return self._pull(self.source.__next__)
+
+    def block(self, count: int) -> tuple[Any, int]:
+        return self._pull(lambda: self.source.block(count))
+
+    def skip(self, count: int) -> int:
+        left = count
+        while left and (self.count is None or self.round < self.count):
+            done = self.source.skip(left)
+            left -= done
+            self.empty = self.empty and done == 0
+            if left:
+                if self.empty:
+                    break
+                self._enter(self.round + 1)
+        return count - left
+
+    def _enter(self, number: int) -> None:
+        self.round, self.empty = number, True
+        self.source.reset((*self.passes, number))
+
+    def reset(self, passes: Passes) -> None:
+        self.passes = passes
+        self._enter(0)
+
+    def position(self) -> Any:
+        return {"round": self.round, "empty": self.empty, "source": self.source.position()}
+
+    def move(self, position: Any) -> None:
+        self._enter(position["round"])
+        self.empty = position["empty"]
+        self.source.move(position["source"])
+
+
+class Concatenate(Step):
+    """The elements of one source after those of another."""
+
+    def __init__(self, *sources: Step) -> None:
+        super().__init__(*sources)
+        self.index = 0
+
+    @staticmethod
+    def length(dataset: Dataset) -> float | None:
+        known = [source.length for source in dataset.sources]
+        if None in known:
+            return math.inf if math.inf in known else None
+        return sum(n for n in known if n is not None)
+
+    @staticmethod
+    def rows(dataset: Dataset) -> Rows | None:
+        rows = [source.rows for source in dataset.sources]
+        if None in rows:
+            return None
+        ends = np.cumsum([r.size for r in rows if r])
+
+        def row(i: Any) -> Any:
+            which = int(np.searchsorted(ends, i, "right"))
+            return rows[which].row(i - (ends[which] - rows[which].size))  # type: ignore[union-attr]
+
+        def gather(indices: Any) -> Any:
+            which = np.searchsorted(ends, indices, "right")
+            order = np.argsort(which, kind="stable")
+            parts = []
+            for w in np.unique(which):
+                r = rows[w]
+                assert r is not None
+                parts.append(r.gather(indices[which == w] - (ends[w] - r.size)))
+            back = np.argsort(order, kind="stable")
+            return mapped(lambda a: a[back], joined(parts))
+
+        return Rows(int(ends[-1]), row, gather)
+
+    def _pull(self, pull: Callable[[Step], Any]) -> Any:
+        while self.index < len(self.sources):
+            try:
+                return pull(self.sources[self.index])
+            except StopIteration:
+                self.index += 1
+        raise StopIteration
+
+    def __next__(self) -> Any:
+        return self._pull(next)
+
+    def block(self, count: int) -> tuple[Any, int]:
+        return self._pull(lambda source: source.block(count))
+
+    def skip(self, count: int) -> int:
+        left = count
+        while self.index < len(self.sources):
+            left -= self.sources[self.index].skip(left)
+            if not left:
+                break
+            self.index += 1
+        return count - left
+
+    def reset(self, passes: Passes) -> None:
+        super().reset(passes)
+        self.index = 0
+
+    def position(self) -> Any:
+        here = self.sources[self.index : self.index + 1]
+        return {"index": self.index, "source": here[0].position() if here else None}
+
+    def move(self, position: Any) -> None:
+        self.index = position["index"]
+        if self.index < len(self.sources):
+            self.sources[self.index].move(position["source"])
+
+
+class Zip(Step):
+    """Elements side by side, in a tree, until the first source ends."""
+
+    def __init__(self, *sources: Step, tree: Any) -> None:
+        super().__init__(*sources)
+        self.structure = jt.tree.structure(tree)
+        self.pair = tree == tuple(range(len(sources)))
+        self.ended = False
+
+    @staticmethod
+    def length(dataset: Dataset) -> float | None:
+        known = [source.length for source in dataset.sources]
+        return (
+            0 if 0 in known else None if None in known else min(n for n in known if n is not None)
+        )
+
+    @staticmethod
+    def rows(dataset: Dataset) -> Rows | None:
+        found = [source.rows for source in dataset.sources]
+        rows = [r for r in found if r is not None]
+        if len(rows) < len(found):
+            return None
+        structure = jt.tree.structure(dataset.options["tree"])
+
+        def row(i: Any) -> Any:
+            return jt.tree.unflatten(structure, [r.row(i) for r in rows])
+
+        def gather(indices: Any) -> Any:
+            return jt.tree.unflatten(structure, [r.gather(indices) for r in rows])
+
+        return Rows(min(r.size for r in rows), row, gather)
+
+    def __next__(self) -> Any:
+        if self.ended:
+            raise StopIteration
+        parts, wrong = [], None
+        for source in self.sources:  # all of them go on, so that they stay beside each other
+            try:
+                parts.append(next(source))
+            except StopIteration:
+                self.ended = True
+                raise
+            except Exception as error:
+                wrong = wrong or error
+        if wrong is not None:
+            raise wrong
+        return tuple(parts) if self.pair else jt.tree.unflatten(self.structure, parts)
+
+    def skip(self, count: int) -> int:
+        if self.ended:
+            return 0
+        least = min(source.skip(count) for source in self.sources)
+        self.ended = least < count
+        return least
+
+    def reset(self, passes: Passes) -> None:
+        super().reset(passes)
+        self.ended = False
+
+    def position(self) -> Any:
+        return {"ended": self.ended, "sources": [source.position() for source in self.sources]}
+
+    def move(self, position: Any) -> None:
+        self.ended = position["ended"]
+        for source, at in zip(self.sources, position["sources"], strict=True):
+            source.move(at)
+
+
+class Enumerate(Counting):
+    """Each element with its number."""
+
+    def __init__(self, source: Step, start: int) -> None:
+        super().__init__(source)
+        self.begin = start
+
+    @staticmethod
+    def rows(dataset: Dataset) -> Rows | None:
+        rows, start = dataset.sources[0].rows, dataset.options["start"]
+        if rows is None:
+            return None
+        row, gather = rows.row, rows.gather
+        return Rows(rows.size, lambda i: (i + start, row(i)), lambda i: (i + start, gather(i)))
+
+    def __next__(self) -> Any:
+        self.at += 1
+        return self.begin + self.at - 1, self.pull()
+
+    def skip(self, count: int) -> int:
+        done = self.source.skip(count)
+        self.at += done
+        return done
+
+
+class Filter(Counting):
+    """The elements for which a function is true."""
+
+    def __init__(self, source: Step, function: Callable[[Any], Any]) -> None:
+        super().__init__(source)
+        self.function = function
+
+    @staticmethod
+    def length(dataset: Dataset) -> float | None:
+        return 0 if dataset.sources[0].length == 0 else None
+
+    def __next__(self) -> Any:
+        while True:
+            self.at += 1
+            element = self.pull()
+            if called(self.function, "filter", self.at - 1, element):
+                return element
+
+
+def called(function: Callable[..., Any], what: str, number: int, element: Any, *more: Any) -> Any:
+    """`function(element, *more)`; its exceptions say which element it was."""
+    try:
+        return function(element, *more)
+    except StopIteration as error:  # would pass for the end of the data
+        wrong = RuntimeError("the function raised StopIteration")
+        blame(wrong, what, function, number, element)
+        raise wrong from error
+    except Exception as error:
+        blame(error, what, function, number, element)
+        raise
