@@ -393,6 +393,7 @@ class Heap:
         inputs: list[Any] = [ABSENT] * len(self.inputs)
         nodes: list[Any] = [ABSENT] * len(self.nodes)
         arrays: dict[int, Any] = {}
+        found: dict[int, Any] = {}  # what holds the inputs: a generator, and not its handle
 
         def fits(content: Content, value: Any) -> bool:
             if isinstance(content, Inner):
@@ -400,7 +401,9 @@ class Heap:
                     nodes[content.node] = value
                 return nodes[content.node] is value
             if isinstance(content, Input):
-                return self._take(content.number, value, inputs)
+                first = found.setdefault(content.number, value)
+                known = inputs[content.number] is not ABSENT
+                return first is value and (known or self._take(content.number, value, inputs))
             if content.frozen is None:
                 return value is content.value
             if content.number is not None:
@@ -456,8 +459,6 @@ class Heap:
 
     def _take(self, number: int, value: Any, inputs: list[Any]) -> bool:
         wanted = self.inputs[number].spec
-        if inputs[number] is not ABSENT:
-            return inputs[number] is value
         inputs[number] = value
         if number in self.natives:
             return True  # it is looked at when a native one is made of it

@@ -266,3 +266,28 @@ def test_what_loops_and_branches_give_two_names_is_one_array_afterwards(name: st
         f(compiled, x, n)
         assert portrait(compiled) == portrait(plain)
         assert (compiled.output is compiled.layer) == (plain.output is plain.layer)
+
+
+class Drawer:
+    def __init__(self, rng: Any) -> None:
+        self.rng, self.w = rng, np.ones(2)
+
+    def __repr__(self) -> str:
+        return str(vars(self))  # so all attributes are read
+
+
+def test_two_objects_share_a_generator() -> None:
+    """As a network and what an optimiser keeps for it do."""
+    one, other = Drawer(np.random.default_rng(1)), [Drawer(None)]
+
+    @jt.jit
+    def f(x: Any) -> Any:
+        return one.rng.random(2) * other[0].w + x
+
+    plain = np.random.default_rng(1)
+    other[0].rng = one.rng
+    for _ in range(4):
+        assert np.array_equal(f(1.0), plain.random(2) + 1)
+    assert misses(f) == 1
+    other[0].rng = np.random.default_rng(2)
+    assert np.array_equal(f(1.0), plain.random(2) + 1)
