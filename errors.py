@@ -27,6 +27,7 @@ from .tracer.messages.errors import OuterMutationError as OuterMutationError
 from .tracer.messages.errors import ReadOnlyError as ReadOnlyError
 from .tracer.messages.errors import RecompileWarning as RecompileWarning
 from .tracer.messages.errors import Refusal as Refusal
+from .tracer.messages.errors import SettingError as SettingError
 from .tracer.messages.errors import ShapeError as ShapeError
 from .tracer.messages.errors import StaticArgumentError as StaticArgumentError
 from .tracer.messages.errors import TensorArrayError as TensorArrayError

@@ -28,7 +28,7 @@ from ..loop_ir.kernel import Array, Stage
 from ..loop_ir.steps import Program
 from ..math.combiners import FOLDS
 from ..module import CopySite
-from ..schedule.in_place import dead_after, reads_first
+from ..schedule.in_place import dead_after, read_now, reads_first
 from .context import Context
 from .fills import without_dead_fills
 from .pointwise import FEW, Pointwise, checked, index_value, reshaped
@@ -148,7 +148,8 @@ class Lowering:
         p.at(value, indices(dims))
         if any(a.array is array and a.index != indices(dims) for a in p.reads):
             return None
-        if not all(dead_after(self, v, value.op) for v, a in self.arrays.items() if a is array):
+        bases = [v for v, a in self.arrays.items() if a is array]
+        if not all(dead_after(self, v, value.op) or read_now(self, v, value.op) for v in bases):
             return None
         self.taken.add(array)
         self.target_of.pop(value, None)

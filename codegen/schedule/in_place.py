@@ -180,6 +180,35 @@ def dead_after(low: Lowering, base: Value, op: Op) -> bool:
     return True
 
 
+def read_now(low: Lowering, base: Value, op: Op) -> bool:
+    """Whether no stage after `op` can read base's memory, now that what was computed of it, for
+    users that come later, has memory of its own. That costs no more than a copy of base would."""
+    pending = [user for user in low.users[base] if user is not op]
+    kept: list[Value] = []
+    seen: set[Op] = {op}
+    while pending:
+        user = pending.pop()
+        if user in seen:
+            continue
+        seen.add(user)
+        for result in user.results:
+            if result in low.arrays or result in low.overwritten or result not in low.inlined:
+                continue
+            waits = any(u is not op and not _is_lowered(low, u) for u in low.users[result])
+            if waits and result.tensor.nbytes <= base.tensor.nbytes:
+                kept.append(result)
+            else:
+                pending += low.users[result]
+    for value in kept:
+        low.materialise(value)
+    return bool(kept) and dead_after(low, base, op)
+
+
+def _is_lowered(low: Lowering, op: Op) -> bool:
+    known = (low.arrays, low.inlined, low.overwritten)
+    return all(any(result in table for table in known) for result in op.results)
+
+
 def _new_array(low: Lowering, result: Value, strided: bool = True) -> Array:
     """Memory for a result: the graph output's where it begins a chain of updates that ends there.
 

@@ -167,7 +167,7 @@ def _is_opaque(value: Any) -> bool:
     if cls in _CONTENT:
         return False
     top = cls.__module__.partition(".")[0] if isinstance(cls.__module__, str) else ""
-    if top in _OPAQUE:
+    if top in _OPAQUE and not is_user_module(cls.__module__):
         return True
     has_content = any(base in _CONTENT or _is_reducible(base) for base in cls.__mro__)
     return not has_content and not is_random_state(value) and attributes_of(value) is None

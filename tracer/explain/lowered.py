@@ -192,6 +192,8 @@ def refuse_copies(name: str, traced: Traced, settled: Traced, module: Any) -> No
     copies = [f"{size_text(c.nbytes)} are copied{at(c.loc)}: {c.why}" for c in module.copies]
     for parameter in settled.mutated:
         value = traced.graph.params[parameter]
+        if not value.tensor.shape:
+            continue  # one number, a counter say, is stored either way
         copies.append(
             f"{size_text(value.tensor.nbytes)} are copied at the end: the new elements of "
             f"`{value.name or parameter}` are computed apart from the old ones"

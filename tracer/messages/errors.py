@@ -201,6 +201,10 @@ class ImpureFunctionError(JitneyError, ValueError):
     """A function whose trace depends on more than its arguments: random numbers, changing state."""
 
 
+class SettingError(JitneyError, ValueError):
+    """A setting of a library's function or object that makes no sense: a decay of 2, steps below 1."""
+
+
 class RecompileWarning(UserWarning):
     """A function is traced again and again because a value that it reads keeps changing."""
 

@@ -301,6 +301,31 @@ def test_require_refuses_copies_with_line_and_reason() -> None:
         jt.jit(abs, inplace="always")
 
 
+@pytest.mark.parametrize("n", [7, 100, 30_000])  # in one row, one kernel, shared among threads
+def test_what_needs_old_elements_is_computed_before_they_are_overwritten(n: int) -> None:
+    def update(m: Any, v: Any, p: Any, g: Any, count: Any) -> None:
+        finite = np.all(np.isfinite(g))
+        mean, square = 0.9 * m + 0.1 * g, 0.99 * v + 0.01 * g * g
+        step = np.where(finite, mean / (np.sqrt(square) + 0.1), 0.0)
+        sign = np.sign(0.5 * m + g)
+        m[...] = np.where(finite, mean, m)
+        v[...] = np.where(finite, square, v)
+        p[...] = p - step - sign
+        count += np.where(finite, 1, 0)
+
+    compiled = jt.jit(update, inplace="require")
+    rng = np.random.default_rng(0)
+    ours = [*rng.standard_normal((3, n)) ** 2, rng.standard_normal(n), np.zeros((), int)]
+    plain = [x.copy() for x in ours]
+    for bad in (0.0, np.inf, 0.0):
+        ours[3][-1] = plain[3][-1] = bad
+        compiled(*ours)
+        update(*plain)
+        for mine, other in zip(ours, plain, strict=True):
+            np.testing.assert_allclose(mine, other, rtol=1e-14)
+    assert ours[4] == 2
+
+
 def test_explain_tells_memory_and_copies() -> None:
     f = jt.jit(lambda x: (x, jt.at(x)[3].set(1.0), np.sort(x)))
     text = f.explain(np.ones(1000))

@@ -1,0 +1,126 @@
+"""The face of PyTorch: an object that knows its parameters, and moves them where they are.
+
+    opt = optim.Adam(model, 1e-3)
+
+    @jt.jit
+    def train(x, y):
+        return opt.minimize(loss, x, y)  # loss(model, x, y)
+
+A step runs the rule of the other face, and writes what it returns into the arrays of the parameters
+and of the state. Compiled, nothing is copied: `jit(inplace="require")` accepts it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import jitney as jt
+
+from .transform import Transform, cast, moved
+from .trees import Array, Tree, beside, check_some, dtype_of, is_trained
+
+
+class Optimizer:
+    """Any transformation, in place.
+
+    `params` is a module or a tree of arrays, which are changed; `state` a tree of arrays, which are the
+    optimiser's own. Saving both, and writing them back, goes on with the same bits.
+
+    >>> params = {"w": np.array([2.0, -4.0])}
+    >>> opt = jt.optim.Optimizer(params, jt.optim.chain(jt.optim.clip(1.0), jt.optim.sgd(0.5)))
+    >>> float(opt.minimize(lambda p: (p["w"] ** 2).sum()))
+    20.0
+    >>> params
+    {'w': array([ 1.5, -3.5])}
+    """
+
+    def __init__(self, params: Tree, transform: Transform) -> None:
+        _check_params(params)
+        self.params = params
+        self.transform = transform
+        self.state: Tree = jt.tree.map(np.array, transform.init(params))
+
+    def step(self, grads: Tree) -> None:
+        """Moves the parameters. `grads` is a tree like them, with None where nothing is trained."""
+        params = jt.tree.leaves(self.params)
+        given = beside(self.params, grads, "gradients")
+        check_some(given)
+        given = [g.conj() if g is not None and dtype_of(g).kind == "c" else g for g in given]
+        grads = jt.tree.unflatten(jt.tree.structure(self.params), given)
+        updates, state = self.transform.update(grads, self.state, self.params)
+        for array, new in zip(jt.tree.leaves(self.state), jt.tree.leaves(state), strict=True):
+            if new is not array:
+                array[...] = new
+        for p, u in zip(params, beside(self.params, updates, "updates"), strict=True):
+            if u is not None:
+                p[...] = moved(p, u)
+
+    apply_gradients = step
+
+    def compute_gradients(self, loss: Callable[..., Any], *args: Any, has_aux: bool = False) -> Any:
+        """`(loss(params, *args), gradients)`, to be looked at or changed before `step`.
+
+        With `has_aux` the loss function returns `(loss, more)`, and so does this in its place. Under
+        `scale_loss` the gradients are multiplied by the scale; the loss is not.
+        """
+        scale = self.state["scale"] if self._scales else None
+
+        def scaled(params: Tree, *args: Any) -> Any:
+            result = loss(params, *args)
+            value = result[0] if has_aux else result
+            return value if scale is None else value * cast(scale, dtype_of(value)), result
+
+        (_, result), grads = jt.value_and_grad(scaled, has_aux=True)(self.params, *args)
+        return result, grads
+
+    def minimize(self, loss: Callable[..., Any], *args: Any, has_aux: bool = False) -> Any:
+        """One step down `loss(params, *args)`; returns what that was before."""
+        value, grads = self.compute_gradients(loss, *args, has_aux=has_aux)
+        self.step(grads)
+        return value
+
+    @property
+    def slots(self) -> dict[str, Tree]:
+        """What is kept beside the parameters, by name: trees like them; `opt.slots["mean"]["w"]`."""
+        found: dict[str, Tree] = {}
+        _collect(self.state, found)
+        return found
+
+    @property
+    def _scales(self) -> bool:
+        return isinstance(self.state, dict) and "scale" in self.state
+
+
+def _collect(state: Tree, found: dict[str, Tree]) -> None:
+    if isinstance(state, tuple):
+        for part in state:
+            _collect(part, found)
+    elif isinstance(state, dict):
+        for name, part in state.items():
+            if name == "inner":
+                _collect(part, found)
+            elif not (isinstance(part, np.ndarray) and part.ndim == 0):
+                found[name] = part
+
+
+def _check_params(params: Tree) -> None:
+    """There are parameters, and they are arrays that can be changed."""
+    leaves = jt.tree.leaves(params)
+    if not any(map(is_trained, leaves)):
+        jt.errors.complain(
+            jt.errors.ArgumentError,
+            "there is nothing to train: no leaf of the parameters is an array of floats",
+            "give a module or a tree of float arrays; modules without sizes get them by nn.init.",
+        )
+    for leaf in leaves:
+        array: Array | None = leaf if hasattr(leaf, "__setitem__") else None
+        if array is None and is_trained(leaf):
+            jt.errors.complain(
+                jt.errors.ArgumentError,
+                f"a parameter is a {type(leaf).__name__}, which cannot be changed in place",
+                "make it an array, np.array(x), or use the functions: opt.update, optim.apply_updates.",
+                operands={"parameter": leaf},
+            )

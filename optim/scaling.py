@@ -1,0 +1,136 @@
+"""Steps of chains that keep nothing but perhaps a count: rates, decays, clipping."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+import jitney as jt
+
+from .rules import squared
+from .schedules import Schedule
+from .transform import Transform, by_leaf, cast, identity, real_of, working
+from .trees import Tree, dtype_of
+
+
+def scale(factor: float) -> Transform:
+    """Multiplies with a number."""
+    return by_leaf(lambda g, p: (factor * g,))
+
+
+def scale_by_schedule(schedule: Schedule) -> Transform:
+    """Multiplies with what a schedule gives for the count of steps that were taken."""
+    if not callable(schedule):
+        jt.errors.complain(
+            jt.errors.SettingError,
+            f"a schedule is a function of the count of steps, and not {schedule!r}",
+            "write jt.optim.constant_schedule(value), or give the number where a rate is asked for.",
+        )
+    return by_leaf(lambda g, p, rate: (rate * g,), each_step=lambda n: (_rate(schedule, n - 1),))
+
+
+def scale_by_learning_rate(learning_rate: Any, *, flip_sign: bool = True) -> Transform:
+    """Multiplies with the rate, and turns round: losses are to fall. The rate is a number, a
+    schedule, or an array of one number, which may be changed between steps without compiling
+    anything."""
+    sign = -1 if flip_sign else 1
+    if callable(learning_rate):
+        return scale_by_schedule(lambda count: sign * _rate(learning_rate, count))
+    _check_rate(learning_rate, "learning_rate")
+    return by_leaf(
+        lambda g, p, rate: (rate * g,), each_step=lambda n: (sign * learning_rate,), counted=False
+    )
+
+
+def add_decayed_weights(weight_decay: float = 0.0) -> Transform:
+    """Adds a part of the parameters to the gradients: before a rule it is L2, after it decoupled
+    decay. `masked` leaves parameters out: biases, scales."""
+    if isinstance(weight_decay, (int, float)) and weight_decay == 0:
+        return identity()
+    return by_leaf(lambda g, p: (g + weight_decay * p,), needs_params="weight decay")
+
+
+def clip(max_delta: float) -> Transform:
+    """No element is farther from 0 than `max_delta`."""
+    _check_positive(max_delta=max_delta)
+    return by_leaf(lambda g, p: (np.clip(g, -max_delta, max_delta),))
+
+
+def clip_by_norm(max_norm: float) -> Transform:
+    """No leaf has a larger Euclidean norm than `max_norm`: it is made shorter."""
+    _check_positive(max_norm=max_norm)
+
+    def rule(g: Any, p: Any) -> tuple[Any, ...]:
+        norm = np.sqrt(np.sum(squared(g)))
+        return (g * (max_norm / np.maximum(norm, max_norm)),)
+
+    return by_leaf(rule)
+
+
+def clip_by_global_norm(max_norm: float, eps: float = 0.0) -> Transform:
+    """All leaves together have no larger Euclidean norm than `max_norm`: all are made shorter by
+    one factor. With `eps=1e-6` the factor is `max_norm / (norm + eps)`, as in PyTorch."""
+    _check_positive(max_norm=max_norm)
+
+    def update(updates: Tree, state: Any, params: Tree = None, **more: Any) -> tuple[Tree, Any]:
+        norm = global_norm(updates)
+        factor = max_norm / (norm + eps if eps else np.maximum(norm, max_norm))
+        factor = np.minimum(factor, 1.0)
+        return jt.tree.map(lambda g: g * cast(factor, real_of(g)), updates), state
+
+    return Transform(lambda params: (), update)
+
+
+def clip_weights(low: float, high: float) -> Transform:
+    """At the end of a chain: updates after which no parameter is outside of `low` to `high`, to one
+    rounding (for the critic of a WGAN)."""
+    if not low < high:
+        jt.errors.complain(
+            jt.errors.SettingError,
+            f"no weight is between {low} and {high}",
+            "give the lower bound first: optim.clip_weights(-0.01, 0.01).",
+        )
+    return by_leaf(lambda g, p: (np.clip(p + g, low, high) - p,), needs_params="clip_weights")
+
+
+def global_norm(tree: Tree) -> Any:
+    """The Euclidean norm of all elements of all leaves together, summed in float32 or wider.
+
+    >>> float(jt.optim.global_norm({"w": np.array([3.0]), "b": [np.array(4.0), None]}))
+    5.0
+    """
+    leaves = jt.tree.leaves(tree)
+    sums = [np.sum(squared(cast(x, working(dtype_of(x))))) for x in leaves]
+    return np.sqrt(reduce(lambda total, part: total + part, sums, 0.0))
+
+
+def _rate(schedule: Schedule, count: Any) -> Any:
+    rate = schedule(count)
+    _check_rate(rate, "what the schedule returns")
+    return rate
+
+
+def _check_rate(rate: Any, name: str) -> None:
+    """A rate is one real number, traced or not."""
+    real = (
+        isinstance(rate, (bool, int, float)) or getattr(rate, "dtype", np.dtype("O")).kind in "fiu"
+    )
+    if not real or np.shape(rate):
+        jt.errors.complain(
+            jt.errors.SettingError,
+            f"{name} is no real number",
+            "give a number, an array of shape () or a schedule, a function of the count of steps.",
+            operands={name.replace(" ", "_"): rate},
+        )
+
+
+def _check_positive(**bounds: float) -> None:
+    for name, bound in bounds.items():
+        if not bound > 0:
+            jt.errors.complain(
+                jt.errors.SettingError,
+                f"clipping with {name}={bound} leaves nothing",
+                f"give a {name} above 0.",
+            )

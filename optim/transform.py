@@ -1,0 +1,193 @@
+"""What an optimiser is: a function that makes its state, and one that makes updates of gradients.
+
+    init(params) -> state
+    update(gradients, state, params) -> updates, state
+
+Updates are what is added to the parameters. Transformations are chained: what one makes of the
+gradients is what the next one is given. All are pure; `Optimizer` writes what they return into the
+arrays that are there, so a rule is written once for both faces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import jitney as jt
+
+from .trees import Array, Tree, beside, check_each, check_some, dtype_of, is_trained
+
+State = Any
+
+
+class Transform(NamedTuple):
+    """Two functions: `init(params)` gives the state, a tree of arrays, and `update(updates, state,
+    params, **more)` gives `(updates, state)`; `more` is for those that ask for the loss (`value=`)."""
+
+    init: Callable[[Tree], State]
+    update: Callable[..., tuple[Tree, State]]
+
+
+def chain(*transforms: Transform) -> Transform:
+    """One transformation after the other; the state is the tuple of theirs.
+
+    >>> opt = jt.optim.chain(jt.optim.clip_by_global_norm(1.0), jt.optim.sgd(0.1))
+    >>> updates, state = opt.update([np.array([3.0, 4.0])], opt.init([np.zeros(2)]))
+    >>> updates
+    [array([-0.06, -0.08])]
+    """
+    for transform in transforms:
+        if not isinstance(transform, Transform):
+            jt.errors.complain(
+                jt.errors.ArgumentError,
+                f"chain takes transformations, and was given {transform!r}",
+                "give what the functions of jt.optim return, optim.adam(1e-3) for instance.",
+            )
+
+    def init(params: Tree) -> State:
+        return tuple(transform.init(params) for transform in transforms)
+
+    def update(updates: Tree, state: State, params: Tree = None, **more: Any) -> tuple[Tree, State]:
+        states = []
+        for transform, part in zip(transforms, state, strict=True):
+            updates, part = transform.update(updates, part, params, **more)
+            states.append(part)
+        return updates, tuple(states)
+
+    return Transform(init, update)
+
+
+def identity() -> Transform:
+    """Leaves the gradients as they are."""
+    return Transform(
+        lambda params: (), lambda updates, state, params=None, **more: (updates, state)
+    )
+
+
+def apply_updates(params: Tree, updates: Tree) -> Tree:
+    """The parameters with the updates added, in the parameters' dtypes; where there is None they stay.
+
+    >>> jt.optim.apply_updates({"b": np.zeros(1), "w": np.ones(2)}, {"b": None, "w": np.full(2, 0.5)})
+    {'b': array([0.]), 'w': array([1.5, 1.5])}
+    """
+    leaves = jt.tree.leaves(params)
+    deltas = beside(params, updates, "updates")
+    check_some(deltas)
+    check_each(params, deltas, leaves)
+    new = [p if u is None else moved(p, u) for p, u in zip(leaves, deltas, strict=True)]
+    return jt.tree.unflatten(jt.tree.structure(params), new)
+
+
+def moved(leaf: Array, delta: Array) -> Array:
+    """A parameter and its update, added in the wider of their dtypes, as the parameter's dtype."""
+    return cast(leaf + delta, dtype_of(leaf))
+
+
+def by_leaf(
+    rule: Callable[..., tuple[Any, ...]],
+    slots: Mapping[str, Callable[[Any], Any]] | None = None,
+    each_step: Callable[[Any], tuple[Any, ...]] | None = None,
+    *,
+    counted: bool = True,
+    needs_params: str = "",
+) -> Transform:
+    """A transformation that treats each leaf by itself.
+
+    `rule(g, p, *slots, *numbers)` gives the update of a leaf and the new content of its `slots`, which
+    start as what their functions make of the parameter. `each_step(count)` gives the numbers, once for
+    all leaves; `count` is 1 in the first step, or None where nothing is `counted`. A rule sees arrays of
+    float32 where the leaves are smaller floats; slots have the dtype in which they start. Whoever
+    `needs_params` gives its name, for the message that they are missing.
+    """
+    slots = slots or {}
+    counted = counted and each_step is not None
+
+    def init(params: Tree) -> State:
+        state = {
+            name: jt.tree.map(lambda p, make=make: make(p) if is_trained(p) else None, params)
+            for name, make in slots.items()
+        }
+        return {"count": np.int64(0), **state} if counted else state
+
+    def update(updates: Tree, state: State, params: Tree = None, **more: Any) -> tuple[Tree, State]:
+        if needs_params and params is None:
+            _ask_for_params(needs_params)
+        like = params
+        if like is None:
+            like = state[next(iter(slots))] if slots else updates
+        leaves = beside(like, updates, "gradients")
+        given = jt.tree.leaves(params) if params is not None else [None] * len(leaves)
+        check_each(like, leaves, given)
+        columns = [beside(like, state[name], "state") for name in slots]
+        count = state["count"] + 1 if counted else None
+        numbers = _Numbers(each_step(count) if each_step is not None else ())
+        rows = [
+            _apply(rule, g, p, kept, numbers)
+            for g, p, *kept in zip(leaves, given, *columns, strict=True)
+        ]
+        structure = jt.tree.structure(like)
+        new, *after = [
+            jt.tree.unflatten(structure, column) for column in zip(*rows, strict=True)
+        ] or [updates, *(state[name] for name in slots)]
+        result = dict(zip(slots, after, strict=True))
+        return new, {"count": count, **result} if counted else result
+
+    return Transform(init, update)
+
+
+def _apply(
+    rule: Callable[..., tuple[Any, ...]], g: Any, p: Any, kept: list[Any], numbers: _Numbers
+) -> tuple[Any, ...]:
+    """What a rule makes of one leaf: its update, then its slots."""
+    if g is None:
+        return (None, *kept)
+    dtype = working(dtype_of(g))
+    wide = [x if x is None else cast(x, working(dtype_of(x))) for x in (g, p, *kept)]
+    new, *after = rule(*wide, *numbers.as_dtype(dtype))
+    return (new, *[cast(x, dtype_of(old)) for x, old in zip(after, kept, strict=True)])
+
+
+class _Numbers:
+    """The numbers of one step, in each dtype that is asked for."""
+
+    def __init__(self, numbers: tuple[Any, ...]) -> None:
+        self._numbers = numbers
+        self._cast: dict[Any, tuple[Any, ...]] = {}
+
+    def as_dtype(self, dtype: np.dtype[Any]) -> tuple[Any, ...]:
+        if dtype not in self._cast:
+            real = np.finfo(dtype).dtype
+            self._cast[dtype] = tuple(
+                x
+                if isinstance(x, (int, float)) and not isinstance(x, np.generic)
+                else cast(x, real)
+                for x in self._numbers
+            )
+        return self._cast[dtype]
+
+
+def working(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """In which dtype a rule computes: float32 for smaller floats."""
+    return np.dtype(np.float32) if dtype.itemsize < 4 else dtype
+
+
+def real_of(x: Any) -> np.dtype[Any]:
+    """The dtype of the real numbers with which a rule multiplies an array or number."""
+    return np.finfo(working(dtype_of(x))).dtype
+
+
+def cast(x: Any, dtype: np.dtype[Any]) -> Any:
+    """`x` as that dtype; itself where it has that."""
+    if dtype_of(x) == dtype:
+        return x
+    return x.astype(dtype) if hasattr(x, "astype") else dtype.type(x)
+
+
+def _ask_for_params(name: str) -> None:
+    jt.errors.complain(
+        jt.errors.ArgumentError,
+        f"{name} needs the parameters, and update was called without",
+        "write opt.update(grads, state, params).",
+    )

@@ -1,0 +1,73 @@
+"""What users do wrong with optimisers, schedules and losses, and what they are told."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from golden_texts import Golden
+
+import jitney as jt
+from jitney import optim
+
+GOLDEN = Golden(Path(__file__).with_name("wrong_programs.txt"))
+PARAMS = {"w": np.ones((2, 3)), "layers": [np.ones(2), np.ones(3)]}
+ADAM = optim.adam(1e-3)
+STATE = ADAM.init(PARAMS)
+
+
+def grads(**changes):
+    return {**PARAMS, **changes}
+
+
+WRONG = {
+    "another_key": lambda: ADAM.update({"v": np.ones(3), "layers": PARAMS["layers"]}, STATE, PARAMS),
+    "fewer_layers": lambda: ADAM.update(grads(layers=[np.ones(2)]), STATE, PARAMS),
+    "a_tuple_for_a_list": lambda: ADAM.update(grads(layers=(1.0, 2.0)), STATE, PARAMS),
+    "a_gradient_of_another_shape": lambda: ADAM.update(grads(w=np.ones(3)), STATE, PARAMS),
+    "a_gradient_of_integers": lambda: ADAM.update(grads(w=np.ones((2, 3), int)), STATE, PARAMS),
+    "a_state_of_other_parameters": lambda: ADAM.update(np.ones(2), STATE, np.ones(2)),
+    "gradients_of_nothing": lambda: optim.SGD(PARAMS).step({"w": None, "layers": [None, None]}),
+    "updates_of_nothing": lambda: optim.apply_updates(PARAMS, {"w": None, "layers": [None, None]}),
+    "nothing_to_train": lambda: optim.SGD({"n": np.arange(3)}),
+    "a_number_in_place": lambda: optim.SGD({"w": 1.0}),
+    "decay_without_parameters": lambda: optim.add_decayed_weights(0.1).update([1.0], {}),
+    "masters_without_parameters": lambda: optim.with_masters(optim.sgd(0.1)).update([1.0], {}),
+    "a_rate_in_words": lambda: optim.sgd("fast"),
+    "a_rate_for_each_leaf": lambda: optim.adam(np.ones(3)),
+    "a_schedule_of_arrays": lambda: optim.SGD(np.ones(2), lambda step: np.ones(2)).step(np.ones(2)),
+    "a_number_as_schedule": lambda: optim.scale_by_schedule(0.1),
+    "a_schedule_assigned": lambda: setattr(optim.SGD(np.ones(2)), "lr", lambda step: 0.1),
+    "no_decay": lambda: optim.adam(0.1, b1=1.5),
+    "nesterov_without_momentum": lambda: optim.SGD(np.ones(2), nesterov=True),
+    "a_class_in_a_chain": lambda: optim.chain(optim.clip(1.0), optim.Adam),
+    "an_unknown_option": lambda: optim.Adam(np.ones(2), groups=[(True, {"rate": 1.0})]),
+    "a_mask_of_another_tree": lambda: optim.masked(ADAM, {"w": True}).init(PARAMS),
+    "clipping_to_nothing": lambda: optim.clip_by_global_norm(0.0),
+    "weights_nowhere": lambda: optim.clip_weights(0.1, -0.1),
+    "no_calls_accumulated": lambda: optim.accumulate(ADAM, 0),
+    "a_decay_in_no_steps": lambda: optim.exponential_decay(0.1, 0, 0.5),
+    "a_negative_decay": lambda: optim.exponential_decay(0.1, 10, -0.5),
+    "boundaries_too_many": lambda: optim.join_schedules([lambda n: 1.0], [3]),
+    "boundaries_out_of_order": lambda: optim.join_schedules([lambda n: 1.0] * 3, [5, 3]),
+    "all_warm_up": lambda: optim.warmup_cosine_decay_schedule(0.0, 1.0, 100, 100),
+    "another_way_to_anneal": lambda: optim.one_cycle(0.1, 100, anneal_strategy="exp"),
+    "a_cycle_of_one_part": lambda: optim.one_cycle(0.1, 100, pct_start=1.0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_said(name):
+    with pytest.raises(jt.errors.JitneyError) as info:
+        WRONG[name]()
+    message = str(info.value)
+    assert message.splitlines()[-1].startswith("test_wrong_programs.py:"), "the user's line"
+    message = re.sub(r"(/\S*/)?test_wrong_programs\.py:\d+", "test_wrong_programs.py:N", message)
+    message = re.sub(r" at 0x[0-9a-f]+", "", message)
+    GOLDEN.check(name, f"{type(info.value).__name__}: {message}")
+
+
+def test_the_line_is_the_users_in_compiled_code_too():
+    opt = optim.Optimizer({"w": np.ones(2)}, optim.sgd(0.1))
+    with pytest.raises(jt.errors.ShapeError, match=r"test_wrong_programs\.py"):
+        jt.jit(lambda: opt.step({"w": np.ones(3)}))()
