@@ -104,6 +104,21 @@ from .regularizers import L1 as L1
 from .regularizers import L1L2 as L1L2
 from .regularizers import L2 as L2
 from .regularizers import regularization as regularization
+from .selection import Mask as Mask
+from .selection import Selection as Selection
+from .selection import entries as entries
+from .selection import everything as everything
+from .selection import freeze as freeze
+from .selection import path as path
+from .selection import requires_grad as requires_grad
+from .selection import select as select
+from .selection import tag as tag
+from .selection import trainable as trainable
+from .selection import type as type
+from .selection import where as where
+from .specs import Summary as Summary
+from .specs import init as init
+from .specs import summary as summary
 from .transformer import TransformerBlock as TransformerBlock
 from .transformer import TransformerDecoder as TransformerDecoder
 from .transformer import TransformerEncoder as TransformerEncoder
@@ -148,6 +163,7 @@ __all__ = [
     "LayerNorm",
     "Linear",
     "LuongAttention",
+    "Mask",
     "MaxPool1d",
     "MaxPool2d",
     "MaxPool3d",
@@ -161,10 +177,12 @@ __all__ = [
     "Residual",
     "ResidualWrapper",
     "SelectInput",
+    "Selection",
     "SeparableConv1d",
     "SeparableConv2d",
     "Sequential",
     "SpectralNorm",
+    "Summary",
     "TransformerBlock",
     "TransformerDecoder",
     "TransformerEncoder",
@@ -172,6 +190,9 @@ __all__ = [
     "bidirectional",
     "celu",
     "elu",
+    "entries",
+    "everything",
+    "freeze",
     "gelu",
     "generate",
     "glu",
@@ -182,6 +203,7 @@ __all__ = [
     "hardshrink",
     "hardtanh",
     "identity",
+    "init",
     "initializers",
     "last_relevant",
     "leaky_relu",
@@ -192,13 +214,16 @@ __all__ = [
     "mish",
     "modules",
     "normalize",
+    "path",
     "regularization",
     "relu",
     "relu6",
     "repeat_rows",
+    "requires_grad",
     "rnn",
     "sample",
     "seed",
+    "select",
     "selu",
     "sequence_mask",
     "sigmoid",
@@ -209,9 +234,14 @@ __all__ = [
     "softplus",
     "softshrink",
     "softsign",
+    "summary",
     "swish",
+    "tag",
     "tanh",
     "tanhshrink",
     "threshold",
+    "trainable",
+    "type",
     "unbuilt",
+    "where",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
@@ -41,6 +41,7 @@ class Module:
     buffers: tuple[str, ...] = ()
     training: bool = True
     frozen: tuple[str, ...] = ()  # names of attributes; "" stands for all of them
+    tags: Mapping[str, Any] = {}  # of attributes, by name: what `nn.tag` finds; "" stands for all
     built: str | None = None  # what it was built for: a text, which compiled code takes as it is
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -161,7 +162,7 @@ def _lines(value: Any, seen: set[int]) -> list[str]:
     seen.add(id(value))
     short, long = [], []
     for key, item in vars(value).items():
-        if key in ("built", "frozen") or (key == "training" and item):
+        if key in ("built", "frozen", "tags") or (key == "training" and item):
             continue
         if _holds_modules(item):
             long += _indented(f"{key}=", _parts(item, seen))

@@ -34,7 +34,7 @@ from ..core import threaded_state
 from ..core.specs import Spec
 from ..core.trace import require_trace
 from ..core.tracers import WEAK_DTYPES
-from ..data.objects import kind_of, standing_in
+from ..data.objects import is_leaf_array, kind_of, standing_in
 from ..messages import errors
 from ..messages.errors import complain
 from ..records.arrays import Records
@@ -236,6 +236,8 @@ class Heap:
 
     def _is_state(self, key: str, held: Any, is_tree: bool) -> bool:
         """Whether an attribute that is a number changes, and is no setting."""
+        if is_tree and is_leaf_array(held):
+            return True
         if type(held) is bool or is_tree:
             return key in self.mentions.changed and not (type(held) is bool and is_tree)
         return key in self.mentions.stored
@@ -330,6 +332,10 @@ class Heap:
                 if key not in old or old[key] is not value:
                     slots.append(HeapSlot(node, key, f"{node.name}.{key}"))
         return slots
+
+    def has(self, value: Any) -> bool:
+        """Whether a value is one of the nodes."""
+        return any(node.value is value for node in self.nodes)
 
     def snapshot(self) -> Snapshot:
         """What there is now."""

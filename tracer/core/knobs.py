@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from ...ir.graph import Knobs
 from ...ir.types import TOKEN
-from ..data import pytree
+from ..data.opened import tree_map
 from ..messages.scopes import KNOBS
 from .tracers import Tracer, as_value, emit
 
@@ -26,7 +26,7 @@ def materialize(x: T) -> T:
     >>> jt.jit(lambda x: jt.materialize(np.exp(x)) * 2)(np.zeros(3))
     array([2., 2., 2.])
     """
-    return pytree.tree_map(_kept, x)
+    return tree_map(_kept, x)
 
 
 def _kept(leaf: T) -> T:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
-from ..data import pytree
+from ..data import opened
 from ..messages.scopes import NOWHERE, SCOPE, Scope, joined
 from .tracers import Tracer
 
@@ -75,7 +75,7 @@ def name(x: T, name: str) -> T:
     2.0
     """
     path = _checked(name)
-    for leaf in pytree.flatten(x)[0]:
+    for leaf in opened.leaves(x):
         if isinstance(leaf, Tracer):
             leaf.value.name = _path(SCOPE.get(), path)
     return x

@@ -23,6 +23,8 @@ from ...ir.types import I64, TensorType, type_of
 from ...runtime.cuda.array import DeviceArray
 from ..data import pytree
 from ..data.accept import refuse
+from ..data.objects import kind_of, parameters
+from ..data.opened import opened
 from ..messages import errors
 from ..messages.errors import complain
 from ..messages.expressions import tell_of_traced
@@ -263,6 +265,8 @@ def trace_function(
         refuse_lazy(out, refuse_as or function, what)
         if watched is not None:
             refuse_rebound(trace, before)
+        if values_only:
+            out = opened_results(out)
         out_leaves, out_tree = pytree.flatten(out)
         outputs = _Outputs(trace, values_only, views)
         outputs.shared = _shared(out_leaves) if sharing else set()
@@ -286,6 +290,27 @@ def trace_function(
         advanced=[] if borrowed is None else borrowed.advanced,
         casts=trace.casts,
     )
+
+
+def opened_results(out: Any) -> Any:
+    """What a function returns to a transformation, with the objects in it opened that hold values of the
+    current trace. Others are there outside of it, too."""
+    leaves, tree = pytree.flatten(out)
+    if not any(kind_of(leaf) is not None for leaf in leaves):
+        return out
+    trace = require_trace()
+    return pytree.unflatten(
+        tree, [opened(leaf) if _holds_values(leaf, trace) else leaf for leaf in leaves]
+    )
+
+
+def _holds_values(leaf: Any, trace: Trace) -> bool:
+    if kind_of(leaf) is None:
+        return False
+    if trace.watched is not None and trace.watched.has(leaf):
+        return False
+    arrays = [p.array for p in parameters(leaf)]
+    return any(isinstance(x, Tracer) and x._storage.trace is trace for x in arrays)
 
 
 def _parameters(

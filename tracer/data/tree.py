@@ -6,10 +6,13 @@ Objects of registered classes (`nn.Module`) are trees of their arrays here. None
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from . import objects, pytree
+import numpy as np
+
+from . import opened, pytree
 from .objects import register_object as register_object
 
 
@@ -19,7 +22,7 @@ def flatten(tree: Any) -> tuple[list[Any], pytree.TreeDef]:
     >>> jt.tree.flatten({"b": 2, "a": (1, None)})[0]
     [1, 2]
     """
-    return pytree.flatten_whole(objects.opened(tree))
+    return pytree.flatten_whole(opened.opened(tree))
 
 
 def unflatten(definition: pytree.TreeDef, leaves: Any) -> Any:
@@ -28,7 +31,7 @@ def unflatten(definition: pytree.TreeDef, leaves: Any) -> Any:
     >>> jt.tree.unflatten(jt.tree.structure([1, (2,)]), [3, 4])
     [3, (4,)]
     """
-    return objects.closed(pytree.unflatten(definition, leaves))
+    return opened.closed(pytree.unflatten(definition, leaves))
 
 
 def leaves(tree: Any) -> list[Any]:
@@ -58,9 +61,9 @@ def map(function: Callable[..., Any], tree: Any, *rest: Any) -> Any:
     >>> jt.tree.map(lambda x, y: x + y, [1, (2,)], [10, (20,)])
     [11, (22,)]
     """
-    first = objects.opened(tree)
+    first = opened.opened(tree)
     own, definition = pytree.flatten_whole(first)
-    others = [definition.flatten_up_to(objects.open_like(first, other)) for other in rest]
+    others = [definition.flatten_up_to(opened.open_like(first, other)) for other in rest]
     return unflatten(definition, [function(*x) for x in zip(own, *others, strict=True)])
 
 
@@ -79,9 +82,9 @@ def flatten_with_path(tree: Any) -> tuple[list[tuple[str, Any]], pytree.TreeDef]
     >>> jt.tree.flatten_with_path([1, 2])[0]
     [('[0]', 1), ('[1]', 2)]
     """
-    opened = objects.opened(tree)
-    own, definition = pytree.flatten_whole(opened)
-    paths = [name.removeprefix(".") for name in pytree.leaf_names(opened, whole=True)]
+    first = opened.opened(tree)
+    own, definition = pytree.flatten_whole(first)
+    paths = [name.removeprefix(".") for name in pytree.leaf_names(first, whole=True)]
     return list(zip(paths, own, strict=True)), definition
 
 
@@ -105,3 +108,76 @@ def reduce(function: Callable[[Any, Any], Any], tree: Any, initial: Any = None) 
     if initial is not None:
         return functools.reduce(function, own, initial)
     return functools.reduce(function, own) if own else None
+
+
+def trained(tree: Any) -> Any:
+    """The tree as transformations differentiate it: of modules, what is not trained is None.
+
+    >>> jt.tree.trained(jt.Variable(1.0, trainable=False)) is None
+    True
+    """
+    return opened.closed(opened.opened(tree, gradient=True))
+
+
+def partition(tree: Any, where: Any) -> tuple[Any, Any]:
+    """Two trees of one structure: leaves of a kind, and the others, with None for what is not there.
+
+    `where` is a function of a leaf, a tree of bools (or of such for whole parts of the tree), or a
+    mask, bools by the paths of the leaves (`nn.select`).
+
+    >>> jt.tree.partition({"a": 1, "b": "text"}, lambda leaf: isinstance(leaf, int))
+    ({'a': 1, 'b': None}, {'a': None, 'b': 'text'})
+    """
+    named, definition = flatten_with_path(tree)
+    own = [leaf for _, leaf in named]
+    if isinstance(where, Mapping) and all(path in where for path, _ in named):
+        chosen = [where[path] for path, _ in named]
+    elif callable(where):
+        chosen = [where(leaf) for leaf in own]
+    else:
+        chosen = opened.spread(where, tree)
+    pairs = list(zip(own, chosen, strict=True))
+    first = unflatten(definition, [leaf if on else None for leaf, on in pairs])
+    return first, unflatten(definition, [None if on else leaf for leaf, on in pairs])
+
+
+def combine(*trees: Any) -> Any:
+    """One tree of several, of one structure: each leaf is the first that is not None.
+
+    >>> jt.tree.combine({"a": 1, "b": None}, {"a": None, "b": 2})
+    {'a': 1, 'b': 2}
+    """
+    return opened.combined(trees)
+
+
+def ravel(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """All elements of a tree's arrays as one vector, and the function that makes the tree of such a one.
+
+    The vector has the dtype that holds all of them; the function gives each array its own again.
+
+    >>> vector, unravel = jt.tree.ravel({"a": np.ones((2, 1)), "b": 3.0})
+    >>> vector
+    array([1., 1., 3.])
+    >>> unravel(2 * vector)
+    {'a': array([[2.],
+           [2.]]), 'b': np.float64(6.0)}
+    """
+    own, definition = flatten(tree)
+    arrays = [leaf if hasattr(leaf, "shape") else np.asarray(leaf) for leaf in own]
+    numbers = [not isinstance(x, np.ndarray) and getattr(x, "scalar", True) for x in own]
+    shapes = [(x.shape, x.dtype) for x in arrays]
+    parts = [x.reshape(-1) for x in arrays]
+    vector = np.concatenate(parts) if parts else np.zeros(0)
+
+    def unravel(vector: Any) -> Any:
+        made, start = [], 0
+        for (shape, dtype), number in zip(shapes, numbers, strict=True):
+            stop = start + math.prod(shape)
+            part = vector[start:stop].astype(dtype)
+            made.append(part[0] if number else part.reshape(shape))
+            start = stop
+        if start != vector.shape[0]:
+            raise ValueError(f"the vector has {vector.shape[0]} elements, and the tree {start}")
+        return unflatten(definition, made)
+
+    return vector, unravel

@@ -20,6 +20,7 @@ from ..core.trace import native_calls_held
 from ..data import pytree
 from ..data.accept import check_array, to_array
 from ..data.foreign import is_foreign
+from ..data.opened import tree_map
 from ..messages import errors
 from ..messages.errors import complain
 
@@ -82,7 +83,7 @@ def device_put(tree: Any, device: str | Device | None = None) -> Any:
     chosen = resolved(parse_device(device or CHOSEN.get() or "cuda"))
     if chosen != CPU:
         client(chosen)
-    return pytree.tree_map(lambda leaf: put(leaf, chosen), tree)
+    return tree_map(lambda leaf: put(leaf, chosen), tree)
 
 
 def resolved(device: Device) -> Device:

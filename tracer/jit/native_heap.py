@@ -29,7 +29,7 @@ from ..captures.effects import (
     apply,
     build,
 )
-from ..captures.frozen import attributes_of, freeze
+from ..captures.frozen import attributes_of, freeze, own_dictionary
 from ..captures.heap import Heap, has_more
 from ..captures.heap_nodes import Content, Fixed, Inner, Input, Node
 from ..captures.paths import ABSENT
@@ -100,15 +100,17 @@ class NativeHeap:
     def _node(self, word: int, node: Node, value: Any) -> None:
         program = self.program
         if node.is_object:
+            own = self._dictionary(word, node, value)
             for key, content in node.slots.items():
                 if (node.cls, key) not in self._plain:
                     _refuse_code(node.cls, key)
                     self._plain.add((node.cls, key))
                 held = getattr(value, key)
-                self._content(self.writer.attribute(word, key), content, held)
-            if node.exact is not None:
+                part = own[key] if key in own else self.writer.attribute(word, key)
+                self._content(part, content, held)
+            if node.exact is not None and not own:
                 program.ask(program.own(), partial(_check_exact, node.exact), word)
-            elif node.absent:
+            elif node.exact is None and node.absent:
                 check = partial(_check_absent, frozenset(node.slots), node.absent)
                 program.ask(program.own(), check, word)
             return
@@ -130,6 +132,13 @@ class NativeHeap:
             held = list(value.values()) if isinstance(value, dict) else list(value)
         for part, content, item in zip(words, node.slots.values(), held, strict=True):
             self._content(part, content, item)
+
+    def _dictionary(self, word: int, node: Node, value: Any) -> dict[str, int]:
+        """The words of all attributes of an object that has just these in its dictionary."""
+        if node.exact is None or tuple(own_dictionary(value)) != node.exact or not node.exact:
+            return {}
+        words = self.program.values(self.writer.attribute(word, "__dict__"), list(node.exact))
+        return dict(zip(node.exact, words, strict=True))
 
     def _content(self, word: int, content: Content, value: Any) -> None:
         program = self.program

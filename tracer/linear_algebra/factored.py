@@ -18,7 +18,7 @@ from ..arrays.table import function
 from ..control.control import fori_loop
 from ..control.scans import scan
 from ..core.tracers import Tracer
-from ..data import pytree
+from ..data import opened
 from ..functions.diagonals import diagonal
 from ..functions.selection import take_along_axis
 from .linalg import COMPUTED, cholesky, computed, made, matrix_operand, result_type
@@ -350,6 +350,6 @@ def global_norm(arrays: Any) -> Tracer:
     >>> jt.linalg.global_norm({"a": np.array([3.0]), "b": np.array([[4.0]])})
     np.float64(5.0)
     """
-    sums = [sum_(absolute_square(array(x))) for x in pytree.flatten(arrays)[0]]
+    sums = [sum_(absolute_square(array(x))) for x in opened.leaves(arrays)]
     total = sum_(stack(sums)) if sums else array(0.0)
     return ufuncs.apply(np.sqrt, total)

@@ -13,6 +13,8 @@ from ..core.specs import is_inexact_leaf
 from ..core.tracers import Tracer
 from ..data import pytree
 from ..data.callables import check_callable
+from ..data.entering import open_call
+from ..data.opened import leaves as leaves_of
 from ..messages import errors
 from ..messages.errors import complain
 from ..messages.tracebacks import shortened
@@ -52,7 +54,7 @@ def check_grads(
         raise ValueError(f"modes are 'fwd' and 'rev', not {sorted(unknown) or list(modes)}")
     if order < 1:
         raise ValueError(f"order must be at least 1, not {order}")
-    args = tuple(args)
+    f, args = open_call(f, tuple(args))
     leaves = pytree.flatten(args)[0]
     _refuse_traced("check_grads", leaves)
     floats = [leaf for leaf in leaves if is_inexact_leaf(leaf)]
@@ -210,7 +212,7 @@ def _random_like(tree: Any, rng: np.random.Generator) -> Any:
 
 
 def _floats_only(tree: Any) -> list[Any]:
-    return [leaf for leaf in pytree.flatten(tree)[0] if leaf is not None]
+    return [leaf for leaf in leaves_of(tree) if leaf is not None]
 
 
 def _central_difference(f: Callable[..., Any], args: Any, tangents: Any, eps: float) -> Any:
@@ -222,7 +224,7 @@ def _central_difference(f: Callable[..., Any], args: Any, tangents: Any, eps: fl
                 return x.copy() if isinstance(x, np.ndarray) else x
             return (x + t * by).astype(x.dtype) if hasattr(x, "dtype") else type(x)(x + t * by)
 
-        return pytree.flatten(f(*pytree.tree_map(step, args, tangents)))[0]
+        return leaves_of(f(*pytree.tree_map(step, args, tangents)))
 
     high, low = moved(eps), moved(-eps)
     return [

@@ -32,10 +32,11 @@ from ..control.unions import only
 from ..core.specs import is_array, is_inexact_leaf
 from ..core.trace import current_trace
 from ..core.tracers import Tracer, as_value, emit, weak_kind
-from ..core.tracing import Result
+from ..core.tracing import Result, opened_results
 from ..data import pytree
 from ..data.callables import check_callable, function_name
-from ..data.objects import closed, open_call, open_like
+from ..data.entering import open_call
+from ..data.opened import closed, open_like, tree_map
 from ..devices.device_calls import compile_for_devices, compiled_on_devices
 from ..devices.devices import holds_device_arrays
 from ..messages import errors
@@ -180,6 +181,7 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     ops = application.adopt(backward, returned)
     out = pytree.unflatten(out_tree, _present_results(application, results))
     side = _present_aux(application, aux, len(results))
+    whole, out = out, closed(out)
 
     gradients = backward.outputs[len(returned) :]
     seeds = backward.params[len(application.graph.params) :]
@@ -193,6 +195,7 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     @watched_outside
     def vjp_fn(cotangent: Any) -> tuple[Any, ...]:
         nonlocal unread
+        cotangent = open_like(whole, cotangent)
         cotangents = tangent_leaves(cotangent, out_tree, types, "cotangent", "result")
         here = current_trace() is application.owner
         first, unread = unread and here, unread and not here
@@ -277,8 +280,8 @@ def jvp(
     forward = _derivative(jvp_graph, application.over(returned), wrt, pushed)
     application.adopt(forward, returned, seeds)
     leaves_out = application.read(forward.outputs[len(returned) :])
-    tangent_out = pytree.unflatten(out_tree, present_tangents(results, pushed, leaves_out))
-    out = pytree.unflatten(out_tree, _present_results(application, results))
+    tangent_out = closed(pytree.unflatten(out_tree, present_tangents(results, pushed, leaves_out)))
+    out = closed(pytree.unflatten(out_tree, _present_results(application, results)))
     side = _present_aux(application, aux, len(results))
     return (out, tangent_out, side) if has_aux else (out, tangent_out)
 
@@ -289,7 +292,7 @@ def stop_gradient(x: Any) -> Any:
     >>> jt.grad(lambda x: x * jt.stop_gradient(x))(3.0)
     3.0
     """
-    return pytree.tree_map(
+    return tree_map(
         lambda leaf: (
             emit("stop_gradient", as_value(leaf), weak=leaf.weak)
             if isinstance(leaf, Tracer) and is_inexact(leaf.dtype)
@@ -318,8 +321,8 @@ class _Aux:
                     f"with has_aux=True the function returns a pair (value, aux), not {show(out)}",
                     f"return (value, aux) from {function_name(fun)}, or leave has_aux out.",
                 )
-            values, self.value_tree = pytree.flatten(out[0])
-            self.leaves, self.tree = pytree.flatten(out[1])
+            values, self.value_tree = pytree.flatten(opened_results(out[0]))
+            self.leaves, self.tree = pytree.flatten(opened_results(out[1]))
             self.traced = [is_array(leaf) for leaf in self.leaves]
             arrays = [x for x, t in zip(self.leaves, self.traced, strict=True) if t]
             self.leaves = [None if t else x for x, t in zip(self.leaves, self.traced, strict=True)]
@@ -331,7 +334,7 @@ class _Aux:
         remaining = iter(arrays)
         assert self.tree is not None
         leaves = zip(self.leaves, self.traced, strict=True)
-        return pytree.unflatten(self.tree, [next(remaining) if t else x for x, t in leaves])
+        return closed(pytree.unflatten(self.tree, [next(remaining) if t else x for x, t in leaves]))
 
 
 def _out_tree(application: Application, aux: _Aux | None) -> tuple[pytree.TreeDef, list[Result]]:

@@ -21,6 +21,9 @@ from ..core.tracers import Tracer
 from ..core.tracing import twin_of
 from ..data import pytree
 from ..data.callables import Function, check_callable, function_name
+from ..data.entering import open_call
+from ..data.opened import closed, opened
+from ..data.opened import leaves as leaves_of
 from ..messages import errors
 from ..messages.errors import complain
 from ..messages.tracebacks import shortened
@@ -52,9 +55,9 @@ def jacrev(
 
     @named("jacrev", fun)
     def jacrev_fun(*args: Any, **kwargs: Any) -> Any:
-        closed, primals = _close(fun, positions, args, kwargs, "jacrev", holomorphic)
-        out, vjp_fn = vjp(closed, *primals)
-        outs, out_tree = pytree.flatten(out)
+        function, primals = _close(fun, positions, args, kwargs, "jacrev", holomorphic)
+        out, vjp_fn = vjp(function, *primals)
+        outs, out_tree = pytree.flatten(opened(out))
         _check_results(outs, fun, "jacrev", holomorphic)
         inputs, in_tree = pytree.flatten(primals)
         blocks = []
@@ -65,7 +68,7 @@ def jacrev(
                     _basis(z, i) if j == k else np.zeros(_shape(z), _dtype(z))[()]
                     for j, z in enumerate(outs)
                 ]
-                gradients = pytree.flatten(vjp_fn(pytree.unflatten(out_tree, cotangent)))[0]
+                gradients = leaves_of(vjp_fn(closed(pytree.unflatten(out_tree, cotangent))))
                 for buffer, gradient in zip(rows, gradients, strict=True):
                     buffer[i] = gradient
                 return rows
@@ -74,8 +77,8 @@ def jacrev(
             buffers = [np.zeros((count, *_shape(x)), _dtype(x)) for x in inputs]
             rows = fori_loop(0, count, row, buffers)
             block = [_reshaped(r, _shape(y) + _shape(x)) for r, x in zip(rows, inputs, strict=True)]
-            blocks.append(_of_arguments(pytree.unflatten(in_tree, block), argnums))
-        return pytree.unflatten(out_tree, blocks)
+            blocks.append(_of_arguments(closed(pytree.unflatten(in_tree, block)), argnums))
+        return closed(pytree.unflatten(out_tree, blocks))
 
     return jacrev_fun
 
@@ -97,18 +100,18 @@ def jacfwd(
 
     @named("jacfwd", fun)
     def jacfwd_fun(*args: Any, **kwargs: Any) -> Any:
-        closed, primals = _close(fun, positions, args, kwargs, "jacfwd", holomorphic)
+        function, primals = _close(fun, positions, args, kwargs, "jacfwd", holomorphic)
         inputs, in_tree = pytree.flatten(primals)
         drawn = threaded_state.draws()
-        push: Function = functools.partial(_pushed, closed, primals)
+        push: Function = functools.partial(_pushed, function, primals)
         if changes_state(fun, (args, kwargs)):
-            result, push = linearize(closed, *primals)  # all columns are of one call
+            result, push = linearize(function, *primals)  # all columns are of one call
         else:
-            result = _result(closed, inputs, in_tree)
-        outs, out_tree = pytree.flatten(result)
+            result = _result(function, inputs, in_tree)
+        outs, out_tree = pytree.flatten(opened(result))
         _check_results(outs, fun, "jacfwd", holomorphic)
         if threaded_state.draws() != drawn:  # they are of the same numbers, too
-            _, push = linearize(closed, *primals)
+            _, push = linearize(function, *primals)
         columns_of = []
         for k, x in enumerate(inputs):
 
@@ -118,7 +121,7 @@ def jacfwd(
                     for j, z in enumerate(inputs)
                 ]
                 pushed = push(*pytree.unflatten(in_tree, tangent))
-                for buffer, derivative in zip(columns, pytree.flatten(pushed)[0], strict=True):
+                for buffer, derivative in zip(columns, leaves_of(pushed), strict=True):
                     buffer[i] = derivative
                 return columns
 
@@ -131,8 +134,8 @@ def jacfwd(
                 _reshaped(_last(columns[j]), _shape(y) + _shape(x))
                 for columns, x in zip(columns_of, inputs, strict=True)
             ]
-            blocks.append(_of_arguments(pytree.unflatten(in_tree, block), argnums))
-        return pytree.unflatten(out_tree, blocks)
+            blocks.append(_of_arguments(closed(pytree.unflatten(in_tree, block)), argnums))
+        return closed(pytree.unflatten(out_tree, blocks))
 
     return jacfwd_fun
 
@@ -160,17 +163,18 @@ def _close(
 ) -> tuple[Function, tuple[Any, ...]]:
     """`fun` as a function of the chosen arguments alone, and these arguments."""
     real = what == "jacfwd"
+    fun, args = open_call(fun, args, positions)
     chosen = check_inexact_leaves(positions, args, fun, what, holomorphic=holomorphic, real=real)
 
-    @functools.wraps(fun, updated=())  # autograph finds its way by that
-    def closed(*primals: Any) -> Any:
+    @functools.wraps(fun)  # autograph finds its way by that
+    def function(*primals: Any) -> Any:
         full = list(args)
         for position, primal in zip(chosen, primals, strict=True):
             full[position] = primal
         return fun(*full, **kwargs)
 
-    closed.__name__ = closed.__qualname__ = function_name(fun)
-    return closed, tuple(args[p] for p in chosen)
+    function.__name__ = function.__qualname__ = function_name(fun)
+    return function, tuple(args[p] for p in chosen)
 
 
 def _check_results(outs: Sequence[Any], fun: Function, what: str, holomorphic: bool) -> None:
@@ -186,16 +190,16 @@ def _check_results(outs: Sequence[Any], fun: Function, what: str, holomorphic: b
             check_result(_dtype(y), what, fun, holomorphic)
 
 
-def _result(closed: Function, inputs: Sequence[Any], in_tree: pytree.TreeDef) -> Any:
+def _result(function: Function, inputs: Sequence[Any], in_tree: pytree.TreeDef) -> Any:
     """`closed` of the inputs; outside of tracing in steps, so that what it draws is noticed."""
     if current_trace() is not None:
-        return twin_of(closed)(*pytree.unflatten(in_tree, map(_copy, inputs)))
+        return twin_of(function)(*pytree.unflatten(in_tree, map(_copy, inputs)))
     zeros = [np.zeros(_shape(x), _dtype(x))[()] for x in inputs]
-    return jvp(closed, *(pytree.unflatten(in_tree, x) for x in (inputs, zeros)))[0]
+    return jvp(function, *(pytree.unflatten(in_tree, x) for x in (inputs, zeros)))[0]
 
 
-def _pushed(closed: Function, primals: tuple[Any, ...], *tangents: Any) -> Any:
-    return jvp(closed, primals, tangents)[1]
+def _pushed(function: Function, primals: tuple[Any, ...], *tangents: Any) -> Any:
+    return jvp(function, primals, tangents)[1]
 
 
 def _shape(x: Any) -> tuple[int, ...]:

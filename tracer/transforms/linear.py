@@ -18,7 +18,9 @@ from ..core.tracers import Tracer, weak_kind
 from ..core.tracing import trace_function
 from ..data import pytree
 from ..data.callables import Function, check_callable, function_name
-from ..data.objects import open_call, open_like
+from ..data.entering import open_call
+from ..data.opened import closed, open_like
+from ..data.opened import leaves as leaves_of
 from ..data.shapes import ShapeDtype
 from ..devices.device_calls import compiled_on_devices
 from ..devices.devices import holds_device_arrays
@@ -72,7 +74,7 @@ def linearize(fun: Callable[..., R], *primals: Any) -> tuple[R, Function]:
     forward = _derivative(jvp_graph, application.over(returned), _float_parameters(leaves), pushed)
     application.adopt(application.over(returned), returned, [])
     out_tree = application.traced.out_tree
-    out = pytree.unflatten(out_tree, _present_results(application, results))
+    out = closed(pytree.unflatten(out_tree, _present_results(application, results)))
     ops = application.adopt(forward, returned)
     tangents_out = forward.outputs[len(returned) :]
     needed, _ = reached(ops, tangents_out, stop=())
@@ -92,7 +94,7 @@ def linearize(fun: Callable[..., R], *primals: Any) -> tuple[R, Function]:
         leaves = tangent_leaves(opened, in_tree, types, "tangent", "primal")
         env = application.extend(ops, dict(zip(seeds, leaves, strict=True)))
         pushed_leaves = [env[v] for v in tangents_out]
-        return pytree.unflatten(out_tree, present_tangents(results, pushed, pushed_leaves))
+        return closed(pytree.unflatten(out_tree, present_tangents(results, pushed, pushed_leaves)))
 
     return out, f_lin
 
@@ -202,7 +204,7 @@ def hvp(fun: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
     moving = [
         i
         for i, primal in enumerate(primals)
-        if any(is_inexact_leaf(leaf) for leaf in pytree.flatten(primal)[0])
+        if any(is_inexact_leaf(leaf) for leaf in leaves_of(primal))
     ]
     argnums = moving[0] if len(primals) == 1 and moving else tuple(moving)
     product = jvp(grad(fun, argnums), tuple(primals), tuple(tangents))[1]

@@ -34,7 +34,8 @@ from ..core.trace import Array, current_trace
 from ..core.tracers import Tracer, concrete
 from ..core.tracing import Traced, numpy_views, trace_function, twin_of
 from ..data import pytree
-from ..data.objects import opened_for
+from ..data.entering import opened_for
+from ..data.opened import closed
 from .presented import present
 
 # Numbers and containers are Python's own: their values are known.
@@ -137,7 +138,7 @@ class OuterState:
             for r in traced.results
             if r.output is not None
         ]
-        return pytree.unflatten(traced.out_tree, parts)
+        return closed(pytree.unflatten(traced.out_tree, parts))
 
     def _note(self, tracers: Sequence[Tracer], flat: Sequence[Any]) -> None:
         """Remember what the function has left, before its trace ends."""

@@ -17,6 +17,7 @@ from ..core.trace import current_trace, require_trace
 from ..core.tracers import Tracer, as_value, emit, wrap
 from ..data import pytree
 from ..data.callables import Function, check_callable, function_name
+from ..data.opened import tree_map
 from ..messages import errors
 from ..messages.errors import complain
 from ..messages.source import user_line
@@ -83,7 +84,7 @@ def checkpoint_name(x: Any, name: str) -> Any:
     """
     if not isinstance(name, str):
         raise TypeError(f"the name is a string, not {name!r}")
-    return pytree.tree_map(
+    return tree_map(
         lambda leaf: (
             emit("checkpoint_name", as_value(leaf), weak=leaf.weak, label=name)
             if isinstance(leaf, Tracer) and is_inexact(leaf.dtype)

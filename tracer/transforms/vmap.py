@@ -30,7 +30,9 @@ from ..core.tracers import Tracer, as_value
 from ..core.tracing import Result, Traced, trace_function
 from ..data import pytree
 from ..data.callables import Function, check_callable
+from ..data.entering import open_call
 from ..data.layout import c_strides
+from ..data.opened import closed
 from ..messages import errors
 from ..messages.errors import complain
 from ..messages.source import user_line
@@ -69,13 +71,16 @@ def vmap(
     check_axes(out_axes, "out_axes")
 
     def batched(*args: Any, **kwargs: Any) -> Any:
+        axes = in_axes if isinstance(in_axes, tuple) else (in_axes,) * len(args)
+        mapped = [i for i, axis in enumerate(axes) if axis is not None]
+        function, args = open_call(fun, args, mapped, gradient=False)
         leaves, tree = pytree.flatten((args, kwargs))
         leaves_and_axes = arguments(fun, args, kwargs, leaves, in_axes)
         call = _BatchedCall(
-            fun, leaves_and_axes, tree, common_size(fun, leaves_and_axes, axis_size)
+            function, leaves_and_axes, tree, common_size(fun, leaves_and_axes, axis_size)
         )
         axes = _out_axes(out_axes, call.traced)
-        return pytree.unflatten(call.traced.out_tree, call.results(axes))
+        return closed(pytree.unflatten(call.traced.out_tree, call.results(axes)))
 
     @named("vmap", fun)
     def vmap_fun(*args: Any, **kwargs: Any) -> Any:

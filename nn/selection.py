@@ -1,0 +1,230 @@
+"""Which arrays of a model: selections by name, class, tag, instead of collections.
+
+    mask = nn.select(model, nn.trainable & nn.path("generator/*") & ~nn.type(nn.BatchNorm))
+    nn.freeze(model, nn.path("encoder/*"))
+
+A selection is asked of every array; masks are what it says of one model, by the paths of `jt.tree`.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import jitney as jt
+
+from .module import Module, modules
+
+T = TypeVar("T")
+_BY_NAME = {"w": "weights", "b": "biases"}  # tags that arrays have by their names
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An array of a model: its path, the modules around it from the outside in, what is known of it."""
+
+    path: str
+    array: Any
+    owners: tuple[Any, ...]
+    trainable: bool
+    tags: frozenset[str]
+
+    @property
+    def slashed(self) -> str:
+        """The path as scopes are written: `layers/0/w`."""
+        return "/".join(_steps(self.path))
+
+
+class Selection:
+    """A question asked of an array; `&`, `|` and `~` make others of it."""
+
+    def __init__(self, holds: Callable[[Entry], bool], name: str) -> None:
+        self.holds, self.name = holds, name
+
+    def __and__(self, other: Selection) -> Selection:
+        return Selection(lambda e: self.holds(e) and other.holds(e), f"({self} & {other})")
+
+    def __or__(self, other: Selection) -> Selection:
+        return Selection(lambda e: self.holds(e) or other.holds(e), f"({self} | {other})")
+
+    def __invert__(self) -> Selection:
+        return Selection(lambda e: not self.holds(e), f"~{self}")
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+trainable = Selection(lambda e: e.trainable, "trainable")
+everything = Selection(lambda e: True, "everything")
+
+
+def path(pattern: str) -> Selection:
+    """Arrays by path: `"encoder/*"`, `"*/w"`, `"layers/[01]/*"`. `*` stands for anything, `?` for a
+    character; what the pattern names as a module is all of it.
+
+    >>> jt.nn.path("encoder/*") & jt.nn.trainable
+    (path('encoder/*') & trainable)
+    """
+
+    def holds(entry: Entry) -> bool:
+        name = entry.slashed
+        return fnmatch.fnmatchcase(name, pattern) or fnmatch.fnmatchcase(name, f"{pattern}/*")
+
+    return Selection(holds, f"path({pattern!r})")
+
+
+def type(*classes: Any) -> Selection:
+    """Arrays that are in modules of these classes, at any depth.
+
+    >>> jt.nn.type(jt.nn.Module)
+    type(Module)
+    """
+    names = ", ".join(cls.__name__ for cls in classes)
+    return Selection(
+        lambda e: any(isinstance(owner, classes) for owner in e.owners), f"type({names})"
+    )
+
+
+def tag(*names: str) -> Selection:
+    """Arrays with one of these tags: those of a `jt.Variable`, those that a module has in `tags`, and
+    "weights" and "biases" of what is named `w` and `b`.
+
+    >>> jt.nn.tag("biases")
+    tag('biases')
+    """
+    return Selection(lambda e: not e.tags.isdisjoint(names), f"tag({', '.join(map(repr, names))})")
+
+
+def where(function: Callable[[str, Any], bool]) -> Selection:
+    """Arrays that a function of path and array takes.
+
+    >>> matrices = jt.nn.where(lambda path, array: array.ndim == 2)
+    """
+    return Selection(lambda e: function(e.path, e.array), getattr(function, "__name__", "where"))
+
+
+class Mask(dict[str, bool]):
+    """Whether each array of a tree, by its path, is selected.
+
+    `mask(tree)` is a tree of the same structure with None in the place of the others: of parameters,
+    of gradients. `jt.tree.partition` takes it, too.
+
+    >>> params = {"w": np.ones(2), "b": np.zeros(2)}
+    >>> mask = jt.nn.select(params, jt.nn.path("w"))
+    >>> mask(params)
+    {'w': array([1., 1.]), 'b': None}
+    """
+
+    def __call__(self, tree: T) -> T:
+        """The tree without what is not selected."""
+        return jt.tree.partition(tree, self)[0]
+
+    @property
+    def paths(self) -> list[str]:
+        """The paths of what is selected."""
+        return [path for path, chosen in self.items() if chosen]
+
+    def __invert__(self) -> Mask:
+        return Mask({path: not chosen for path, chosen in self.items()})
+
+
+def select(model: Any, selection: Selection | str = trainable) -> Mask:
+    """The mask of a selection, or of a pattern of paths, over a module or a tree.
+
+    Raises ValueError where nothing is selected.
+
+    >>> jt.nn.select({"a": np.ones(1), "b": np.ones(1)}, "a").paths
+    ["['a']"]
+    """
+    asked = jt.nn.path(selection) if isinstance(selection, str) else selection
+    found = entries(model)
+    mask = Mask({entry.path: bool(asked.holds(entry)) for entry in found})
+    if not any(mask.values()):
+        names = ", ".join(entry.slashed for entry in found[:8]) + (", ..." if found[8:] else "")
+        raise ValueError(f"{asked} selects nothing of {names or 'a model without arrays'}")
+    return mask
+
+
+def entries(model: Any) -> list[Entry]:
+    """What there is to select of: each array of a module or a tree, once.
+
+    >>> [entry.slashed for entry in jt.nn.entries({"a": [np.ones(1)]})]
+    ['a/0']
+    """
+    trained = {name for name, _ in jt.tree.leaves_with_path(jt.tree.trained(model))}
+    owners = dict(modules(model))
+    found = []
+    for name, array in jt.tree.leaves_with_path(model):
+        around = tuple(owners[p] for p in _prefixes(name) if p in owners)
+        found.append(Entry(name, array, around, name in trained, _tags(name, array, around)))
+    return found
+
+
+def _tags(name: str, array: Any, owners: Iterable[Any]) -> frozenset[str]:
+    last = _steps(name)[-1] if _steps(name) else ""
+    tags = {_BY_NAME[last]} if last in _BY_NAME else set()
+    tags.update(getattr(array, "tags", ()))
+    names = set(_steps(name))
+    for owner in owners:
+        for key, texts in owner.tags.items():
+            if key == "" or key in names:
+                tags.update([texts] if isinstance(texts, str) else texts)
+        for value in vars(owner).values():
+            if isinstance(value, jt.Variable) and value.value is array:
+                tags.update(value.tags)
+    return frozenset(tags)
+
+
+def requires_grad(model: T, mode: bool = True, selection: Selection | str = everything) -> T:
+    """Let the arrays of a selection be differentiated, or with False not. Returns the model.
+
+    Arrays in one list, tuple or dict of a module are frozen together.
+
+    >>> class Scale(jt.nn.Module):
+    ...     def __init__(self):
+    ...         self.by, self.plus = np.ones(2), np.zeros(2)
+    >>> scale = jt.nn.requires_grad(Scale(), False, "plus")
+    >>> jt.grad(lambda s: (s.by + s.plus).sum())(scale).plus is None
+    True
+    """
+    mask = select(model, selection)
+    for prefix, module in modules(model):
+        for name, value in list(vars(module).items()):
+            below = f"{prefix}.{name}" if prefix else name
+            if isinstance(value, Module):
+                continue
+            if isinstance(value, jt.Variable):
+                value.trainable = mode if mask.get(below) else value.trainable
+                continue
+            chosen = [
+                on for p, on in mask.items() if re.fullmatch(rf"{re.escape(below)}(\[.*\])?", p)
+            ]
+            if any(chosen):
+                rest = tuple(n for n in module.frozen if n != name)
+                module.frozen = rest if mode else (*rest, name)
+    return model
+
+
+def freeze(model: T, selection: Selection | str = everything) -> T:
+    """As `requires_grad(model, False, selection)`.
+
+    >>> jt.nn.freeze(jt.nn.Module()) is not None
+    Traceback (most recent call last):
+        ...
+    ValueError: everything selects nothing of a model without arrays
+    """
+    return requires_grad(model, False, selection)
+
+
+def _steps(name: str) -> list[str]:
+    """The names in a path: attributes, keys, numbers."""
+    found = re.findall(r"\[(?:'((?:[^'\\]|\\.)*)'|([^\]]*))\]|([^.\[\]]+)", name)
+    return [a or b or c for a, b, c in found]
+
+
+def _prefixes(name: str) -> list[str]:
+    """The paths of what is around a path, from the outside in: `""`, `"layers"`, `"layers[0]"`."""
+    return ["", *(name[: m.start()] for m in re.finditer(r"[.\[]", name) if m.start())]
