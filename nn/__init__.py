@@ -5,6 +5,7 @@ reads and changes them as it does those of every object. This room uses public n
 """
 
 from . import initializers as initializers
+from . import losses as losses
 from .activations import celu as celu
 from .activations import elu as elu
 from .activations import gelu as gelu
@@ -210,6 +211,7 @@ __all__ = [
     "length_of",
     "log_sigmoid",
     "log_softmax",
+    "losses",
     "masked_mean",
     "mish",
     "modules",
