@@ -23,7 +23,8 @@ class Target:
     `threads`: how many share a kernel at most; 0: as many as the pool has.
     `probe`: code tells of its steps (`program.probes`): "count" how often they ran and how long in all,
     "trips" how often blocks of scalar code ran, too, "record" of each time that a step ran. `lines`:
-    instructions say which line of the user's they compute (`marks`).
+    instructions say which line of the user's they compute (`marks`). `quick`: LLVM makes the code in
+    less time, and slower code.
     """
 
     triple: str
@@ -36,6 +37,7 @@ class Target:
     probe: str = ""
     lines: bool = False
     threads: int = 0
+    quick: bool = False
 
     PARALLEL_FOR: ClassVar[str] = "jitney_parallel_for"
     RECORD: ClassVar[str] = "jitney_record"  # void (i64 program, i64 slot, i64 begin, i64 end)

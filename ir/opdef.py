@@ -61,6 +61,15 @@ class DerivativeError(TypeError):
     op: Any = None  # the innermost op without the derivative
 
 
+class LoweringError(TypeError):
+    """No code can be made of an op. A user's error: the message is what happened, and they have to write
+    `remedy` instead."""
+
+    def __init__(self, op: Any, what: str, remedy: str) -> None:
+        super().__init__(what)
+        self.op, self.remedy = op, remedy
+
+
 class Commutes(IntEnum):
     """Whether the two operands, of real numbers, may be exchanged."""
 

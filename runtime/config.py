@@ -188,6 +188,8 @@ class Config:
     native_calls       functions jitted from now on are called natively       JITNEY_NATIVE_CALLS
     cpu                "native": code is for all that this CPU has; "avx2",
                        "sse": for less, as other CPUs of its kind have        JITNEY_CPU
+    quick              functions compiled from now on are compiled in less
+                       time, and run slower: for tests; off by default        JITNEY_QUICK
     sanitize           functions compiled from now on check every access of
                        memory, and raise where one is wrong; very slow       JITNEY_SANITIZE
     cuda               "on": GPUs are used; "emulate": one is emulated on
@@ -229,6 +231,7 @@ class Config:
     memory_cache_size = mebibytes("JITNEY_MEMORY_CACHE_MB", 256)
     native_calls = flag("JITNEY_NATIVE_CALLS", _native_calls)
     cpu = choice("JITNEY_CPU", "native", "avx2", "sse")
+    quick = flag("JITNEY_QUICK", False)
     sanitize = flag("JITNEY_SANITIZE", False)
     cuda = choice("JITNEY_CUDA", "on", "emulate", "off")
     autotune = flag("JITNEY_AUTOTUNE", False)

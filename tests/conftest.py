@@ -56,6 +56,8 @@ os.environ["JITNEY_VERIFY"] = "1"  # graphs and steps are checked after each pas
 def pytest_addoption(parser: pytest.Parser) -> None:
     text = "tests of GPUs: all, a sample, or by default all if their code has changed since main"
     parser.addoption("--gpu", choices=("all", "sample", "auto"), default="auto", help=text)
+    text = "machine code in tests/tracer: made quickly, which is the default, or as for users"
+    parser.addoption("--code", choices=("quick", "full"), default="quick", help=text)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -82,8 +84,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=left_out)
 
 
+# What is tested there is which machine code is made.
+_FULL = ("codegen", "explain", "stages", "profiling", "kernels")
+
+
 @pytest.fixture(autouse=True)
-def _settings_stay() -> Iterator[None]:
+def _code_is_made_quickly(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Tests of the tracer ask which program is made, and what it gives: LLVM, which takes a third of
+    their time, makes machine code of it with little care. That it does so with care is what the tests of
+    the code generator, of whole programs and of random ones are for."""
+    from jitney import config
+
+    rooms = request.path.relative_to(_tests).parts
+    quick = request.config.option.code == "quick" and rooms[0] == "tracer"
+    with config(quick=quick and not set(rooms) & set(_FULL)):
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _settings_stay(_code_is_made_quickly: None) -> Iterator[None]:
     """A test that leaves a setting behind fails itself, not the one that runs after it."""
     from jitney import config
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.graph import Op
+from ...ir.opdef import LoweringError
 from ...ir.ops.control.callbacks import PythonFunction
 from ...ir.ops.control.recursion import TOO_DEEP
 from ...ir.record import replace
@@ -46,11 +47,12 @@ def interpreted(low: Lowering, op: Op) -> None:
     """A callback that runs the interpreter: all that there is on a GPU, too. It knows nothing of the
     call's own containers."""
     if any(inner.name == "store" for inner in op.regions[0].walk()):
-        where = "" if op.loc is None else f"{op.loc}: "
-        raise NotImplementedError(
-            f"{where}{op.attrs['label']} calls itself, and changes or asks a list, set or dict beside "
-            "arrays and lists that are longer than a few numbers: that does not compile. Keep what is "
-            "to be done in a list, in a loop (stack.append, stack.pop), or run it without jit."
+        raise LoweringError(
+            op,
+            f"{op.attrs['label']} calls itself, and changes or asks a list, set or dict beside arrays "
+            "and lists that are longer than a few numbers: that does not compile",
+            "keep what is to be done in a list, in a loop (stack.append, stack.pop), or run it "
+            "without jit.",
         ) from None
     definition, attrs, regions = op.definition, dict(op.attrs), op.regions
     shown = [v for v in op.operands if isinstance(v.type, TensorType)]

@@ -121,6 +121,27 @@ class _Windows:
             element.add(of_var(v) + before - k * gap, n, stride)
         return element
 
+    @property
+    def apart(self) -> bool:
+        """Whether no two windows cover the same element."""
+        pairs = zip(self.window, self.per_dim, strict=True)
+        return all((k - 1) * gap < stride and 1 in (k, gap) for k, (stride, _, gap) in pairs)
+
+    def only(self, positions: Sequence[int]) -> tuple[Index, WindowElement]:
+        """Of windows that are apart: the number in its window of an element of the operand, and the
+        position at which one covers it."""
+        number, element = Index(), WindowElement()
+        for v, k, n, (stride, before, _) in zip(
+            self.dims, self.window, positions, self.per_dim, strict=True
+        ):
+            at = of_var(v) + before
+            rest = at % stride
+            if rest.range()[1] >= k:
+                element.inside = both(element.inside, compare("lt", index_value(rest), k))
+            element.add(at // stride, n)
+            number = number * k + rest
+        return number, element
+
     def store(self, p: Pointwise, array: Array, value: Expr) -> None:
         stage = Stage(array, self.dims, value, ops=[self.op.name], loc=self.op.loc)
         stage.cost += self.count
@@ -258,18 +279,19 @@ def _window_put(low: Lowering, op: Op) -> None:
         prepare(low, operand, w.count)
     p = low.point()
 
-    def added(number: Index, at: Sequence[Index]) -> Expr:
-        element = w.covering(at, source.shape)
+    def put(number: Index, element: WindowElement) -> Expr:
         chosen = eq(read(p, which, element, -1), index_value(number))
         return select(chosen, read(p, source, element, 0), const(0, source.dtype))
 
-    if w.unrolled:
-        parts = [added(Index(k), at) for k, at in w.elements()]
+    if w.apart:
+        w.store(p, array, put(*w.only(source.shape)))
+    elif w.unrolled:
+        parts = [put(Index(k), w.covering(at, source.shape)) for k, at in w.elements()]
         total = parts[0]
         for part in parts[1:]:
             total = total + part
         w.store(p, array, total)
     else:
         loops, at = w.loops()
-        w.reduce(p, array, loops, added(w.number(at), at), "sum")
+        w.reduce(p, array, loops, put(w.number(at), w.covering(at, source.shape)), "sum")
     low.arrays[op.result] = array

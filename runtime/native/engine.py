@@ -60,11 +60,11 @@ class Engine:
         self._header = f'target datalayout = "{layout}"\ntarget triple = "{target.triple}"\n'
         self._jit: Any = None
 
-    def _create_machine(self, opt: int = 2) -> Any:
+    def _create_machine(self, quick: bool = False) -> Any:
         return self._llvm.Target.from_triple(self.target.triple).create_target_machine(
             cpu=self.target.cpu,
             features=self.target.features,
-            opt=opt,
+            opt=0 if quick or self.target.quick else 2,
             reloc="pic",
             codemodel="small",  # what belongs to one object lies within 2 GiB: see `linker`
             jit=True,
@@ -72,7 +72,7 @@ class Engine:
 
     def _optimised(self, text: str) -> Any:
         """A module whose functions that ask for LLVM's passes have been through them."""
-        if MARK not in text:
+        if MARK not in text or self.target.quick:
             return self._parse(text)
         parts = Split(text)
         loops = self._parse(parts.loops)
@@ -146,7 +146,7 @@ class Engine:
         `coroutines`: it has some, which LLVM's passes must split first.
         """
         with lock:
-            machine = self._create_machine(opt=0) if quick else self._machine
+            machine = self._create_machine(quick=True) if quick else self._machine
             module = self._parse(text) if quick else self._optimised(text)
             try:
                 if coroutines:

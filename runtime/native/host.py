@@ -105,9 +105,10 @@ probe = ""  # of the code that is made now: see `codegen.target`; `runtime.recor
 def current_target() -> Target:
     """What functions are compiled for now: this CPU, as the settings want it."""
     target = held_to(config.cpu, host_target())
-    if not config.sanitize and limits() is DEFAULT and not probe:
+    if not (config.sanitize or config.quick or probe) and limits() is DEFAULT:
         return target
-    return replace(target, sanitize=config.sanitize, limits=limits(), probe=probe)
+    own = {"sanitize": config.sanitize, "quick": config.quick}
+    return replace(target, limits=limits(), probe=probe, **own)
 
 
 # What CPUs of x86-64 have, by the name of a level: LLVM's name for one, its features, bits of vectors.

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...ir.graph import Graph, SourceLine
+from ...ir.opdef import LoweringError
 from ...ir.record import replace
 from ...runtime.cuda.array import DeviceArray
 from ...runtime.devices import CPU, Device
@@ -41,6 +44,22 @@ if TYPE_CHECKING:
     from .function import JitFunction
 
 
+@contextmanager
+def _lowering() -> Iterator[None]:
+    """What no code can be made of is the user's error, at their line."""
+    try:
+        yield
+    except LoweringError as error:
+        complain(
+            errors.UnsupportedFunctionError,
+            str(error),
+            error.remedy,
+            line=error.op.loc,
+            cause=error,
+        )
+
+
+@_lowering()
 def make_entry(function: JitFunction, call: Call, reason: str) -> Entry:
     """Recall the trace and the code from disk, or make them."""
     start = time.perf_counter()
@@ -183,6 +202,7 @@ def _runnable(
     return compile(graph, options, _strides(traced, call, captured))
 
 
+@_lowering()
 def outlined(function: JitFunction, call: Call) -> NativeModule:
     """A call as a program for this CPU, of which there is no machine code: to see what it would cost."""
     from ...runtime.probing import outlined as outlined_graph
@@ -195,6 +215,7 @@ def outlined(function: JitFunction, call: Call) -> NativeModule:
     return outlined_graph(graph, options, _strides(traced, call, captured))
 
 
+@_lowering()
 def lower(function: JitFunction, call: Call) -> Lowered:
     """The compiled form of a call, to be looked at; the function does not keep it."""
     from ..explain.lowered import Lowered  # when it is asked for: no call needs it

@@ -7,6 +7,7 @@ import pytest
 import warm
 
 import jitney as jt
+from jitney.codegen.lowering import lower_recursion
 from jitney.ir.text_parser import parse_graph
 
 
@@ -347,3 +348,15 @@ def test_numbers_of_several_classes():
             assert repr(compiled(*call)) == repr(f(*call))
     many = jt.jit(jt.vmap(lambda n: quotients(n)[0]))(np.arange(4))
     np.testing.assert_array_equal(many, [1.0, 1.0, 1.0, 0.5])
+
+
+def test_a_container_beside_what_only_the_interpreter_runs(monkeypatch):
+    def unfit(*_):
+        raise lower_recursion.Unfit
+
+    monkeypatch.setattr(lower_recursion, "_called", unfit)
+    grid = [[int((3 * i + 5 * j) % 11 == 6) for j in range(10)] for i in range(4)]
+    with pytest.raises(
+        jt.errors.UnsupportedFunctionError, match=r"(?s)ways calls itself.*stack\.append"
+    ):
+        jt.jit(ways)(grid, 0, 0, set())
