@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from .tracer.checks.shapes import assert_rank as assert_rank
     from .tracer.checks.shapes import assert_shape as assert_shape
     from .tracer.checks.shapes import assert_shapes as assert_shapes
+    from .tracer.checks.traced import is_traced as is_traced
     from .tracer.compare.compare import compare as compare
     from .tracer.control.associative import associative_scan as associative_scan
     from .tracer.control.callbacks import io_callback as io_callback
@@ -184,6 +185,7 @@ _HOMES = {
     "hvp": "tracer.transforms.linear",
     "implicit": "tracer.transforms.implicit",
     "io_callback": "tracer.control.callbacks",
+    "is_traced": "tracer.checks.traced",
     "isdtype": "tracer.interop.array_api",
     "jacfwd": "tracer.transforms.jacobians",
     "jacrev": "tracer.transforms.jacobians",

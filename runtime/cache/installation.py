@@ -19,6 +19,7 @@ from ...ir.blake2 import blake2b
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _ROOMS = ("ir", "codegen", "runtime", "tracer")
+_LIBRARIES = ("nn", "optim", "data", "train", "solve", "summary")  # which compiled functions call
 
 
 def digest(*parts: bytes | str) -> str:
@@ -46,9 +47,9 @@ def installation() -> str:
 
 
 def _sources() -> list[str]:
-    """Every module of the compiler: name, size, time of change."""
+    """Every module of the compiler and of what stands on it: name, size, time of change."""
     files: list[str] = []
-    folders = [ROOT, *(os.path.join(ROOT, room) for room in _ROOMS)]
+    folders = [ROOT, *(os.path.join(ROOT, room) for room in (*_ROOMS, *_LIBRARIES))]
     while folders:
         folder = folders.pop()
         try:

@@ -269,6 +269,7 @@ def test_an_edited_source_is_another_installation(monkeypatch: pytest.MonkeyPatc
 
     before = installation()
     sources = module._sources()
+    assert {"ir", "tracer", "nn", "solve"} <= {line.split(os.sep)[1] for line in sources}
     assert len(sources) > 100 and any("/runtime/cache/disk.py " in line for line in sources)
     assert not any("tests" in line for line in sources)
     monkeypatch.setattr(module, "_sources", lambda: [*sources[1:], sources[0] + "1"])

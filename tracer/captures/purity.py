@@ -24,13 +24,18 @@ def random_states() -> dict[str, Any]:
     states: dict[str, Any] = {}
     module = sys.modules.get("random")
     if module is not None:
-        states["Python's random module"] = module.getstate()
+        states["Python's random module"] = _as_written(module.getstate)()
     legacy = sys.modules.get("numpy.random")  # imported by its first use
     if legacy is not None:
-        name, key, position, *rest = legacy.get_state()
+        name, key, position, *rest = _as_written(legacy.get_state)()
         fresh = position == len(key) and rest == [0, 0.0]
         states["np.random"] = "unused" if fresh else (key.tobytes(), position, *rest)
     return states
+
+
+def _as_written(function: Any) -> Any:
+    """The module's function: while something is traced another one stands for it."""
+    return getattr(function, "__wrapped__", function)
 
 
 _asked: ContextVar[list[int] | None] = ContextVar("jitney_entropy", default=None)

@@ -82,7 +82,7 @@ def implicit(
     with builder.at(user_line(2)):
         op = builder.append(IMPLICIT, [*captured, *values], attrs, graphs)
     made = [wrap(v, scalar=c.scalar) for v, c in zip(op.results, cut, strict=True)]
-    return pytree.unflatten(tree, made)  # type: ignore[return-value]
+    return pytree.unflatten(tree, made)
 
 
 class _Equation:

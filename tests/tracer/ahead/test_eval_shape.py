@@ -106,3 +106,10 @@ def test_what_has_no_shape_is_refused():
         jt.eval_shape(grows, 5)
     with pytest.raises(ValueError, match="matmul"):
         jt.eval_shape(lambda a, b: a @ b, S((3, 4)), S((3, 4)))
+
+
+def test_inside_of_vmap() -> None:
+    def f(x):
+        return x * jt.eval_shape(lambda v: v.reshape(3, -1), x).shape[1]
+
+    np.testing.assert_array_equal(jt.jit(jt.vmap(f))(np.ones((2, 6))), np.full((2, 6), 2.0))
