@@ -72,7 +72,11 @@ def gelu(x: Array, approximate: bool | str = False) -> Array:
     (array([0.84134475]), array([0.84119199]))
     """
     if approximate not in (False, True, "none", "tanh"):
-        raise ValueError(f'gelu: approximate={approximate!r} is not True, False, "tanh" or "none"')
+        complain(
+            ValueError,
+            f"gelu: approximate={approximate!r} is no way to compute it",
+            'choose True or "tanh", False or "none".',
+        )
     if approximate in (True, "tanh"):
         return 0.5 * x * (1 + jt.tanh(_TANH_SCALE * (x + 0.044715 * (x * x * x))))
     return 0.5 * x * (1 + jt.erf(x * _HALF_ROOT))

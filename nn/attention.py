@@ -34,8 +34,10 @@ class KeyValueCache:
         """Write the keys and values of the next places."""
         end = self.used + key.shape[1]
         if isinstance(end, int) and end > self.key.shape[1]:
-            raise IndexError(
-                f"the cache has {self.key.shape[1]} places, and place {end - 1} is asked for"
+            complain(
+                IndexError,
+                f"the cache has {self.key.shape[1]} places, and place {end - 1} is asked for",
+                "make it longer: cache(batch, length).",
             )
         self.key[:, self.used : end] = key
         self.value[:, self.used : end] = value
@@ -83,8 +85,10 @@ class MultiHeadAttention(Module):
     ) -> None:
         self.heads, self.kv_heads = heads, heads if kv_heads is None else kv_heads
         if heads < 1 or self.kv_heads < 1 or heads % self.kv_heads:
-            raise ValueError(
-                f"MultiHeadAttention: kv_heads={kv_heads} must divide heads={heads}, both at least 1"
+            complain(
+                ValueError,
+                f"MultiHeadAttention: kv_heads={kv_heads} do not divide heads={heads}",
+                "choose kv_heads that divide heads, both at least 1.",
             )
         self.head_features, self.causal = head_features, causal
         self.features = features
@@ -103,9 +107,11 @@ class MultiHeadAttention(Module):
         """The four products, for queries, keys and values with so many features."""
         if self.head_features is None:
             if features % self.heads:
-                raise ValueError(
-                    f"MultiHeadAttention: {features} features are not divided by {self.heads} heads; "
-                    "choose heads that divide them, or give head_features="
+                complain(
+                    ValueError,
+                    f"MultiHeadAttention: {self.heads} heads do not divide {features} features",
+                    "choose heads that divide them, or give head_features=.",
+                    layer=self,
                 )
             self.head_features = features // self.heads
         self.features = features
@@ -119,6 +125,7 @@ class MultiHeadAttention(Module):
 
     def build(self, query: Array, key: Any = None, value: Any = None, **more: Any) -> None:
         if self.query is None:
+            self._check_rank(query)
             features = check_features(self, query)
             others = features if key is None else check_features(self, key)
             self.make(features, others, None if value is None else check_features(self, value))
@@ -127,9 +134,11 @@ class MultiHeadAttention(Module):
         """An empty cache for `length` places; the layer has to know its features."""
         shape = (batch, length, self.kv_heads, self.head_features)
         if self.head_features is None:
-            raise ValueError(
-                "MultiHeadAttention.cache: the features are not known yet; say "
-                "nn.MultiHeadAttention(heads, features), or call the layer once"
+            complain(
+                ValueError,
+                "MultiHeadAttention.cache: the features are not known yet",
+                "say nn.MultiHeadAttention(heads, features), or call the layer once.",
+                layer=self,
             )
         return KeyValueCache(np.zeros(shape, dtype), np.zeros(shape, dtype))
 
@@ -148,15 +157,7 @@ class MultiHeadAttention(Module):
         causal: bool | None = None,
         cache: KeyValueCache | None = None,
     ) -> Array:
-        if np.ndim(query) != 3:
-            complain(
-                jt.errors.ShapeError,
-                f"MultiHeadAttention needs the dims (batch, places, features), and query has "
-                f"{np.ndim(query)}",
-                "give it three dims: x[None] is a batch of one; jt.vmap adds others.",
-                operands={"query": query},
-                layer=self,
-            )
+        self._check_rank(query)
         causal = self.causal if causal is None else causal
         q = self._parts(self.query(query))
         known = key if isinstance(key, KeyValueCache) else None
@@ -171,6 +172,17 @@ class MultiHeadAttention(Module):
         mask = self._mask(mask, (q.shape[0], self.heads, q.shape[1], k.shape[1]), query)
         y = self._read(q, k, v, mask, causal)
         return self.out(jt.reshape(y, (*y.shape[:2], -1)))
+
+    def _check_rank(self, query: Array) -> None:
+        if np.ndim(query) != 3:
+            complain(
+                jt.errors.ShapeError,
+                f"MultiHeadAttention needs the dims (batch, places, features), and query has "
+                f"{np.ndim(query)}",
+                "give it three dims: x[None] is a batch of one; jt.vmap adds others.",
+                operands={"query": query},
+                layer=self,
+            )
 
     def _parts(self, x: Array) -> Array:
         """(batch, places, heads, features of a head)"""

@@ -30,9 +30,11 @@ class Sequential(Module):
     def __init__(self, *layers: Callable[..., Any]) -> None:
         for layer in layers:
             if not callable(layer):
-                raise TypeError(
-                    f"Sequential takes modules and functions, and {layer!r} cannot be called; write "
-                    "Sequential(*layers) for a list of them"
+                complain(
+                    TypeError,
+                    f"Sequential: {type(layer).__name__} is no module or function",
+                    "write Sequential(first, second), and Sequential(*layers) for a list of them.",
+                    operands={"layer": layer},
                 )
         self.layers = list(layers)
 
@@ -123,8 +125,11 @@ class SelectInput(Module):
             if isinstance(index, (tuple, list)):
                 return tuple(pick(i) for i in index)
             if not -len(inputs) <= index < len(inputs):
-                raise IndexError(
-                    f"SelectInput picks input {index} of {len(inputs)}, counted from 0"
+                complain(
+                    IndexError,
+                    f"SelectInput picks input {index}, and there are {len(inputs)}",
+                    "inputs are counted from 0.",
+                    layer=self,
                 )
             return inputs[index]
 
@@ -157,8 +162,11 @@ class Merge(Module):
     def __call__(self, *inputs: Array) -> Array:
         branches = self.branches or []
         if len(inputs) != len(branches) or not inputs:
-            raise TypeError(
-                f"Merge was made for {len(branches)} inputs, and was given {len(inputs)}"
+            complain(
+                TypeError,
+                f"Merge was made for {len(branches)} inputs, and was given {len(inputs)}",
+                "call it with as many as the first time, or make another.",
+                layer=self,
             )
         total = branches[0](inputs[0])
         for branch, x in zip(branches[1:], inputs[1:], strict=True):

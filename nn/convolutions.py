@@ -45,12 +45,13 @@ class _Convolution(Module):
     ) -> None:
         given, self.features, self.kernel = self.sizes(sizes)
         self.stride, self.dilation = self.each("stride", stride), self.each("dilation", dilation)
-        self.padding, self.groups = padding, groups
+        self.padding, self.groups = padding_of(self, padding), groups
         self.channels_last = channels_last
         if groups < 1 or self.features % groups or (given or 0) % groups:
-            raise ValueError(
-                f"{type(self).__name__}: groups={groups} must divide the channels, "
-                f"{given or 'any number of them'} in and {self.features} out"
+            complain(
+                ValueError,
+                f"{type(self).__name__}: groups={groups} do not divide the channels",
+                f"choose groups that divide {given or 'those that come'} in and {self.features} out.",
             )
         self.w: Array = None
         self.b: Array = None
@@ -63,15 +64,18 @@ class _Convolution(Module):
         """Channels that come in, or None, those that go out, and the kernel's extents."""
         name = type(self).__name__
         if len(sizes) not in (2, 3):
-            raise TypeError(
-                f"{name} takes (out, kernel) or (in, out, kernel), and stride=, padding=, dilation= "
-                f"by name; it was given {sizes}"
+            complain(
+                TypeError,
+                f"{name} was given {sizes}",
+                "it takes (out, kernel) or (in, out, kernel), and stride=, padding=, ... by name.",
             )
         *channels, kernel = sizes
         for n in channels:
             if not isinstance(n, (int, np.integer)) or n < 1:
-                raise ValueError(
-                    f"{name} takes (out, kernel) or (in, out, kernel), and {n!r} is no count"
+                complain(
+                    ValueError,
+                    f"{name} was given {sizes}, and {n!r} is no number of channels",
+                    "it takes (out, kernel) or (in, out, kernel).",
                 )
         given = int(channels[0]) if len(channels) == 2 else None
         return given, int(channels[-1]), self.each("kernel", kernel)
@@ -80,9 +84,10 @@ class _Convolution(Module):
         """A setting for each spatial dim, given once or for each."""
         whole = (value,) * self.rank if isinstance(value, (int, np.integer)) else tuple(value)
         if len(whole) != self.rank or any(n < 1 for n in whole):
-            raise ValueError(
-                f"{type(self).__name__}: {what}={value!r} must be a number of at least 1, or "
-                f"{self.rank} of them"
+            complain(
+                ValueError,
+                f"{type(self).__name__}: {what}={value!r} is not for {self.rank} dims",
+                f"give a number of at least 1, or {self.rank} of them.",
             )
         return tuple(int(n) for n in whole)
 
@@ -130,7 +135,7 @@ class _Convolution(Module):
     def __call__(self, x: Array) -> Array:
         self.channels(x, self.w.shape[-2] * self.groups)
         y = jt.conv(x, self.w, padding=self.padding, **self.settings())
-        return self.biased(y)
+        return self.biased(check_result(self, x, y))
 
 
 class Conv2d(_Convolution):
@@ -261,9 +266,10 @@ class DepthwiseConv2d(_Convolution):
 
     def __init__(self, *sizes: Any, multiplier: int = 1, **settings: Any) -> None:
         if "groups" in settings or len(sizes) not in (1, 2):
-            raise TypeError(
-                f"{type(self).__name__} takes (kernel) or (in, kernel), and no groups=; it was given "
-                f"{sizes}"
+            complain(
+                TypeError,
+                f"{type(self).__name__} was given {sizes}, {', '.join(settings)}",
+                "it takes (kernel) or (in, kernel), and no groups=.",
             )
         self.multiplier = multiplier
         _Convolution.__init__(self, *sizes[:-1], multiplier, sizes[-1], **settings)
@@ -303,8 +309,10 @@ class SeparableConv2d(Module):
         self, *sizes: Any, multiplier: int = 1, bias: bool = True, **settings: Any
     ) -> None:
         if len(sizes) not in (2, 3):
-            raise TypeError(
-                f"{type(self).__name__} takes (out, kernel) or (in, out, kernel); it was given {sizes}"
+            complain(
+                TypeError,
+                f"{type(self).__name__} was given {sizes}",
+                "it takes (out, kernel) or (in, out, kernel).",
             )
         depthwise, plain = self.parts
         shared = {"channels_last", "w_init", "w_reg", "dtype", "rng"}
@@ -324,13 +332,37 @@ class SeparableConv1d(SeparableConv2d):
     parts = (DepthwiseConv1d, Conv1d)
 
 
-def layout(rank: int, channels_last: bool) -> str:
-    """The name of a layout with so many spatial dims: "NCHW", "NWC".
+NAMED = ("VALID", "SAME", "SAME_LOWER", "CAUSAL")
 
-    Raises ValueError for another number of them than 1, 2 or 3.
-    """
-    if not 1 <= rank <= 3:
-        raise ValueError(f"images have 1 to 3 spatial dims, not {rank}")
+
+def padding_of(layer: Any, padding: Any) -> Any:
+    """A padding with its name in capitals; raises ValueError for a name that is none."""
+    if not isinstance(padding, str):
+        return padding
+    if padding.upper() not in NAMED or (padding.upper() == "CAUSAL" and layer.rank > 1):
+        complain(
+            ValueError,
+            f"{type(layer).__name__}: padding={padding!r} is not known",
+            f"choose one of {', '.join(NAMED)} (this for one dim), a number, or pairs (low, high).",
+        )
+    return padding.upper()
+
+
+def check_result(layer: Any, x: Array, y: Array) -> Array:
+    """y, which a layer made of x; raises ShapeError if nothing is left of it."""
+    if 0 in y.shape and 0 not in x.shape:
+        complain(
+            jt.errors.ShapeError,
+            f"{type(layer).__name__}: x is smaller than the window, and nothing is left: {y.shape}",
+            "give it larger images, a smaller kernel or window, or padding.",
+            operands={"x": x},
+            layer=layer,
+        )
+    return y
+
+
+def layout(rank: int, channels_last: bool) -> str:
+    """The name of a layout with 1 to 3 spatial dims: "NCHW", "NWC"."""
     letters = "DHW"[-rank:]
     return f"N{letters}C" if channels_last else f"NC{letters}"
 

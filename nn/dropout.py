@@ -9,7 +9,7 @@ import numpy as np
 
 import jitney as jt
 
-from .faults import Array
+from .faults import Array, complain
 from .initializers import generator
 from .module import Module
 
@@ -33,7 +33,11 @@ class Dropout(Module):
         self, rate: float = 0.5, *, shared: int | Sequence[int] = (), rng: Any = None
     ) -> None:
         if not 0 <= rate < 1:
-            raise ValueError(f"Dropout: rate={rate!r} must be at least 0 and less than 1")
+            complain(
+                ValueError,
+                f"Dropout: rate={rate!r} is no share of what is dropped",
+                "choose a rate of at least 0 and less than 1.",
+            )
         self.rate = float(rate)
         self.shared = (shared,) if isinstance(shared, int) else tuple(shared)
         self.rng = generator().spawn(1)[0] if rng is None else generator(rng)

@@ -12,7 +12,7 @@ Array = Any  # an array, a tracer, or what NumPy makes one of
 
 
 def complain(
-    kind: type[jt.errors.JitneyError],
+    kind: type[Exception],
     what: str,
     remedy: str,
     *,

@@ -151,10 +151,16 @@ def variance_scaling(
     `distribution` is "truncated_normal", "normal" or "uniform". The next functions are this one.
     """
     if mode not in ("fan_in", "fan_out", "fan_avg"):
-        raise ValueError(f'mode={mode!r} is not "fan_in", "fan_out" or "fan_avg"')
+        jt.errors.complain(
+            ValueError,
+            f"variance_scaling: mode={mode!r} is not known",
+            'choose "fan_in", "fan_out" or "fan_avg".',
+        )
     if distribution not in ("truncated_normal", "normal", "uniform"):
-        raise ValueError(
-            f'distribution={distribution!r} is not "truncated_normal", "normal" or "uniform"'
+        jt.errors.complain(
+            ValueError,
+            f"variance_scaling: distribution={distribution!r} is not known",
+            'choose "truncated_normal", "normal" or "uniform".',
         )
 
     def init(shape: Shape, dtype: Any, rng: np.random.Generator) -> Array:

@@ -110,9 +110,9 @@ class Embedding(Module):
 def sizes(name: str, given: tuple[int, ...], forms: str, count: int) -> tuple[int | None, Any]:
     """What comes in, or None, and the `count` sizes after it."""
     if len(given) not in (count, count + 1):
-        raise TypeError(f"{name} takes {forms}; it was given {given}")
-    if any(not isinstance(n, (int, np.integer)) or n < 1 for n in given[:-1] + given[-1:]):
-        raise ValueError(f"{name} takes {forms}, sizes of at least 1; it was given {given}")
+        complain(TypeError, f"{name} was given {given}", f"it takes {forms}.")
+    if any(not isinstance(n, (int, np.integer)) or n < 1 for n in given):
+        complain(ValueError, f"{name} was given {given}", f"it takes {forms}, sizes of at least 1.")
     first = None if len(given) == count else int(given[0])
     return first, tuple(int(n) for n in given[-count:])
 
@@ -130,11 +130,14 @@ def check_features(layer: Any, x: Array, wanted: int | None = None, axis: int = 
         )
     found = shape[axis]
     if wanted is not None and found != wanted:
+        last = getattr(layer, "channels_last", None) is False and shape[-1] == wanted
+        first = ", or channels_last=True, as these have it" if last else ""
         complain(
             jt.errors.ShapeError,
             f"{type(layer).__name__} was made for {wanted} features, and x has {found} "
             f"along axis {axis}",
-            f"give it {wanted} features, or make the layer for {found}; its first size may be left out.",
+            f"give it {wanted} features{first}, or make the layer for {found}; its first size may be "
+            "left out.",
             operands={"x": x},
             layer=layer,
         )

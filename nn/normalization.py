@@ -239,7 +239,11 @@ class GroupNorm(Module):
         dtype: Any = np.float32,
     ) -> None:
         if groups is not None and (groups < 1 or (features or 0) % groups):
-            raise ValueError(f"GroupNorm: groups={groups} must divide the {features} channels")
+            complain(
+                ValueError,
+                f"GroupNorm: groups={groups} do not divide {features} channels",
+                "choose groups that do.",
+            )
         self.groups, self.features, self.eps = groups, features, eps
         self.channels_last = channels_last
         self.scale: Array = None

@@ -12,7 +12,7 @@ import numpy as np
 
 import jitney as jt
 
-from .convolutions import check_rank, layout
+from .convolutions import check_rank, check_result, layout, padding_of
 from .faults import Array, complain
 from .module import Module
 
@@ -34,14 +34,16 @@ class _Pool(Module):
         channels_last: bool = False,
     ) -> None:
         self.window, self.stride = window, window if stride is None else stride
-        self.padding, self.dilation, self.channels_last = padding, dilation, channels_last
+        self.padding, self.dilation = padding_of(self, padding), dilation
+        self.channels_last = channels_last
 
     def pooled(self, function: Callable[..., Any], x: Array, **more: Any) -> Array:
         """`jt.max_pool` or `jt.avg_pool` of x."""
         check_rank(self, x, self.rank, self.channels_last)
         order = layout(self.rank, self.channels_last)
         settings = {"dilation": self.dilation, "layout": order, **more}
-        return function(x, self.window, self.stride, self.padding, **settings)
+        y = function(x, self.window, self.stride, self.padding, **settings)
+        return check_result(self, x, y)
 
 
 class MaxPool2d(_Pool):
@@ -190,7 +192,11 @@ def spatial(layer: Any, x: Array) -> tuple[int, ...]:
 
 def _counts(name: str, places: tuple[int, ...]) -> tuple[int, ...]:
     if not places or any(not isinstance(n, (int, np.integer)) or n < 1 for n in places):
-        raise ValueError(f"{name} takes a number of places for each spatial dim, not {places}")
+        complain(
+            ValueError,
+            f"{name} was given {places}",
+            "it takes a number of places for each spatial dim.",
+        )
     return tuple(int(n) for n in places)
 
 

@@ -202,6 +202,6 @@ def sinusoids(length: int, features: int, dtype: Any = np.float32) -> np.ndarray
            [0.841, 0.01 , 0.54 , 1.   ]], dtype=float32)
     """
     if features % 2:
-        raise ValueError(f"sinusoids: features={features} must be even")
+        complain(ValueError, f"sinusoids: features={features} is odd", "half of them are sines.")
     angles = np.arange(length)[:, None] * 10000.0 ** -(np.arange(0, features, 2) / features)
     return np.concatenate([np.sin(angles), np.cos(angles)], axis=1).astype(dtype)

@@ -219,7 +219,7 @@ for _kind in [kind for kind in vars().values() if isinstance(kind, type)]:
 
 
 def complain(
-    kind: type[JitneyError],
+    kind: type[Exception],
     what: str,
     remedy: str,
     *,
@@ -228,7 +228,7 @@ def complain(
     line: SourceLine | None = None,
     cause: BaseException | None = None,
 ) -> NoReturn:
-    """Raise `kind`. `what` happened; `remedy` says what to write instead, as a full sentence.
+    """Raise `kind`, one of these or of Python's own. `what` happened; `remedy` says what to write instead, as a full sentence.
 
     `operands` are shown by name with shape and dtype, `details` as they are. `line` defaults to the
     user's current line.
@@ -248,9 +248,10 @@ def complain(
         text[0] = f"{where}{what}"
     text.append(f"{where}{remedy}")
     error = kind("\n".join(text))
-    error.line, error.what = line, what
-    traced = [o for o in (operands or {}).values() if isinstance(o, TracerBase)]
-    error.asked = tuple([operand._behind() for operand in traced])
+    if isinstance(error, JitneyError):
+        error.line, error.what = line, what
+        traced = [o for o in (operands or {}).values() if isinstance(o, TracerBase)]
+        error.asked = tuple([operand._behind() for operand in traced])
     raise error from cause
 
 
