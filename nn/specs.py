@@ -142,9 +142,9 @@ def summary(model: Module, *specs: Any, flops: bool = False) -> Summary:
     scalar operations are counted (`jt.cost`).
 
     >>> print(jt.nn.summary(jt.nn.Linear(4), (2, 3)))
-    path  module  gives          trained  other  bytes
-          Linear  float32[2, 4]       16      0     64
-                                      16      0     64
+    module  gives          trained  other  bytes
+    Linear  float32[2, 4]       16      0     64
+                                16      0     64
     """
     given: dict[int, list[tuple[Any, Any, Any]]] = {}
     if specs:

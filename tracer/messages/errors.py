@@ -228,7 +228,8 @@ def complain(
     line: SourceLine | None = None,
     cause: BaseException | None = None,
 ) -> NoReturn:
-    """Raise `kind`, one of these or of Python's own. `what` happened; `remedy` says what to write instead, as a full sentence.
+    """Raise `kind`, one of these or of Python's own. `what` happened; `remedy` says what to write
+    instead, as a full sentence.
 
     `operands` are shown by name with shape and dtype, `details` as they are. `line` defaults to the
     user's current line.
