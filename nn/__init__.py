@@ -120,12 +120,21 @@ from .selection import where as where
 from .specs import Summary as Summary
 from .specs import init as init
 from .specs import summary as summary
+from .store import AUTO_REUSE as AUTO_REUSE
+from .store import Scope as Scope
+from .store import Store as Store
+from .store import current_store as current_store
+from .store import get_variable as get_variable
+from .store import get_variable_scope as get_variable_scope
+from .store import make_template as make_template
+from .store import variable_scope as variable_scope
 from .transformer import TransformerBlock as TransformerBlock
 from .transformer import TransformerDecoder as TransformerDecoder
 from .transformer import TransformerEncoder as TransformerEncoder
 from .transformer import sinusoids as sinusoids
 
 __all__ = [
+    "AUTO_REUSE",
     "GRU",
     "L1",
     "L1L2",
@@ -177,12 +186,14 @@ __all__ = [
     "RNNCore",
     "Residual",
     "ResidualWrapper",
+    "Scope",
     "SelectInput",
     "Selection",
     "SeparableConv1d",
     "SeparableConv2d",
     "Sequential",
     "SpectralNorm",
+    "Store",
     "Summary",
     "TransformerBlock",
     "TransformerDecoder",
@@ -190,12 +201,15 @@ __all__ = [
     "beam_search",
     "bidirectional",
     "celu",
+    "current_store",
     "elu",
     "entries",
     "everything",
     "freeze",
     "gelu",
     "generate",
+    "get_variable",
+    "get_variable_scope",
     "glu",
     "greedy",
     "hard_sigmoid",
@@ -212,6 +226,7 @@ __all__ = [
     "log_sigmoid",
     "log_softmax",
     "losses",
+    "make_template",
     "masked_mean",
     "mish",
     "modules",
@@ -245,5 +260,6 @@ __all__ = [
     "trainable",
     "type",
     "unbuilt",
+    "variable_scope",
     "where",
 ]

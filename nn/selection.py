@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import jitney as jt
 
 from .module import Module, modules
+from .store import Store
 
 T = TypeVar("T")
 _BY_NAME = {"w": "weights", "b": "biases"}  # tags that arrays have by their names
@@ -155,26 +156,39 @@ def entries(model: Any) -> list[Entry]:
     ['a/0']
     """
     trained = {name for name, _ in jt.tree.leaves_with_path(jt.tree.trained(model))}
-    owners = dict(modules(model))
+    owners, cells = dict(modules(model)), dict(_variables(model, "", set()))
     found = []
     for name, array in jt.tree.leaves_with_path(model):
         around = tuple(owners[p] for p in _prefixes(name) if p in owners)
-        found.append(Entry(name, array, around, name in trained, _tags(name, array, around)))
+        tags = _tags(name, around).union(cells[name].tags if name in cells else ())
+        found.append(Entry(name, array, around, name in trained, tags))
     return found
 
 
-def _tags(name: str, array: Any, owners: Iterable[Any]) -> frozenset[str]:
-    last = _steps(name)[-1] if _steps(name) else ""
+def _variables(value: Any, path: str, seen: set[int]) -> Iterator[tuple[str, Any]]:
+    """The Variables of a model, each once, with their paths."""
+    if id(value) in seen:
+        return
+    if isinstance(value, jt.Variable):
+        seen.add(id(value))
+        yield path, value
+    elif isinstance(value, (Module, Store)):
+        seen.add(id(value))
+        for name, item in vars(value).items():
+            yield from _variables(item, f"{path}.{name}" if path else name, seen)
+    elif isinstance(value, (list, tuple, dict)):
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _variables(item, f"{path}[{key!r}]", seen)
+
+
+def _tags(name: str, owners: Iterable[Any]) -> frozenset[str]:
+    last = _steps(name)[-1].rpartition("/")[2] if _steps(name) else ""
     tags = {_BY_NAME[last]} if last in _BY_NAME else set()
-    tags.update(getattr(array, "tags", ()))
     names = set(_steps(name))
     for owner in owners:
         for key, texts in owner.tags.items():
             if key == "" or key in names:
                 tags.update([texts] if isinstance(texts, str) else texts)
-        for value in vars(owner).values():
-            if isinstance(value, jt.Variable) and value.value is array:
-                tags.update(value.tags)
     return frozenset(tags)
 
 
@@ -197,7 +211,6 @@ def requires_grad(model: T, mode: bool = True, selection: Selection | str = ever
             if isinstance(value, Module):
                 continue
             if isinstance(value, jt.Variable):
-                value.trainable = mode if mask.get(below) else value.trainable
                 continue
             chosen = [
                 on for p, on in mask.items() if re.fullmatch(rf"{re.escape(below)}(\[.*\])?", p)
@@ -205,6 +218,8 @@ def requires_grad(model: T, mode: bool = True, selection: Selection | str = ever
             if any(chosen):
                 rest = tuple(n for n in module.frozen if n != name)
                 module.frozen = rest if mode else (*rest, name)
+    for name, variable in _variables(model, "", set()):
+        variable.trainable = mode if mask.get(name) else variable.trainable
     return model
 
 

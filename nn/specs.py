@@ -29,7 +29,7 @@ def init(module: M, *specs: Any) -> M:
     >>> jt.nn.init(jt.nn.Linear(3), (1, 2)).w.shape
     (2, 3)
     """
-    with _in_evaluation(module), jt.disable_jit():
+    with _in_evaluation(module):
         module(*map(_zeros, specs))
     missing = unbuilt(module)
     if missing:
@@ -150,7 +150,7 @@ def summary(model: Module, *specs: Any, flops: bool = False) -> Summary:
     if specs:
         if unbuilt(model):
             init(model, *specs)
-        with _in_evaluation(model), jt.disable_jit(), _watched(model, given):
+        with _in_evaluation(model), _watched(model, given):
             model(*map(_zeros, specs))
     rows = {path: Row(path, type(m).__name__) for path, m in modules(model)}
     trained = {path for path, _ in jt.tree.leaves_with_path(jt.tree.trained(model))}
