@@ -68,7 +68,7 @@ class File:
 
     def reader(self) -> Records:
         """The records behind the first, which says what dataset they are of."""
-        records = Records([self.path], "", True)
+        records = Records([self.path], "", verify=True)
         records.reset(())
         of = decode(next(records))
         if of != self.of:

@@ -40,6 +40,7 @@ class Iterator:
         self._passes = passes
         self._step.reset(passes)
         self._intake.reset()
+        self._next = self._step.__next__
         self._torn = False  # whether a pull was cut off in its middle
         self._closed = False
 
@@ -47,24 +48,42 @@ class Iterator:
         return self
 
     def __next__(self) -> Any:
-        if self._torn or self._closed:
-            self._mend()
-        try:
-            return self._intake.pull()
+        intake = self._intake
+        if intake.count >= intake.due:
+            self._pause()
+        try:  # as `intake.pull` does, without the call
+            element = self._next()
         except StopIteration:
             raise
+        except WorkerError:
+            self._tear()
+            raise
         except Exception as error:
-            self._torn = isinstance(error, WorkerError)
+            intake.count += 1
             error.add_note(f"in the dataset {self.dataset.describe()}")
             raise
         except BaseException:
-            self._torn = True
+            self._tear()
             raise
+        intake.count += 1
+        return element
+
+    def _tear(self) -> None:
+        """A pull was cut off in its middle, and has to be begun again."""
+        self._torn = True
+        self._intake.due = -1
+
+    def _pause(self) -> None:
+        """What is to do before a pull, now and then."""
+        if self._closed:
+            raise ValueError("the iterator is closed; dataset.iterator(state) makes another one")
+        if self._torn:
+            self._mend()
+        else:
+            self._intake.mark()
 
     def _mend(self) -> None:
         """Go back to before a pull that was interrupted."""
-        if self._closed:
-            raise ValueError("the iterator is closed; dataset.iterator(state) makes another one")
         position = self._intake.position(count=self._intake.count)
         self._begin(self._passes)
         self._intake.move(position)
@@ -98,6 +117,7 @@ class Iterator:
         """End its threads and processes, close its files. Closing again does nothing."""
         if not self._closed:
             self._closed = True
+            self._intake.due = -1
             self._step.close()
 
     def __enter__(self) -> Iterator:

@@ -123,6 +123,7 @@ def _fill(
         try:
             element = intake.pull()
             queue.put((True, element if device is None else jt.device_put(element, device)))
+            del element
         except StopIteration:
             queue.put((True, END))
             return

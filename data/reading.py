@@ -8,10 +8,13 @@ import io
 import os
 import zlib
 from collections.abc import Iterable
+from itertools import islice
+from operator import length_hint
 from typing import IO, TYPE_CHECKING, Any
 
 from .errors import DataError
 from .steps import Passes, Step
+from .trees import texts
 
 if TYPE_CHECKING:
     from .dataset import Dataset
@@ -97,17 +100,27 @@ class Source:
 
 
 class FileStep(Step):
-    """The elements of files, one after the other; `number` of them lie before `offset` of a file."""
+    """The elements of files, read a chunk at a time, which is at `offset` behind `number` elements.
+
+    In place of an element that is corrupted a chunk has the error. `chunk` goes to the next one.
+    """
 
     def __init__(self, paths: list[str], compression: str | None = None) -> None:
         super().__init__()
         self.paths, self.compression = paths, compression
         self.file: Source | None = None
-        self.index = self.offset = self.number = 0
+        self.enter(0)
 
     @staticmethod
     def length(dataset: Dataset) -> float | None:
         return None if dataset.options["paths"] else 0
+
+    def enter(self, index: int, offset: int = 0, number: int = 0) -> None:
+        """Go to an offset of a file."""
+        self.close()
+        self.index, self.offset, self.number = index, offset, number
+        self.hold([])
+        self.rest = b""  # what was read behind the chunk: the beginning of an element
 
     def opened(self) -> Source | None:
         """The file that this is in, open where this is; None behind the last one."""
@@ -116,25 +129,67 @@ class FileStep(Step):
             self.file.seek(self.offset)
         return self.file
 
-    def enter(self, index: int, offset: int = 0, number: int = 0) -> None:
-        """Go to an offset of a file."""
-        self.close()
-        self.index, self.offset, self.number = index, offset, number
-
     @property
     def path(self) -> str:
         """The file that this is in, or the last one."""
         return self.paths[min(self.index, len(self.paths) - 1)]
+
+    def chunk(self) -> None:
+        """Hold the elements of the next chunk of this file or a later one. Raises StopIteration."""
+        raise NotImplementedError
+
+    def hold(self, elements: list[Any]) -> None:
+        """These are the chunk's elements."""
+        self.elements, self.left = elements, iter(elements)
+
+    @property
+    def at(self) -> int:
+        """How many of the chunk's elements were handed on."""
+        return len(self.elements) - length_hint(self.left)
+
+    def __next__(self) -> Any:
+        for element in self.left:
+            if element.__class__ is DataError:
+                raise element
+            return element
+        self.chunk()
+        return self.__next__()
+
+    def skip(self, count: int) -> int:
+        left = count
+        while left:
+            try:
+                if self.at == len(self.elements):
+                    self.chunk()
+            except StopIteration:
+                break
+            except DataError:  # as who asks for it will see
+                return count
+            left -= sum(1 for _ in islice(self.left, left))
+        return count - left
+
+    def block(self, count: int) -> tuple[Any, int]:
+        if self.at == len(self.elements):
+            self.chunk()
+        at = self.at
+        found = self.elements[at : at + count]
+        if any(x.__class__ is DataError for x in found):
+            return super().block(count)
+        self.skip(len(found))
+        return texts(found), len(found)
 
     def reset(self, passes: Passes) -> None:
         self.passes = passes
         self.enter(0)
 
     def position(self) -> Any:
-        return [self.index, self.offset, self.number]
+        return [self.index, self.offset, self.number, self.at]
 
     def move(self, position: Any) -> None:
-        self.enter(*position)
+        *place, at = position
+        self.enter(*place)
+        if self.skip(at) < at:
+            raise DataError(f"{self.path} is shorter than when the position was saved")
 
     def close(self) -> None:
         file, self.file = self.file, None

@@ -112,29 +112,23 @@ class RecordWriter:
 
 
 class Records(FileStep):
-    """The records of files, decoded a chunk at a time, which is at `offset`, behind `number` records."""
+    """The records of files, taken apart a chunk at a time."""
 
     def __init__(self, paths: list[str], compression: str | None, verify: bool) -> None:
         super().__init__(paths, compression)
         self.verify = verify
-        self.enter(0)
 
-    def enter(self, index: int, offset: int = 0, number: int = 0) -> None:
-        super().enter(index, offset, number)
-        self.rest = b""  # what was read behind the chunk: the beginning of a record
-        self.records: list[Any] = []  # of the chunk; in place of one that is corrupted, the error
-        self.ends: list[int] = []  # of the records, from `offset` on
-        self.at = 0  # how many were handed on
-
-    def _chunk(self) -> None:
-        """Go to the next chunk of this file or a later one. Raises StopIteration, DataError."""
+    def chunk(self) -> None:
         while (file := self.opened()) is not None:
-            self.offset, self.number = self._here(), self.number + self.at
-            self.records, self.ends, self.at = [], [], 0
+            self.offset, self.number = (
+                file.offset - len(self.rest),
+                self.number + len(self.elements),
+            )
+            self.hold([])
             self.rest += file.read(CHUNK)
             if self.rest:
                 self._complete(file)
-                self._decode(self.rest)
+                self.hold(self._taken_apart(self.rest))
                 return
             self.enter(self.index + 1)
         raise StopIteration
@@ -160,60 +154,37 @@ class Records(FileStep):
             there = max(0, have - HEAD.size + (left or 0))
             raise self._wrong(f"it is truncated: {there} bytes of a record of {size}")
 
-    def _decode(self, data: bytes) -> None:
-        """Take the whole records of the bytes apart, up to one whose head is wrong."""
-        sum_of, verify, total = crc(), self.verify, len(data)
+    def _taken_apart(self, data: bytes) -> list[Any]:
+        """The whole records of the bytes, up to one whose head is wrong."""
+        sum_of, foot, verify, total = crc(), FOOT.unpack_from, self.verify, len(data)
+        lengths: dict[
+            bytes, int
+        ] = {}  # of heads that were compared: most records are of a few lengths
+        found: list[Any] = []
         start = 0
         while start + FRAME <= total:
-            size, check = HEAD.unpack_from(data, start)
-            end = start + size + FRAME
-            if end > total:
+            begin = start + HEAD.size
+            head = data[start:begin]
+            size = lengths.get(head)
+            if size is None:
+                size, check = HEAD.unpack(head)
+                if verify and masked(head[:8]) != check:
+                    break
+                lengths[head] = size
+            end = begin + size
+            if end + FOOT.size > total:
                 break
+            record: Any = data[begin:end]
             if verify:
-                found = sum_of(data[start : start + 8])
-                if ((found >> 15 | found << 17) + DELTA) & MASK != check:
-                    break
-            record: Any = data[start + HEAD.size : end - FOOT.size]
-            if verify:
-                found = sum_of(record)
-                (check,) = FOOT.unpack_from(data, end - FOOT.size)
-                if ((found >> 15 | found << 17) + DELTA) & MASK != check:
-                    record = self._wrong(f"its {size} bytes have a wrong checksum", start)
-            self.records.append(record)
-            self.ends.append(end)
-            start = end
+                check = sum_of(record)
+                if ((check >> 15 | check << 17) + DELTA) & MASK != foot(data, end)[0]:
+                    what = f"its {size} bytes have a wrong checksum"
+                    record = self._wrong(what, len(found), start)
+            start = end + FOOT.size
+            found.append(record)
         self.rest = data[start:]
+        return found
 
-    def __next__(self) -> bytes:
-        if self.at >= len(self.records):
-            self._chunk()
-        record = self.records[self.at]
-        self.at += 1
-        if isinstance(record, DataError):
-            raise record
-        return record
-
-    def skip(self, count: int) -> int:
-        left = count
-        while left:
-            if self.at >= len(self.records):
-                try:
-                    self._chunk()
-                except StopIteration:
-                    break
-                except DataError:  # as who asks for it will see
-                    return count
-            step = min(left, len(self.records) - self.at)
-            self.at += step
-            left -= step
-        return count - left
-
-    def _here(self) -> int:
-        return self.offset + (self.ends[self.at - 1] if self.at else 0)
-
-    def _wrong(self, what: str, start: int = 0) -> DataError:
-        place = f"record {self.number + len(self.records)} at byte {self.offset + start}"
+    def _wrong(self, what: str, further: int = 0, start: int = 0) -> DataError:
+        place = f"record {self.number + further} at byte {self.offset + start}"
         return DataError(f"{self.path}, {place}: {what}")
-
-    def position(self) -> Any:
-        return [self.index, self._here(), self.number + self.at]

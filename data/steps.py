@@ -152,12 +152,12 @@ class Intake:
     def _begin(self, count: int, position: Any) -> None:
         self.count, self.ended = count, False
         self._marks, self._most = deque([(count, position)]), 64
-        self._gap, self._due, self._time = self.every, count + self.every, time.perf_counter()
+        self._gap, self.due, self._time = self.every, count + self.every, time.perf_counter()
 
     def pull(self) -> Any:
         """The next element. One that raises has a number, too."""
-        if self.count >= self._due:
-            self._mark()
+        if self.count >= self.due:
+            self.mark()
         try:
             element = self._next()
         except StopIteration:
@@ -171,7 +171,7 @@ class Intake:
         self.count += 1
         return element
 
-    def _mark(self) -> None:
+    def mark(self) -> None:
         """Keep a position; so seldom that this takes a fiftieth of the time."""
         start = time.perf_counter()
         if self._brief:
@@ -180,7 +180,7 @@ class Intake:
         end = time.perf_counter()
         dear = 50 * (end - start) > start - self._time
         self._gap = min(2 * self._gap, 1 << 16) if dear else max(self._gap // 2, self.every)
-        self._due, self._time = self.count + self._gap, end
+        self.due, self._time = self.count + self._gap, end
 
     def forget(self, oldest: int) -> None:
         """No element before this number is asked for again."""

@@ -31,15 +31,14 @@ class Blocks(FileStep):
         super().__init__(paths)
         self.options = options
         self.process = 0
-        self.enter(0)
 
     def enter(self, index: int, offset: int = 0, number: int = 0) -> None:
         super().enter(index, offset, number)
         self.blocks: Iterator[Any] | None = None
         self.tree: Any = None  # the block's columns
-        self.at = self.count = 0  # how many of its rows were handed on, of how many
+        self.taken = self.count = 0  # how many of its rows were handed on, of how many
 
-    def _next_block(self) -> None:
+    def chunk(self) -> None:
         while self.index < len(self.paths):
             start, before = self.offset + (self.tree is not None), self.number + self.count
             try:
@@ -55,7 +54,7 @@ class Blocks(FileStep):
             if block is None:
                 self.enter(self.index + 1)
                 continue
-            self.offset, self.number, self.at, self.count = start, before, 0, block.num_rows
+            self.offset, self.number, self.taken, self.count = start, before, 0, block.num_rows
             self.tree = columns(block, self.options, f"{self.path}, behind row {before}")
             self.row = getter(self.tree)
             if self.count:
@@ -63,30 +62,32 @@ class Blocks(FileStep):
         raise StopIteration
 
     def __next__(self) -> Any:
-        if self.at >= self.count:
-            self._next_block()
-        self.at += 1
-        return self.row(self.at - 1)
+        if self.taken >= self.count:
+            self.chunk()
+        self.taken += 1
+        return self.row(self.taken - 1)
 
     def block(self, count: int) -> tuple[Any, int]:
-        if self.at >= self.count:
-            self._next_block()
-        start, self.at = self.at, min(self.count, self.at + count)
-        return mapped(lambda a: a[start : self.at].copy(), self.tree), self.at - start
+        if self.taken >= self.count:
+            self.chunk()
+        start, self.taken = self.taken, min(self.count, self.taken + count)
+        return mapped(lambda a: a[start : self.taken].copy(), self.tree), self.taken - start
 
-    def position(self) -> Any:
-        return [*super().position(), self.at]
+    def skip(self, count: int) -> int:
+        left = count
+        try:
+            while left:
+                if self.taken >= self.count:
+                    self.chunk()
+                step = min(left, self.count - self.taken)
+                self.taken, left = self.taken + step, left - step
+        except StopIteration:
+            pass
+        return count - left
 
-    def move(self, position: Any) -> None:
-        self.enter(*position[:3])
-        if position[3]:
-            try:
-                self._next_block()
-            except StopIteration:
-                raise DataError(
-                    f"{self.path} is shorter than when the position was saved"
-                ) from None
-            self.at = position[3]
+    @property
+    def at(self) -> int:
+        return self.taken
 
 
 def batches(path: str, options: Mapping[str, Any], start: int, first: str) -> Iterator[Any]:

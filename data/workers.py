@@ -122,6 +122,7 @@ def _serve(do: Callable[..., Outcomes], tasks: SimpleQueue[Any], done: SimpleQue
         except BaseException as error:
             found = DeadWorker(error)
         done.put((ticket, found, time.perf_counter() - start))
+        del task, rest, found  # an exception's frames would keep alive who asked for it
 
 
 class Remote:

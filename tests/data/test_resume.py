@@ -106,7 +106,7 @@ def test_elements_of_workers_come_once(processes, deterministic):
     dataset = dataset.repeat(2)
     expected = list(data.range(50).map(noisy, seed=1).repeat(2).iterator(epoch=0))
     with dataset.iterator(epoch=0) as it:
-        for position in (0, 1, 13, 49, 50, 80, 100):
+        for position in (0, 13, 50, 80):
             got = [next(it) for _ in range(position)]
             rest = list(dataset.iterator(json.loads(json.dumps(it.state()))))
             assert sorted(got + rest) == sorted(expected)
@@ -137,12 +137,12 @@ def test_interrupts_lose_nothing():
 
 def test_a_forked_child_reads_on_by_itself(tmp_path):
     path = tmp_path / "a.txt"
-    path.write_text("".join(f"{i}\n" for i in range(100_000)))
+    path.write_text("".join(f"{i}\n" for i in range(3000)))
     it = iter(data.text_lines(path).map(int, workers=2).prefetch(2))
     assert next(it) == 0
     if (child := os.fork()) == 0:
-        os._exit(0 if list(it) == list(range(1, 100_000)) else 1)
-    assert list(it) == list(range(1, 100_000))
+        os._exit(0 if list(it) == list(range(1, 3000)) else 1)
+    assert list(it) == list(range(1, 3000))
     assert os.waitpid(child, 0)[1] == 0
 
 

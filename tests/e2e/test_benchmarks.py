@@ -119,6 +119,13 @@ def test_a_run_compares_and_checks(tmp_path):
     assert "Geometric mean" in done.stdout
 
 
+def test_loading_has_all_rows(benchmarks):
+    from benchmarks import loading
+
+    found = loading.measure([loading.jitney], 200, 1)
+    assert len(found) == 7 and all(cells["jitney"] > 0 for cells in found.values())
+
+
 def test_latency_of_a_fresh_process(benchmarks, monkeypatch):
     from benchmarks import latency
 
