@@ -4,8 +4,8 @@
     python -m benchmarks.loading --small
 
 Each row is one pass in batches of 64 (`elements`: one by one). The loaders take turns, and the best of
-their passes counts. PyTorch has no reader of TFRecord; its row has one in Python, with the checksums, which Grain does not
-compare.
+their passes counts. PyTorch has no reader of TFRecord: its row has one in Python, with the checksums.
+Grain does not compare those.
 """
 
 from __future__ import annotations

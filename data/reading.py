@@ -165,17 +165,18 @@ class FileStep(Step):
                 break
             except DataError:  # as who asks for it will see
                 return count
-            left -= sum(1 for _ in islice(self.left, left))
+            step = min(left, len(self.elements) - self.at)
+            next(islice(self.left, step, step), None)  # goes on without making anything
+            left -= step
         return count - left
 
     def block(self, count: int) -> tuple[Any, int]:
         if self.at == len(self.elements):
             self.chunk()
-        at = self.at
-        found = self.elements[at : at + count]
-        if any(x.__class__ is DataError for x in found):
-            return super().block(count)
-        self.skip(len(found))
+        found = list(islice(self.left, count))
+        if DataError in set(map(type, found)):
+            self.skip(count - len(found))
+            raise next(x for x in found if type(x) is DataError)
         return texts(found), len(found)
 
     def reset(self, passes: Passes) -> None:
