@@ -22,6 +22,8 @@ DOCUMENTS = {
     "docs/randomness.md": 4,
     "docs/data.md": 6,
     "docs/train.md": 4,
+    "docs/recurrent.md": 6,
+    "docs/sequences.md": 10,
 }  # and how many blocks they have at least
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

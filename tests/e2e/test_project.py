@@ -17,7 +17,7 @@ import pytest
 import jitney
 
 ROOT = Path(jitney.__file__).resolve().parent
-OUTSIDE = {"tests", "benchmarks", "notebooks", "docs", "build", "dist"}
+OUTSIDE = {"tests", "benchmarks", "notebooks", "examples", "docs", "build", "dist"}
 LAYERS = ["ir", "codegen", "runtime", "tracer"]  # each may import itself and what stands before it
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())

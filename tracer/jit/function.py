@@ -139,6 +139,7 @@ class JitFunction(Inspection, Generic[P, R]):
         self._programs: list[NativeProgram] = []  # what the native call tries
         self._twins: dict[str, JitFunction[P, R]] = {}  # see `asked`
         self.stands_for: weakref.ref[JitFunction[P, R]] | None = None
+        self.is_formula = False  # of ours, over tracers only: `disable_jit` is not about it
         ASKED.add(self)
         self._fallback = None if options.fallback is None else Fallback(function, self.__name__)
 
@@ -180,8 +181,8 @@ class JitFunction(Inspection, Generic[P, R]):
 
     @property
     def _asked(self) -> bool:
-        """Whether `jt.config.check` asks for more than the options do."""
-        return ASKED.lacks(self._options)
+        """Whether `jt.config.check` asks for more than the options do, or `disable_jit` for no code."""
+        return not (ASKED.off and self.is_formula) and ASKED.lacks(self._options)
 
     def _watched_twin(self) -> JitFunction[P, R]:
         """The function with the options that `jt.config.check` asks for."""

@@ -162,6 +162,7 @@ class _Compiled:
 
             self.signature.bind(**dict(fixed), **dict.fromkeys(names))
             compiled = jit(_partial(self.function, fixed, names))
+            compiled.is_formula = True
             with _lock:
                 compiled = self.made.setdefault((fixed, names), compiled)
                 if len(self.made) > _KEPT:

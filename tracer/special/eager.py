@@ -20,7 +20,7 @@ class Blockwise:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
-        self.compiled: Callable[..., Any] | None = None
+        self.compiled: Any = None
 
     def __call__(self, *operands: np.ndarray[Any, Any]) -> Any:
         """The result, or a tuple of results; operands without dims give scalars."""
@@ -28,6 +28,7 @@ class Blockwise:
 
         if self.compiled is None:
             self.compiled = jit(self.function)
+            self.compiled.is_formula = True
         shape = np.broadcast_shapes(*(x.shape for x in operands))
         flat = [np.broadcast_to(x, shape).reshape(-1) for x in operands]
         size = flat[0].size

@@ -169,6 +169,21 @@ def test_disable_jit() -> None:
     assert all(issubclass(kind, np.ndarray) for kind in kinds[:2])
 
 
+def test_what_is_compiled_outside_of_functions_too_is_so_without_jit() -> None:
+    x, key = np.linspace(-1, 1, 3), jt.random.key(0)
+    draw = jt.jit(
+        lambda: (
+            jt.special.expit(x),
+            jt.random.normal(key, (2,)),
+            jt.random.default_rng(1).random(),
+        )
+    )
+    expected = draw()
+    with jt.disable_jit():
+        for given, wanted in zip(draw(), expected, strict=True):
+            np.testing.assert_array_equal(given, wanted)
+
+
 def test_disable_jit_of_methods() -> None:
     class Model:
         n = 0

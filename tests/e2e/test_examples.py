@@ -1,0 +1,34 @@
+"""The programs in `examples/` run, for a few steps; uncompiled, which takes less time than compiling."""
+
+import importlib
+
+import pytest
+from folders import ROOT
+
+import jitney as jt
+
+
+@pytest.fixture(autouse=True)
+def examples(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "examples"))
+    with jt.disable_jit():
+        yield
+
+
+def test_digits_are_read_row_by_row():
+    pytest.importorskip("sklearn")
+    assert 0 <= importlib.import_module("digits_by_row").main(steps=2) <= 1
+
+
+def test_dates_are_translated(capsys):
+    dates = importlib.import_module("dates")
+    assert dates.main(steps=2, batch=8, tried=20) < 1
+    assert "20 dates" in capsys.readouterr().out
+
+
+def test_characters_are_written(capsys):
+    characters = importlib.import_module("characters")
+    assert 5 < characters.main(steps=2, batch=4, length=8, hidden=16) < 8, (
+        "bits, of about 100 letters"
+    )
+    assert "The " in capsys.readouterr().out
