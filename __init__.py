@@ -19,6 +19,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import_module(".ir.forks", __name__)  # before all else: it lets children import the rest
+import_module(".ir.surface", __name__).provides("solvers")(
+    lambda: import_module(".solve", __name__)
+)  # SciPy's in compiled code are ours
 __array_api_version__ = "2024.12"
 
 if TYPE_CHECKING:

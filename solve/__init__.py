@@ -6,6 +6,7 @@ with plain arrays is compiled at the first call with these functions and shapes.
 guide. This room uses public names only.
 """
 
+from . import stats as stats
 from .common import dense_solve as dense_solve
 from .fitting import curve_fit as curve_fit
 from .fitting import least_squares as least_squares
@@ -46,4 +47,5 @@ __all__ = [
     "root",
     "root_scalar",
     "solve_ivp",
+    "stats",
 ]

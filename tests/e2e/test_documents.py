@@ -20,6 +20,7 @@ DOCUMENTS = {
     "docs/nn.md": 4,
     "docs/optim.md": 8,
     "docs/randomness.md": 4,
+    "docs/solve.md": 4,
     "docs/data.md": 6,
     "docs/train.md": 4,
     "docs/recurrent.md": 6,

@@ -49,6 +49,12 @@ signed integers and floats, without `output=`; of `scipy.signal` `convolve`, `co
 `correlate2d`, `lfilter`; and the methods `pdf`, `logpdf`, `cdf`, `logcdf`, `sf`, `logsf`, `ppf`, `isf`
 of `scipy.stats.norm`.
 
+So are SciPy's solvers, which are those of `jt.solve` (`docs/solve.md`), whatever the functions that they
+are given close over: of `scipy.optimize` `minimize`, `root`, `fsolve`, `root_scalar`, `brentq`,
+`bisect`, `newton`, `least_squares`, `curve_fit`; of `scipy.integrate` `solve_ivp`, `quad`; of
+`scipy.sparse.linalg` `cg`, `bicgstab`, `gmres`. And so are `logpdf`, `pdf`, `logpmf` and `pmf` of the
+distributions of `scipy.stats` that `jt.solve.stats` has.
+
 This page is made by `tests/e2e/test_scipy.py`, with SciPy 1.17. Outside of compiled functions
 everything is as in SciPy, because arrays are NumPy's.
 """

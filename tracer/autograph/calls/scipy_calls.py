@@ -20,6 +20,7 @@ from ...arrays.common import array
 from ...arrays.table import holds_tracer
 from .scipy_common import Formula, Unfit, any_arrays, finite, ours, unless
 from .scipy_filters import FILTERS
+from .scipy_solvers import DENSITIES, SOLVERS, density, solver
 
 _MEMORY = ("overwrite_a", "overwrite_b", "overwrite_ab", "lwork", "lapack_driver", "driver")
 _SYMMETRIC = ("sym", "her", "pos", "symmetric", "hermitian", "positive definite")
@@ -33,6 +34,9 @@ def replaced_scipy(function: Any) -> Formula | None:
         module = function.__module__
         if type(module) is str and module.startswith("scipy."):
             place = ".".join(module.split(".")[:2])
+            where = SOLVERS.get(function.__name__)
+            if where is not None and _lies(where, function.__name__, function):
+                return solver(function)
             formula = _FORMULAS.get((place, function.__name__))
             known = formula is not None and any(
                 _lies(m, function.__name__, function) for m in (place, module)
@@ -42,6 +46,9 @@ def replaced_scipy(function: Any) -> Formula | None:
         formula = _NORMAL.get(function.__name__)
         if formula is not None and _lies("scipy.stats", "norm", function.__self__):
             return _with_arrays(function, formula)
+        name = getattr(function.__self__, "name", None) or type(function.__self__).__name__[:-4]
+        if function.__name__ in DENSITIES and _lies("scipy.stats", name, function.__self__):
+            return _with_arrays(function, density(name, function.__name__))
     elif kind.__module__ == "uarray" or kind.__module__.startswith("scipy._lib._uarray"):
         return _with_arrays(function, None)  # `scipy.fft`
     return None
