@@ -19,7 +19,8 @@ import numpy as np
 
 import jitney as jt
 
-from .transform import Transform, cast, moved
+from .leaves import cast, downhill, moved_all, overwrite
+from .transform import Transform
 from .trees import Array, Tree, beside, check_some, dtype_of, is_trained
 
 
@@ -48,15 +49,10 @@ class Optimizer:
         params = jt.tree.leaves(self.params)
         given = beside(self.params, grads, "gradients")
         check_some(given)
-        given = [g.conj() if g is not None and dtype_of(g).kind == "c" else g for g in given]
-        grads = jt.tree.unflatten(jt.tree.structure(self.params), given)
+        grads = jt.tree.unflatten(jt.tree.structure(self.params), downhill(given))
         updates, state = self.transform.update(grads, self.state, self.params)
-        for array, new in zip(jt.tree.leaves(self.state), jt.tree.leaves(state), strict=True):
-            if new is not array:
-                array[...] = new
-        for p, u in zip(params, beside(self.params, updates, "updates"), strict=True):
-            if u is not None:
-                p[...] = moved(p, u)
+        overwrite(jt.tree.leaves(self.state), jt.tree.leaves(state))
+        overwrite(params, moved_all(params, beside(self.params, updates, "updates")))
 
     apply_gradients = step
 

@@ -13,6 +13,7 @@ import numpy as np
 from .transform import Transform, by_leaf
 from .trees import dtype_of
 
+__autograph__ = False  # see `leaves`
 ZEROS: Any = np.zeros_like
 
 

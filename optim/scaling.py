@@ -9,9 +9,10 @@ import numpy as np
 
 import jitney as jt
 
+from .leaves import cast, real_of, working
 from .rules import squared
 from .schedules import Schedule
-from .transform import Transform, by_leaf, cast, identity, real_of, working
+from .transform import Transform, by_leaf, identity
 from .trees import Tree, dtype_of
 
 

@@ -17,7 +17,8 @@ import numpy as np
 
 import jitney as jt
 
-from .trees import Array, Tree, beside, check_each, check_some, dtype_of, is_trained
+from .leaves import Numbers, applied, moved_all
+from .trees import Tree, beside, check_each, check_some, is_trained
 
 State = Any
 
@@ -76,13 +77,7 @@ def apply_updates(params: Tree, updates: Tree) -> Tree:
     deltas = beside(params, updates, "updates")
     check_some(deltas)
     check_each(params, deltas, leaves)
-    new = [p if u is None else moved(p, u) for p, u in zip(leaves, deltas, strict=True)]
-    return jt.tree.unflatten(jt.tree.structure(params), new)
-
-
-def moved(leaf: Array, delta: Array) -> Array:
-    """A parameter and its update, added in the wider of their dtypes, as the parameter's dtype."""
-    return cast(leaf + delta, dtype_of(leaf))
+    return jt.tree.unflatten(jt.tree.structure(params), moved_all(leaves, deltas))
 
 
 def by_leaf(
@@ -122,67 +117,14 @@ def by_leaf(
         check_each(like, leaves, given)
         columns = [beside(like, state[name], "state") for name in slots]
         count = state["count"] + 1 if counted else None
-        numbers = _Numbers(each_step(count) if each_step is not None else ())
-        rows = [
-            _apply(rule, g, p, kept, numbers)
-            for g, p, *kept in zip(leaves, given, *columns, strict=True)
-        ]
+        numbers = Numbers(each_step(count) if each_step is not None else ())
+        results = applied(rule, [leaves, given, *columns], numbers)
         structure = jt.tree.structure(like)
-        new, *after = [
-            jt.tree.unflatten(structure, column) for column in zip(*rows, strict=True)
-        ] or [updates, *(state[name] for name in slots)]
+        new, *after = [jt.tree.unflatten(structure, column) for column in results]
         result = dict(zip(slots, after, strict=True))
         return new, {"count": count, **result} if counted else result
 
     return Transform(init, update)
-
-
-def _apply(
-    rule: Callable[..., tuple[Any, ...]], g: Any, p: Any, kept: list[Any], numbers: _Numbers
-) -> tuple[Any, ...]:
-    """What a rule makes of one leaf: its update, then its slots."""
-    if g is None:
-        return (None, *kept)
-    dtype = working(dtype_of(g))
-    wide = [x if x is None else cast(x, working(dtype_of(x))) for x in (g, p, *kept)]
-    new, *after = rule(*wide, *numbers.as_dtype(dtype))
-    return (new, *[cast(x, dtype_of(old)) for x, old in zip(after, kept, strict=True)])
-
-
-class _Numbers:
-    """The numbers of one step, in each dtype that is asked for."""
-
-    def __init__(self, numbers: tuple[Any, ...]) -> None:
-        self._numbers = numbers
-        self._cast: dict[Any, tuple[Any, ...]] = {}
-
-    def as_dtype(self, dtype: np.dtype[Any]) -> tuple[Any, ...]:
-        if dtype not in self._cast:
-            real = np.finfo(dtype).dtype
-            self._cast[dtype] = tuple(
-                x
-                if isinstance(x, (int, float)) and not isinstance(x, np.generic)
-                else cast(x, real)
-                for x in self._numbers
-            )
-        return self._cast[dtype]
-
-
-def working(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """In which dtype a rule computes: float32 for smaller floats."""
-    return np.dtype(np.float32) if dtype.itemsize < 4 else dtype
-
-
-def real_of(x: Any) -> np.dtype[Any]:
-    """The dtype of the real numbers with which a rule multiplies an array or number."""
-    return np.finfo(working(dtype_of(x))).dtype
-
-
-def cast(x: Any, dtype: np.dtype[Any]) -> Any:
-    """`x` as that dtype; itself where it has that."""
-    if dtype_of(x) == dtype:
-        return x
-    return x.astype(dtype) if hasattr(x, "astype") else dtype.type(x)
 
 
 def _ask_for_params(name: str) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 import jitney as jt
 
+__autograph__ = False  # see `leaves`
 Tree = Any
 Array = np.ndarray[Any, Any]
 

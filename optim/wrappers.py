@@ -10,7 +10,8 @@ import numpy as np
 
 import jitney as jt
 
-from .transform import State, Transform, cast, chain, working
+from .leaves import cast, working
+from .transform import State, Transform, chain
 from .trees import Tree, beside, dtype_of, is_trained, map_beside
 
 # A tree of bools beside the parameters, or a function that makes one of them.

@@ -271,6 +271,8 @@ def _function(function: FunctionType) -> Any:
         return _twin(function)
     if function is prange:
         return iteration.prange_
+    if function.__globals__.get("__autograph__") is False:
+        return function  # its module says that it has no loops and branches over traced values
     if not is_user_module(module):
         if module == callbacks.__name__:
             return function  # what it is given runs in Python

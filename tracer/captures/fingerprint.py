@@ -188,6 +188,8 @@ class Fingerprint:
         for variable in value.__closure__ or ():
             cell(self, variable)
         if whose == "listed":  # a wrapper of jitney's, say: the version covers its code
+            place = value.__code__  # lambdas of one function have one name
+            self.put(str(place.co_firstlineno), place.co_linetable)
             return
         self.value(value.__defaults__)
         self.value(value.__kwdefaults__)
@@ -399,7 +401,8 @@ class Fingerprint:
         own = getattr(value, "_fingerprint", None)  # objects of ours that hold more than they mean
         if whose == "listed" and callable(own):
             attributes = own()
-        if attributes is None and whose == "listed":
+        is_container = any(base in WALKS for base in cls.__mro__)
+        if attributes is None and whose == "listed" and not is_container:
             raise Unkeyable(f"an object of type {cls.__qualname__}")
         self.put("object")
         self.value(cls)
