@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from .runtime.machine_limits import machine_limits as machine_limits
     from .runtime.threads.pool import threads as threads
     from .tracer import random as random
+    from .tracer import sparse as sparse
     from .tracer.ahead.cost import cost as cost
     from .tracer.ahead.shapes import eval_shape as eval_shape
     from .tracer.checks import filters as filters
@@ -229,6 +230,7 @@ _MODULES = {
     "optim": "optim",
     "random": "tracer.random",
     "solve": "solve",
+    "sparse": "tracer.sparse",
     "summary": "summary",
     "train": "train",
     "tree": "tracer.data.tree",

@@ -19,7 +19,7 @@ From the lowest room to the highest; imports run down only, and a test holds thi
     jit             the jitted function: its calls, specialisations, memory on disk
     interop         operators of arrays on a GPU, the array API
     kernels         functions of few elements as functions of arrays
-    ops             functions of arrays that NumPy has no name for
+    ops, sparse     functions of arrays that NumPy has no name for;  sparse matrices
     special, random SciPy's special functions;  random numbers
 
 Nothing here generates code: graphs are handed to `runtime`. What gives tracers their operators is
@@ -46,6 +46,13 @@ def _special() -> None:
 @provides("ops")
 def _ops() -> None:
     from . import ops  # noqa: F401
+
+
+@provides("sparse")
+def _sparse() -> None:
+    from .sparse import matrices
+
+    matrices.take_scipys()
 
 
 @provides("graph function")

@@ -35,6 +35,6 @@ from .libraries import (  # noqa: F401
     ufunc_loops,
 )
 from .movement import bounded, indexing, movement, sources, windows  # noqa: F401
-from .products import attention, contraction, convolution  # noqa: F401
+from .products import attention, contraction, convolution, sparse  # noqa: F401
 
 OPS.complete = True

@@ -7,12 +7,18 @@ from collections.abc import Callable, Mapping, Sequence
 from ..build import Builder
 from ..graph import Graph, Op, Value
 from ..ops.folds.sorting import compose_true_indices
+from ..ops.products.sparse import scattered
 from .fourier import TRANSFORMS
 from .inline_calls import inline_calls
 from .regions import map_regions, substituted
 
 Rule = Callable[..., Value]
-COMPOSITIONS: dict[str, Rule] = {**TRANSFORMS, "true_indices": compose_true_indices}
+COMPOSITIONS: dict[str, Rule] = {
+    **TRANSFORMS,
+    "true_indices": compose_true_indices,
+    "sparse_dot": scattered,
+    "sparse_dot_t": scattered,
+}
 
 
 def compose(graph: Graph, chosen: Mapping[str, Rule] = COMPOSITIONS) -> Graph:
@@ -24,5 +30,8 @@ def compose(graph: Graph, chosen: Mapping[str, Rule] = COMPOSITIONS) -> Graph:
     def composed(b: Builder, op: Op, operands: Sequence[Value]) -> list[Value] | None:
         return [chosen[op.name](b, *operands, **op.attrs)] if op.name in chosen else None
 
-    graph = map_regions(inline_calls(graph), lambda region: compose(region, chosen))
-    return substituted(graph, composed)
+    def everywhere(graph: Graph) -> Graph:
+        return substituted(map_regions(graph, everywhere), composed)
+
+    # Twice: some of the ops are compositions themselves, of loops, and the bodies of others have some.
+    return everywhere(inline_calls(everywhere(graph)))

@@ -43,6 +43,7 @@ class Hidden:
 def hidden_at(path: Path, value: Any, substituted: bool = True) -> Hidden | None:
     """The arrays in what is found at `path`, if they can be inputs; else None."""
     is_data = isinstance(value, (np.ndarray, DeviceArray)) or type(value) in _CONTAINERS
+    is_data = is_data or pytree.is_converted_class(type(value))
     if not is_data and kind_of(value) is None:
         return None
     if substituted and not all(

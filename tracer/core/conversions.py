@@ -264,7 +264,13 @@ Tracer.dtype = Tracer.dtype.setter(_assign_dtype)  # type: ignore[method-assign,
 
 @method("__array__")
 def to_array(self: Tracer, dtype: Any = None, copy: bool | None = None) -> Array:
-    """The array, where it is known; else TracerConversionError."""
+    """The array, where it is known; else TracerConversionError.
+
+    A sparse matrix of SciPy's, asked for its product with a tracer, leaves it to the tracer if that
+    is no array to NumPy.
+    """
+    if sys._getframe(1).f_code.co_name == "_matmul_dispatch":
+        return np.array(None, dtype=object)
     constant = _known(self)
     if constant is not None:
         _refuse_active(self, "np.asarray(x)")

@@ -16,6 +16,7 @@ from weakref import WeakSet
 import numpy as np
 import optree
 
+from ...ir.surface import ensure
 from ..messages import errors
 from ..messages.errors import TracerBase, complain
 from .exact import Exact, exact_key
@@ -130,6 +131,8 @@ def _walk(tree: Any, leaves: list[Any], structure: list[Any]) -> None:
         structure += (cls, len(tree))
         for item in tree:
             _walk(item, leaves, structure)
+    elif is_converted_class(cls):
+        _walk(_conversions[cls](tree), leaves, structure)
     elif optree.tree_is_leaf(tree, namespace=NAMESPACE):
         leaves.append(tree)
         structure.append(_LEAF)
@@ -182,7 +185,7 @@ def leaf_names(tree: Any, root: str = "", whole: bool = False) -> list[str]:
     """A Python expression for each leaf of `flatten`, or `flatten_whole`: `params['w'][0]`."""
     leaves, definition = optree.tree_flatten(tree, namespace=NAMESPACE)
     flatten(leaves)  # registers dataclasses
-    if any(map(_is_container, leaves)):
+    if any(map(_is_converted, leaves)):
         tree = unflatten(definition, map(_converted, leaves))
     is_leaf = _is_whole if whole else None
     accessors = optree.tree_accessors(tree, is_leaf=is_leaf, namespace=NAMESPACE)
@@ -299,6 +302,21 @@ def convert_arrays(
     _arrays[:] = [(are, convert, take_apart)]
 
 
+def sparse_matrix(x: Any) -> Any:
+    """What stands for a sparse matrix of SciPy's; None for anything else."""
+    cls = type(x)
+    if cls.__module__.startswith("scipy.sparse.") and is_converted_class(cls):
+        return _conversions[cls](x)
+    return None
+
+
+def is_converted_class(cls: type) -> bool:
+    """Whether containers stand in the place of instances of `cls`."""
+    if cls.__module__.startswith("scipy.sparse.") and cls not in _conversions:
+        ensure("sparse")
+    return cls in _conversions
+
+
 def _is_container(leaf: Any) -> bool:
     """Whether a leaf is an array that is a container, or a record of one."""
     dtype = leaf.dtype if isinstance(leaf, (np.ndarray, np.void)) else None
@@ -323,7 +341,7 @@ def _is_new(leaf: Any) -> bool:
         return _is_container(leaf)
     if cls in _PLAIN or cls in _leaf_types:
         return False
-    if cls in _conversions:
+    if is_converted_class(cls):
         return True
     if not dataclasses.is_dataclass(cls) or any(base in _whole for base in cls.__mro__):
         _leaf_types.add(cls)
@@ -350,15 +368,20 @@ def _register_dataclass(cls: type, static_fields: Sequence[str]) -> None:
     unknown = set(static_fields) - set(names)
     if unknown:
         raise ValueError(f"{cls.__qualname__} has no field {sorted(unknown)[0]!r}")
-    _static_fields[cls] = frozenset(static_fields)
     children = tuple(n for n in names if n not in static_fields)
-    static = tuple(n for n in names if n in static_fields)
+    register_attributes(cls, children, tuple(n for n in names if n in static_fields))
 
-    def flatten_dataclass(obj: Any) -> tuple[tuple[Any, ...], Any, tuple[str, ...]]:
+
+def register_attributes(cls: type, children: tuple[str, ...], static: tuple[str, ...]) -> None:
+    """Let instances of `cls` be containers of the attributes `children`; those that are `static` are
+    part of the structure."""
+    _static_fields[cls] = frozenset(static)
+
+    def flatten_attributes(obj: Any) -> tuple[tuple[Any, ...], Any, tuple[str, ...]]:
         values = tuple(getattr(obj, n) for n in children)
         return values, tuple(_static_field(obj, n) for n in static), children
 
-    def unflatten_dataclass(metadata: Any, values: Iterable[Any]) -> Any:
+    def unflatten_attributes(metadata: Any, values: Iterable[Any]) -> Any:
         obj: Any = object.__new__(cls)
         for name, value in zip(children, values, strict=True):
             object.__setattr__(obj, name, value)
@@ -369,8 +392,8 @@ def _register_dataclass(cls: type, static_fields: Sequence[str]) -> None:
     _fields[cls] = children, static
     optree.register_pytree_node(
         cls,
-        flatten_dataclass,
-        unflatten_dataclass,
+        flatten_attributes,
+        unflatten_attributes,
         path_entry_type=optree.GetAttrEntry,
         namespace=NAMESPACE,
     )

@@ -27,6 +27,7 @@ from ..arrays.python_operators import BINARY, COMPARISONS, SYMBOLS, UNARY, check
 from ..arrays.table import BY_NUMPY, FUNCTIONS, ArrayFunction, unsupported
 from ..control.unions import Union, one_value, only
 from ..core.tracers import Tracer, as_value, method, weak_kind, wrap
+from ..data import pytree
 from ..data.foreign import is_borrowable
 from ..data.promotion import weak_dtype
 from ..messages import errors
@@ -265,11 +266,17 @@ def _invert(x: Tracer) -> Any:
 
 @method("__matmul__")
 def _matmul(x: Tracer, y: Any) -> Any:
+    matrix = pytree.sparse_matrix(y)
+    if matrix is not None:
+        return matrix.__rmatmul__(x)
     return NotImplemented if foreign(y) else FUNCTIONS["matmul"].trace((x, y), {})
 
 
 @method("__rmatmul__")
 def _rmatmul(x: Tracer, y: Any) -> Any:
+    matrix = pytree.sparse_matrix(y)
+    if matrix is not None:
+        return matrix @ x
     return NotImplemented if foreign(y) else FUNCTIONS["matmul"].trace((y, x), {})
 
 

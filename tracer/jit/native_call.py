@@ -277,6 +277,8 @@ class _Writer(GuardWriter):
             twin = Node(twin.parts)
         if type(twin) is Node:
             self._registered(word, value, twin, leaf)
+        elif pytree.is_converted_class(cls):
+            raise NotNative  # what stands in its place is made by Python
         elif type(twin) is not cls:
             leaf(word, value, twin)
         elif pytree.flatten_function(cls):

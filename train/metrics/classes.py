@@ -25,31 +25,40 @@ class Confusion(Metric):
     matrix: Any = None
 
     def __post_init__(self) -> None:
-        if self.matrix is None:
-            object.__setattr__(self, "matrix", np.zeros((self.classes, self.classes)))
+        _begin(self)
 
-    def update(self: M, labels: Any, predictions: Any, weights: Any = None) -> M:
-        true, said = classes_of(labels, predictions, self.threshold)  # type: ignore[attr-defined]
-        w = weights_of(true.shape, weights, "labels")
-        pair = [counted(x, w).astype(np.int64) for x in (true, said)]
-        n = self.classes  # type: ignore[attr-defined]
-        return self._with(matrix=jt.ops.confusion_matrix(*pair, n, w))
+    def update(self, labels: Any, predictions: Any, weights: Any = None) -> Confusion:
+        return self._with(matrix=_counts(self, labels, predictions, weights))
 
     def result(self) -> Any:
         return self.matrix
 
-    def _counts(self) -> tuple[Any, Any, Any]:
-        """Of each class: right ones, labels, predictions."""
-        return jt.diagonal(self.matrix), jt.sum(self.matrix, axis=1), jt.sum(self.matrix, axis=0)
+
+def _begin(metric: Any) -> None:
+    """Zeros, where no counts are given."""
+    if metric.matrix is None:
+        object.__setattr__(metric, "matrix", np.zeros((metric.classes, metric.classes)))
 
 
-class _Averaged(Confusion):
+def _counts(metric: Any, labels: Any, predictions: Any, weights: Any) -> Any:
+    """How often class i was called class j in a batch."""
+    true, said = classes_of(labels, predictions, metric.threshold)
+    w = weights_of(true.shape, weights, "labels")
+    pair = [counted(x, w).astype(np.int64) for x in (true, said)]
+    return jt.ops.confusion_matrix(*pair, metric.classes, w)
+
+
+@metric("classes", "threshold", "average")
+class _Averaged(Metric):
     """A quotient for each class, `_ratio(right, labels, predictions)`; how they become one."""
 
-    average: str | None
+    classes: int = 2
+    threshold: float = 0.5
+    matrix: Any = None
+    average: str | None = "binary"
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        _begin(self)
         if self.average not in ("binary", "macro", "micro", "weighted", None):
             raise ValueError(
                 f"average={self.average!r} is not 'binary', 'macro', 'micro', 'weighted' or None"
@@ -57,11 +66,15 @@ class _Averaged(Confusion):
         if self.average == "binary" and self.classes != 2:
             raise ValueError(f"average='binary' is for 2 classes, not {self.classes}: say another")
 
+    def update(self: M, labels: Any, predictions: Any, weights: Any = None) -> M:
+        return self._with(matrix=_counts(self, labels, predictions, weights))
+
     def _ratio(self, right: Any, labels: Any, predictions: Any) -> tuple[Any, Any]:
         raise NotImplementedError
 
     def result(self) -> Any:
-        right, labels, predictions = self._counts()
+        right = jt.diagonal(self.matrix)
+        labels, predictions = (jt.sum(self.matrix, axis=axis) for axis in (1, 0))
         if self.average == "micro":
             sums = (jt.sum(x) for x in (right, labels, predictions))
             return share(*self._ratio(*sums), 0.0)
