@@ -70,6 +70,11 @@ class Ragged(NamedTuple):
     offsets: Array
 
     @property
+    def stacks(self) -> bool:
+        """Whether two of them can be stacked part by part."""
+        return False
+
+    @property
     def lengths(self) -> Array:
         return np.diff(self.offsets)
 
@@ -105,6 +110,11 @@ class Sparse(NamedTuple):
     indices: Array
     values: Array
     shape: tuple[int, ...]
+
+    @property
+    def stacks(self) -> bool:
+        """Whether two of them can be stacked part by part."""
+        return False
 
 
 Features = Mapping[str, FixedLen | FixedLenSequence | VarLen]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -187,27 +189,29 @@ class Concatenate(Step):
 
     @staticmethod
     def rows(dataset: Dataset) -> Rows | None:
-        rows = [source.rows for source in dataset.sources]
-        if None in rows:
+        found = [source.rows for source in dataset.sources]
+        rows = [r for r in found if r is not None]
+        if len(rows) < len(found):
             return None
-        ends = np.cumsum([r.size for r in rows if r])
+        ends = list(accumulate(r.size for r in rows))
+        starts = [0, *ends]
 
-        def row(i: Any) -> Any:
-            which = int(np.searchsorted(ends, i, "right"))
-            return rows[which].row(i - (ends[which] - rows[which].size))  # type: ignore[union-attr]
+        def row(i: int) -> Any:
+            which = bisect_right(ends, i)
+            return rows[which].row(i - starts[which])
 
         def gather(indices: Any) -> Any:
             which = np.searchsorted(ends, indices, "right")
-            order = np.argsort(which, kind="stable")
-            parts = []
-            for w in np.unique(which):
-                r = rows[w]
-                assert r is not None
-                parts.append(r.gather(indices[which == w] - (ends[w] - r.size)))
-            back = np.argsort(order, kind="stable")
+            of_each = [np.flatnonzero(which == w) for w in range(len(rows))]
+            parts = [
+                r.gather(indices[places] - start)
+                for r, start, places in zip(rows, starts, of_each, strict=False)
+                if len(places)
+            ]
+            back = np.argsort(np.concatenate(of_each), kind="stable")
             return mapped(lambda a: a[back], joined(parts))
 
-        return Rows(int(ends[-1]), row, gather)
+        return Rows(ends[-1], row, gather)
 
     def _pull(self, pull: Callable[[Step], Any]) -> Any:
         while self.index < len(self.sources):

@@ -21,7 +21,20 @@ Column = Callable[[Sequence[Any], str], Any]  # leaves of one place and its path
 
 def stack(elements: Sequence[Any]) -> Any:
     """Elements as one tree whose leaves have one more axis, the first."""
+    _refuse_ragged(elements[0])
     return columns(elements, stacked)
+
+
+def _refuse_ragged(x: Any) -> None:
+    """What has a length of its own in each element, as `Ragged`, cannot be stacked part by part."""
+    if getattr(x, "stacks", True) is False:
+        raise DataError(
+            f"a batch of {type(x).__name__} cannot be stacked: make it an array (.padded(), or "
+            'layout="padded"), or read batches at once (parse_examples)'
+        )
+    if isinstance(x, (dict, list, tuple)):
+        for part in x.values() if isinstance(x, dict) else x:
+            _refuse_ragged(part)
 
 
 def columns(elements: Sequence[Any], make: Column, path: str = "") -> Any:
@@ -140,6 +153,7 @@ def pad(elements: list[Any], shapes: Any, values: Any) -> Any:
 
     Both are trees as the elements are, or one for all.
     """
+    _refuse_ragged(elements[0])
     chosen: dict[str, tuple[Any, Any]] = {}
 
     def choose(x: Any, shape: Any, value: Any, path: str) -> None:

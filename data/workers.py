@@ -93,9 +93,10 @@ class Pool:
         for _ in self._threads:
             self._tasks.put(None)
         self._end_processes()
+        deadline = time.monotonic() + PATIENCE
         for thread in self._threads:
             if thread is not threading.current_thread():
-                thread.join(PATIENCE)
+                thread.join(max(0.0, deadline - time.monotonic()))
         for remote in self._remotes:
             remote.connection.close()
 
@@ -138,6 +139,8 @@ class Remote:
         self.process = context.Process(
             target=_work, args=(function, theirs, inherited, self.current, os.getpid()), daemon=True
         )
+        # Ctrl-C waits until the child has said that it is not for it.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             self.process.start()
         except (pickle.PicklingError, AttributeError, TypeError) as error:
@@ -147,6 +150,7 @@ class Remote:
                 f"({error}): define it at the top of a module, or use processes='fork'"
             ) from error
         finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
             theirs.close()
 
     def call(self, first: int, key: Any, elements: list[Any]) -> Outcomes:
@@ -196,6 +200,7 @@ def _work(
 ) -> None:
     """The life of a worker process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     for other in inherited:
         other.close()
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import time
+import zlib
 
 import numpy as np
 import pytest
@@ -58,6 +59,9 @@ def test_truncated_records(records):
     path.write_bytes(gzip.compress(whole)[:-9])
     found, error = read(data.tfrecord(path))
     assert "a.tfrecord: GZIP data is truncated or corrupted" in error
+    path.write_bytes(zlib.compress(whole)[:-9])
+    found, error = read(data.tfrecord(path, compression="ZLIB"))
+    assert "a.tfrecord: ZLIB data is truncated or corrupted" in error
     path.write_bytes(gzip.compress(whole)[:30] + b"garbage" * 99)
     assert "GZIP data is truncated or corrupted" in read(data.tfrecord(path))[1]
 
@@ -159,6 +163,10 @@ WRONG = {
     "unbatch": (
         lambda: data.from_generator(lambda: [{"x": np.zeros(3), "y": np.zeros(2)}]).unbatch(),
         r"unbatch, element 0: the first axes have different lengths \(\['x'\]: 3, \['y'\]: 2\)",
+    ),
+    "ragged parts": (
+        lambda: data.from_generator(lambda: [{"x": data.split(["a"])}] * 2).padded_batch(2),
+        r"a batch of Ragged cannot be stacked: make it an array \(\.padded",
     ),
     "numbers": (
         lambda: data.from_arrays({"x": 3}),

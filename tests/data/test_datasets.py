@@ -98,7 +98,7 @@ def test_rows_and_elements_agree():
         assert rows.rows is not None and elements.rows is None
         by_index = [str(jt.tree.map(np.asarray, x)) for x in rows.batch(4)]
         assert by_index == [str(jt.tree.map(np.asarray, x)) for x in elements.batch(4)]
-        assert len(rows) == len(list(elements))
+        assert str(list(rows)) == str(list(elements)) and len(rows) == len(list(elements))
         order = [str(jt.tree.map(np.asarray, x)) for x in rows.shuffle(seed=0).batch(1)]
         straight = [str(jt.tree.map(np.asarray, x)) for x in elements.batch(1)]
         assert sorted(order) == sorted(straight) and order != straight

@@ -77,9 +77,25 @@ STEPS = {
 @settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 @given(random=st.data())
 def test_restored_iterators_give_the_same_elements(files, random):
-    dataset = files[random.draw(st.sampled_from(sorted(files)))]
-    for name in random.draw(st.lists(st.sampled_from(sorted(STEPS)), max_size=4)):
+    check(drawn(files[random.draw(st.sampled_from(sorted(files)))], random, 4), random)
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@given(random=st.data())
+def test_restored_iterators_with_processes(files, random):
+    dataset = drawn(files[random.draw(st.sampled_from(sorted(files)))], random, 2)
+    check(drawn(dataset.map(noisy, workers=2, processes="fork", seed=1), random, 2), random)
+
+
+def drawn(dataset, random, most):
+    """The dataset behind random steps."""
+    for name in random.draw(st.lists(st.sampled_from(sorted(STEPS)), max_size=most)):
         dataset = STEPS[name](dataset)
+    return dataset
+
+
+def check(dataset, random):
+    """From the state at a random position come the same elements, here and in other iterators."""
     epoch = random.draw(st.integers(0, 2))
     expected = list(map(int, dataset.iterator(epoch=epoch)))
     with dataset.iterator(epoch=epoch) as it:
@@ -91,10 +107,10 @@ def test_restored_iterators_give_the_same_elements(files, random):
         assert list(map(int, it)) == expected[position:]
         with pytest.raises(StopIteration):
             next(it)
-    again = dataset.iterator(state)
-    other = random.draw(st.integers(0, len(expected) - position))
-    assert [int(next(again)) for _ in range(other)] == expected[position : position + other]
-    assert list(map(int, dataset.iterator(again.state()))) == expected[position + other :]
+    with dataset.iterator(state) as again:
+        other = random.draw(st.integers(0, len(expected) - position))
+        assert [int(next(again)) for _ in range(other)] == expected[position : position + other]
+        assert list(map(int, dataset.iterator(again.state()))) == expected[position + other :]
 
 
 @pytest.mark.parametrize("deterministic", [True, False])
