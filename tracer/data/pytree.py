@@ -258,7 +258,18 @@ def flatten_function(cls: type) -> Callable[[Any], Any] | None:
 
 def flattening(value: Any) -> Callable[[Any], Any] | None:
     """What takes this value apart: a function of its class's, or that of arrays that are containers."""
-    return _arrays[0][2] if _is_container(value) else _flatten_functions.get(type(value))
+    cls = type(value)
+    if cls.__module__.startswith("scipy.sparse.") and is_converted_class(cls):
+        return _sparse_parts
+    return _arrays[0][2] if _is_container(value) else _flatten_functions.get(cls)
+
+
+def _sparse_parts(x: Any) -> tuple[tuple[Any, ...], Any]:
+    """What a sparse matrix of SciPy's is made of, and what has to stay as it is."""
+    matrix = sparse_matrix(x)
+    children, static = _fields[type(matrix)]
+    fixed = (type(matrix), *(getattr(matrix, n) for n in static))
+    return tuple([getattr(matrix, n) for n in children]), fixed
 
 
 def is_registered(cls: type) -> bool:

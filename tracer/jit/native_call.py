@@ -275,10 +275,15 @@ class _Writer(GuardWriter):
         cls = type(value)
         if type(twin) is Records:
             twin = Node(twin.parts)
+        elif (
+            type(twin) is not Node
+            and pytree.flattening(value)
+            and pytree.dataclass_fields(type(twin))
+        ):
+            children, _ = plain_fields(type(twin))  # a sparse matrix, and what stands for it
+            twin = Node(tuple([getattr(twin, name) for name in children]))
         if type(twin) is Node:
             self._registered(word, value, twin, leaf)
-        elif pytree.is_converted_class(cls):
-            raise NotNative  # what stands in its place is made by Python
         elif type(twin) is not cls:
             leaf(word, value, twin)
         elif pytree.flatten_function(cls):

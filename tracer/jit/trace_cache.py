@@ -12,7 +12,6 @@ their elements; then a note under the first key says so, and a second key has th
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import pickle
 from collections import Counter
@@ -294,15 +293,18 @@ def _structure(key: Fingerprint, tree: Any) -> None:
             _structure(key, item)
     elif cls is StaticLeaf:
         key.put("static")
-    elif (static := pytree.static_fields(cls)) is not None:
+    elif (fields := pytree.dataclass_fields(cls)) is not None:
+        children, fixed = fields
         key.value(cls)
-        for entry in dataclasses.fields(tree):
-            key.put(entry.name)
-            value = getattr(tree, entry.name)
-            if entry.name in static:
-                key.value(value)
-            else:
-                _structure(key, value)
+        for name in children:
+            key.put(name)
+            _structure(key, getattr(tree, name))
+        for name in fixed:
+            key.put(name)
+            key.value(getattr(tree, name))
+    elif (matrix := pytree.sparse_matrix(tree)) is not None:
+        key.put("sparse")
+        _structure(key, matrix)
     elif pytree.flatten(tree)[1].is_leaf():
         key.put("leaf")
     else:

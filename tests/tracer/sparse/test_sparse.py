@@ -116,9 +116,10 @@ class Model:
 
 
 def test_scipys_matrices_in_trees_closed_over_and_in_objects() -> None:
-    tree = {"a": [A, (X,)], "b": A.tocoo()}
     compiled = jt.jit(lambda t: t["a"][0] @ t["a"][1][0] + t["b"] @ t["a"][1][0])
-    np.testing.assert_allclose(compiled(tree), 2 * (A @ X), rtol=1e-12)
+    for scale in (1, 1, 2):
+        tree = {"a": [A * scale, (X,)], "b": A.tocoo()}
+        np.testing.assert_allclose(compiled(tree), (1 + scale) * (A @ X), rtol=1e-12)
     matrix = A.copy()
     model = Model()
 
@@ -129,10 +130,10 @@ def test_scipys_matrices_in_trees_closed_over_and_in_objects() -> None:
 
     plain = lambda x: (matrix @ x, matrix.T @ (matrix.dot(x)), loop(x))  # noqa: E731
     functions = [plain, lambda x: (model.apply(x),), lambda x: (model.count(x),)]
-    jitted = [jt.jit(f, backend="interpreter") for f in functions]
+    jitted = [jt.jit(f) for f in functions]  # each call in native code, from the second on
 
     def agree() -> None:
-        for f, g in zip(functions, jitted, strict=True):
+        for f, g in zip(2 * functions, 2 * jitted, strict=True):
             close(g(X), f(X))
 
     agree()
@@ -141,6 +142,10 @@ def test_scipys_matrices_in_trees_closed_over_and_in_objects() -> None:
     agree()
     matrix, model.matrix = ss.csc_array(A * 3), A.tocoo()
     agree()
+    parts = (A.data, A.indices, A.indptr)  # equal arrays, of matrices of two shapes and formats
+    wider = jt.jit(lambda m: m.to_dense())
+    for a in (A, ss.csr_array(parts, shape=(6, 11)), ss.csc_array(parts, shape=(9, 6)), A):
+        np.testing.assert_array_equal(wider(a), a.toarray())
     slope = jt.grad(lambda x: (matrix @ x).sum())(X)  # eagerly, of SciPy's own
     np.testing.assert_allclose(slope, matrix.sum(axis=0), rtol=1e-12)
     np.testing.assert_allclose(jt.vmap(lambda x: matrix @ x)(np.stack([X, X]))[1], matrix @ X)
