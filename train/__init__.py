@@ -10,16 +10,50 @@ from .checkpoints import latest as latest
 from .checkpoints import save as save
 from .checkpoints import steps as steps
 from .checkpoints import wait as wait
+from .experiment import Experiment as Experiment
+from .experiment import main as main
 from .filling import Report as Report
+from .hooks import EarlyStop as EarlyStop
+from .hooks import Hook as Hook
+from .hooks import LearningRate as LearningRate
+from .hooks import Log as Log
+from .hooks import Profile as Profile
+from .hooks import Progress as Progress
+from .hooks import ReduceRate as ReduceRate
+from .hooks import SaveCheckpoints as SaveCheckpoints
+from .hooks import StopAtNaN as StopAtNaN
+from .hooks import Summaries as Summaries
+from .hooks import Validate as Validate
+from .places import arrays as arrays
 from .restoring import restore as restore
 from .restoring import restore_partial as restore_partial
+from .settings import load_settings as load_settings
+from .settings import parse_settings as parse_settings
+from .trainer import Trainer as Trainer
 
 __all__ = [
     "CheckpointError",
+    "EarlyStop",
+    "Experiment",
+    "Hook",
+    "LearningRate",
+    "Log",
+    "Profile",
+    "Progress",
+    "ReduceRate",
     "Report",
+    "SaveCheckpoints",
+    "StopAtNaN",
+    "Summaries",
+    "Trainer",
+    "Validate",
+    "arrays",
     "describe",
     "latest",
+    "load_settings",
+    "main",
     "metrics",
+    "parse_settings",
     "restore",
     "restore_partial",
     "save",

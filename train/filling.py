@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,11 @@ from .checkpoint_tree import generator_state, plain_leaf, set_state
 from .places import (
     CONTAINERS,
     Kind,
-    check_depth,
     child,
     is_module,
     is_variable,
     kind_of,
+    leaves,
     matches,
     parts,
     shown,
@@ -61,9 +61,7 @@ class Filling:
     def __init__(self, tree: Any, report: Report, only: Only, cast: bool, in_place: bool) -> None:
         self.report = report
         self._tree, self._only, self._cast, self._in_place = tree, only, cast, in_place
-        self._places = {
-            place: value for place, value in _places(tree, "", False) if matches(place, only)
-        }
+        self._places = {place: value for place, value in leaves(tree) if matches(place, only)}
         self._values: dict[str, Any] = {}
         self._made: dict[
             int, Any
@@ -202,20 +200,6 @@ class Filling:
             return _remade(value, kind, new, self._made.get(id(value)))
         changed = {key: new[key] for key, part in old if new[key] is not part}
         return _changed(value, kind, new, changed) if changed else value
-
-
-def _places(value: Any, path: str, in_module: bool) -> Iterator[tuple[str, Any]]:
-    """The leaves that a file may have values for."""
-    kind = kind_of(value)
-    if kind in CONTAINERS:
-        check_depth(path, value)
-        inside = in_module or is_module(value)
-        for key, part in parts(value, kind):
-            yield from _places(part, child(path, key, kind), inside)
-    elif kind not in (Kind.STATIC, Kind.UNKNOWN) and (
-        not in_module or kind is not Kind.PLAIN or value is None
-    ):
-        yield path, value
 
 
 def _remade(value: Any, kind: Kind, new: dict[Any, Any], made: Any) -> Any:

@@ -118,6 +118,29 @@ def slots(cls: type) -> tuple[str, ...]:
     return tuple(name for name in found if name not in ("__dict__", "__weakref__"))
 
 
+def arrays(tree: Any) -> Iterator[tuple[str, Any]]:
+    """The arrays in a tree with their paths, modules and other objects taken apart.
+
+    >>> [path for path, _ in jt.train.arrays({"layers": [np.ones(2), {"w": np.ones(3)}]})]
+    ['layers[0]', 'layers[1].w']
+    """
+    return ((path, value) for path, value in leaves(tree) if kind_of(value) is Kind.ARRAY)
+
+
+def leaves(value: Any, path: str = "", in_module: bool = False) -> Iterator[tuple[str, Any]]:
+    """The places that a checkpoint may have values for."""
+    kind = kind_of(value)
+    if kind in CONTAINERS:
+        check_depth(path, value)
+        inside = in_module or is_module(value)
+        for key, part in parts(value, kind):
+            yield from leaves(part, child(path, key, kind), inside)
+    elif kind not in (Kind.STATIC, Kind.UNKNOWN) and (
+        not in_module or kind is not Kind.PLAIN or value is None
+    ):
+        yield path, value
+
+
 def child(path: str, key: Any, kind: Kind) -> str:
     """The path of a part."""
     if isinstance(key, str) and key.isidentifier():

@@ -22,7 +22,7 @@ DOCUMENTS = {
     "docs/randomness.md": 4,
     "docs/solve.md": 4,
     "docs/data.md": 6,
-    "docs/train.md": 4,
+    "docs/train.md": 7,
     "docs/recurrent.md": 6,
     "docs/sequences.md": 10,
 }  # and how many blocks they have at least

@@ -1,0 +1,181 @@
+"""The compiled functions of a training: a step, a batch's share of an evaluation, a prediction."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+import jitney as jt
+
+from .position import pass_over, size_of, split
+
+
+class Programs:
+    """Made of a trainer's model, optimiser, loss and metrics; compiled when they are first asked
+    for."""
+
+    def __init__(self, trainer: Any, optimiser: Any, penalty: Any) -> None:
+        self.params = trainer.params
+        self._given = optimiser
+        self._loss, self._metrics = trainer.loss, trainer.metrics
+        self._train, self._apply = _calls(trainer.model, trainer.params, trainer.loss, penalty)
+
+    def prepare(self, data: Any) -> None:
+        """Have the parameters whose sizes the inputs say."""
+        model = self.params
+        if isinstance(model, jt.nn.Module) and jt.nn.unbuilt(model):
+            batches = pass_over(data)
+            if batches is data:
+                missing = ", ".join(jt.nn.unbuilt(model))
+                raise ValueError(
+                    f"{missing} has no sizes yet, and looking into an iterator would use it up: "
+                    "write nn.init(model, example) first, or give a Dataset"
+                )
+            for batch in batches:
+                with self.mode(False):
+                    model(split(batch)[0])
+                break
+
+    @cached_property
+    def optimiser(self) -> Any:
+        """The optimiser, made of a rule when the parameters are there."""
+        if hasattr(self._given, "step"):
+            return self._given
+        return jt.optim.Optimizer(self.params, self._given)
+
+    def update(self, batches: list[Any]) -> Any:
+        """One step; the mean loss of its batches."""
+        if len(batches) == 1:
+            return self._step(*split(batches[0]))
+        total, grads = self._gradients(*split(batches[0]))
+        for batch in batches[1:]:
+            total, grads = self._add(total, grads, *split(batch))
+        self._step_by_mean(grads, np.float64(len(batches)))
+        return total / len(batches)
+
+    def metrics(self) -> dict[str, Any]:
+        """Metrics that have seen nothing yet."""
+        mean = jt.train.metrics.Mean
+        return {n: m if hasattr(m, "result") else mean() for n, m in self._metrics.items()}
+
+    def judge(self, seen: dict[str, Any], batch: Any) -> tuple[Any, dict[str, Any]]:
+        """The loss of a batch, and metrics that have seen it, too."""
+        return self._judge(seen, *split(batch))
+
+    def predict(self, inputs: Any) -> Any:
+        """The outputs."""
+        return self._predict(inputs)
+
+    @contextmanager
+    def mode(self, training: bool) -> Iterator[None]:
+        """Modules in training or in evaluation, and afterwards as they were."""
+        model = self.params
+        modules = [m for _, m in jt.nn.modules(model)] if isinstance(model, jt.nn.Module) else []
+        before = [module.training for module in modules]
+        for module in modules:
+            module.training = training
+        try:
+            yield
+        finally:
+            for module, mode in zip(modules, before, strict=True):
+                module.training = mode
+
+    # Compiled functions guard all that they reach, so they reach nothing that a loop changes.
+
+    @cached_property
+    def _step(self) -> Callable[..., Any]:
+        optimiser, loss_of = self.optimiser, self._train
+
+        @jt.jit
+        def step(*batch: Any) -> Any:
+            loss, grads = optimiser.compute_gradients(loss_of, *batch)
+            optimiser.step(grads)
+            return loss
+
+        return step
+
+    @cached_property
+    def _gradients(self) -> Callable[..., Any]:
+        optimiser, loss_of = self.optimiser, self._train
+
+        @jt.jit
+        def gradients(*batch: Any) -> Any:
+            return optimiser.compute_gradients(loss_of, *batch)
+
+        return gradients
+
+    @cached_property
+    def _add(self) -> Callable[..., Any]:
+        optimiser, loss_of = self.optimiser, self._train
+
+        @jt.jit
+        def add(total: Any, grads: Any, *batch: Any) -> Any:
+            loss, more = optimiser.compute_gradients(loss_of, *batch)
+            return total + loss, jt.tree.map(lambda x, y: x + y, grads, more)
+
+        return add
+
+    @cached_property
+    def _step_by_mean(self) -> Callable[..., Any]:
+        optimiser = self.optimiser
+
+        @jt.jit
+        def step_by_mean(grads: Any, count: Any) -> None:
+            optimiser.step(jt.tree.map(lambda g: g / count.astype(g.real.dtype), grads))
+
+        return step_by_mean
+
+    @cached_property
+    def _judge(self) -> Callable[..., Any]:
+        params, apply, loss, metrics = self.params, self._apply, self._loss, self._metrics
+
+        @jt.jit
+        def judge(seen: dict[str, Any], inputs: Any, *targets: Any) -> Any:
+            outputs = apply(params, inputs)
+            new = {}
+            for name, metric in metrics.items():
+                if hasattr(metric, "result"):
+                    labels, *weights = targets
+                    new[name] = seen[name].update(labels, outputs, *weights)
+                else:
+                    size = np.full(1, float(size_of(inputs)))
+                    new[name] = seen[name].update(jt.reshape(metric(outputs, *targets), 1), size)
+            return loss(outputs, *targets), new
+
+        return judge
+
+    @cached_property
+    def _predict(self) -> Callable[..., Any]:
+        params, apply = self.params, self._apply
+
+        @jt.jit
+        def predict(inputs: Any) -> Any:
+            return apply(params, inputs)
+
+        return predict
+
+
+def _calls(model: Any, params: Any, loss: Any, penalty: Any) -> tuple[Any, Any]:
+    """`loss_of(params, inputs, *targets)` in training, and `apply(params, inputs)` in
+    evaluation."""
+    is_function = params is not model
+    is_told = is_function and "training" in inspect.signature(model).parameters
+
+    def outputs_of(params: Any, inputs: Any, training: bool) -> Any:
+        if is_told:
+            return model(params, inputs, training=training)
+        return model(params, inputs) if is_function else params(inputs)
+
+    def loss_of(params: Any, inputs: Any, *targets: Any) -> Any:
+        value = loss(outputs_of(params, inputs, True), *targets)
+        return value if penalty is None else value + penalty(params)
+
+    def apply(params: Any, inputs: Any) -> Any:
+        return outputs_of(params, inputs, False)
+
+    return loss_of, apply
