@@ -37,6 +37,7 @@ from .activations import threshold as threshold
 from .attention import AttentiveRead as AttentiveRead
 from .attention import KeyValueCache as KeyValueCache
 from .attention import MultiHeadAttention as MultiHeadAttention
+from .averages import EMA as EMA
 from .combining import Flatten as Flatten
 from .combining import Merge as Merge
 from .combining import Residual as Residual
@@ -135,6 +136,7 @@ from .transformer import sinusoids as sinusoids
 
 __all__ = [
     "AUTO_REUSE",
+    "EMA",
     "GRU",
     "L1",
     "L1L2",

@@ -17,7 +17,7 @@ from folders import ROOT
 DOCUMENTS = {
     "README.md": 5,
     "docs/autodidax.md": 8,
-    "docs/nn.md": 4,
+    "docs/nn.md": 7,
     "docs/optim.md": 8,
     "docs/randomness.md": 4,
     "docs/solve.md": 4,

@@ -51,3 +51,31 @@ def test_a_model_that_is_closed_over_is_one_that_is_given() -> None:
         np.testing.assert_allclose(closed(x), given(two, x), rtol=1e-6)
     np.testing.assert_allclose(one.layers[1].mean, two.layers[1].mean, rtol=1e-6)
     assert (one.layers[1].mean != 0).any()
+
+
+def test_moving_averages_of_weights() -> None:
+    made = nn.init(model(), (3, 5))
+    ema = nn.EMA(made, decay=0.9, warm_up=True)
+    arrays = [array.copy() for array in jt.tree.leaves(made)]
+
+    @jt.jit
+    def step(ema: Any, x: Any) -> Any:
+        ema.model(x)
+        for array in jt.tree.leaves(jt.tree.trained(ema.model)):
+            array += 1
+        ema.update()
+
+    x = np.random.default_rng(0).normal(size=(6, 5)).astype(np.float32)
+    held = jt.tree.leaves(ema.average)
+    for n in range(3):
+        decay = min(0.9, (1 + n) / (10 + n))
+        step(ema, x)
+        for array, now, moves in zip(arrays, jt.tree.leaves(made), ema.moving, strict=True):
+            array[...] = decay * array + (1 - decay) * now if moves else now
+    for array, average, before in zip(arrays, jt.tree.leaves(ema.average), held, strict=True):
+        np.testing.assert_allclose(average, array, rtol=1e-5)
+        assert average is before
+    assert ema.updates == 3 and jt.tree.leaves(jt.tree.trained(ema)) == []
+    np.testing.assert_array_equal(ema.eval()(x), ema.average(x))
+    with pytest.raises(ValueError, match="from 0 to 1"):
+        nn.EMA(made, decay=2)

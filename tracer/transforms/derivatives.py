@@ -13,6 +13,13 @@ Rules that hold for all of them:
 - In-place assignment inside of the function is differentiated, also to its array arguments: the
   derivative is with respect to the argument's value at entry. The assignment stays inside: unlike a
   plain call, a differentiated call does not change the caller's array.
+- Containers that are differentiated, dataclasses among them, are made anew for the function, so what it
+  assigns to their fields and elements stays inside, too. Objects that `jt.tree.register_object` knows
+  (modules, variables) are entered themselves: elements that are assigned to in a differentiated array
+  stay inside, and every other assignment, a new array for such an attribute among them, is there
+  afterwards. So is what the function assigns to objects that are not differentiated, other arguments
+  or closed over.
+- Texts and functions in containers and objects are settings: None stands for their derivatives.
 """
 
 from __future__ import annotations
