@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from ..build import Builder
 from ..graph import Graph, Op, Value
 from ..ops.folds.sorting import compose_true_indices
-from ..ops.products.sparse import scattered
+from ..ops.products.sparse import counted_rows, scattered
 from .fourier import TRANSFORMS
 from .inline_calls import inline_calls
 from .regions import map_regions, substituted
@@ -18,6 +18,7 @@ COMPOSITIONS: dict[str, Rule] = {
     "true_indices": compose_true_indices,
     "sparse_dot": scattered,
     "sparse_dot_t": scattered,
+    "sparse_rows": counted_rows,
 }
 
 

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from ...ir.graph import Value
-from ...ir.ops.products.sparse import row_numbers
 from ...ir.types import BOOL, I64
 from ..arrays.common import array, build, common_dtype
 from ..arrays.table import ArrayFunction, eagerly
@@ -77,7 +76,7 @@ def _row_numbers(pointers: Any, count: int) -> Tracer:
     ends = array(pointers)
     b, n = build(), ends.shape[0] - 1
     first, last = (b.slice(as_value(ends), start=(k,), stop=(n + k,), step=(1,)) for k in range(2))
-    return wrap(row_numbers(b, first, last, count)[0], scalar=False)
+    return wrap(b.op("sparse_rows", first, last, size=count), scalar=False)
 
 
 def _now(pointers: Any, count: int) -> Any:

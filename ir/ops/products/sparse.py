@@ -2,6 +2,7 @@
 
     sparse_dot(starts, ends, columns, data, x)                  y[r] = sum of data[k] * x[columns[k]]
     sparse_dot_t(starts, ends, columns, data, y; size)          x[columns[k]] += data[k] * y[r]
+    sparse_rows(starts, ends; size)                             the row of each element, or -1
 
 for k from `starts[r]` to before `ends[r]`, for each row r. `x` and `y` are matrices. Starts do not fall,
 and rows do not overlap. The second is the product with the transposed matrix, which has `size` rows.
@@ -17,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ...batching.transform import BatchBuilder, Batched, Marks
+from ...batching.transform import BatchBuilder, Batched, Marks, batch_each
 from ...build import Builder, Grads, Wanted
 from ...graph import Graph, Op, Value
 from ...opdef import OPS, GraphError, OpDef, register
@@ -84,33 +85,26 @@ def _dot_t(
     return result
 
 
+def _infer_rows(starts: TensorType, ends: TensorType, *, size: int) -> TensorType:
+    _check(starts, ends, starts, starts)
+    return TensorType((size,), I64)
+
+
+def _rows(starts: Array, ends: Array, *, size: int) -> Array:
+    result = np.full(size, -1)
+    rows, k = _places(starts, ends)
+    result[k] = rows
+    return result
+
+
 # Derivatives: each is linear in `data` and in the matrix.
-
-
-def row_numbers(b: Builder, starts: Value, ends: Value, length: int) -> tuple[Value, Value]:
-    """The row of each of `length` elements, and whether it is in one."""
-
-    def passed(bounds: Value) -> Value:
-        """How many of the bounds each element has behind it, or is at."""
-        zeros = b.full((length + 1,), 0, I64)
-        ones = b.full(bounds.shape, 1, I64)
-        marks = b.scatter(
-            zeros, ones, b.convert(bounds, dtype=I64), axes=(0,), mode="clip", combine="add"
-        )
-        within = b.slice(marks, start=(0,), stop=(length,), step=(1,))
-        return b.op("cumsum", within, axis=0, reverse=False)
-
-    begun = passed(starts)
-    inside = b.op("gt", begun, passed(ends))
-    row = b.sub(begun, b.full_like(begun, 1))
-    return b.op("maximum", row, b.full_like(row, 0)), inside
 
 
 def _inner(b: Builder, where: Sequence[Value], y: Value, x: Value) -> Value:
     """Of each element of the matrix the inner product of its rows in y and x; 0 for those in no row."""
     starts, ends, columns = where
-    n = columns.shape[0]
-    rows, inside = row_numbers(b, starts, ends, n)
+    rows = b.op("sparse_rows", starts, ends, size=columns.shape[0])
+    inside = b.op("ge", rows, b.full_like(rows, 0))
     pair = [
         b.gather(v, b.convert(i, dtype=I64), axes=(0,), mode="clip")
         for v, i in ((y, rows), (x, columns))
@@ -336,12 +330,48 @@ def _compose_t(
     return [_blocks(b, width, zeros, [starts, ends, columns, data, y], block)]
 
 
+def _compose_rows(b: Builder, starts: Value, ends: Value, *, size: int) -> list[Value]:
+    def row(b: Builder, fixed: Sequence[Value], r: Value, carried: Sequence[Value]) -> list[Value]:
+        low, high = (b.convert(_at(b, v, r), dtype=I64) for v in fixed)
+
+        def put(
+            b: Builder, given: Sequence[Value], k: Value, state: Sequence[Value]
+        ) -> list[Value]:
+            options: dict[str, Any] = {"axes": (0,), "mode": "check", "names": (0,)}
+            return [b.scatter(state[0], given[0], k, combine="set", **options)]
+
+        return _elements(b, low, high, [r], carried, put)
+
+    none = b.full((size,), -1, I64)
+    n = starts.shape[0]
+    return _loop(b, n, [starts, ends], [none], row, apart=True) if n and size else [none]
+
+
+def counted_rows(b: Builder, starts: Value, ends: Value, *, size: int) -> Value:
+    """`sparse_rows` without loops: by how many starts and ends each element has behind it, or is at."""
+
+    def passed(bounds: Value) -> Value:
+        zeros = b.full((size + 1,), 0, I64)
+        ones = b.full(bounds.shape, 1, I64)
+        marks = b.scatter(
+            zeros, ones, b.convert(bounds, dtype=I64), axes=(0,), mode="clip", combine="add"
+        )
+        within = b.slice(marks, start=(0,), stop=(size,), step=(1,))
+        return b.op("cumsum", within, axis=0, reverse=False)
+
+    begun = passed(starts)
+    row = b.sub(begun, b.full_like(begun, 1))
+    return b.select(b.op("gt", begun, passed(ends)), row, b.full_like(row, -1))
+
+
 def scattered(
     b: Builder, starts: Value, ends: Value, columns: Value, data: Value, x: Value, *, size: int = -1
 ) -> Value:
     """Either product without loops, for GPUs."""
     n, width = columns.shape[0], x.shape[1]
-    rows, inside = row_numbers(b, starts, ends, n)
+    number = counted_rows(b, starts, ends, size=n)
+    inside = b.op("ge", number, b.full_like(number, 0))
+    rows = b.op("maximum", number, b.full_like(number, 0))
     across = b.convert(columns, dtype=I64)
     read, written = (across, rows) if size < 0 else (rows, across)
     used = b.select(inside, data, b.full_like(data, 0))
@@ -351,6 +381,20 @@ def scattered(
     return b.scatter(zeros, terms, written, axes=(0,), mode="clip", combine="add")
 
 
+register(
+    OpDef(
+        "sparse_rows",
+        "composition",
+        _infer_rows,
+        _rows,
+        lambda b, op, tangents: [None],  # of integers
+        batch=batch_each,
+        dtypes="iu",
+        attrs=("size",),
+        doc="of each of `size` elements the row that it is in, -1 where it is in none",
+        extra={"compose": _compose_rows, "examples": ()},
+    )
+)
 _ATTRS: dict[str, tuple[Any, Any, Any, tuple[str, ...]]] = {
     "sparse_dot": (_infer, _dot, _compose, ()),
     "sparse_dot_t": (_infer_t, _dot_t, _compose_t, ("size",)),
