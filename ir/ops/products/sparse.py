@@ -388,6 +388,7 @@ register(
         _infer_rows,
         _rows,
         lambda b, op, tangents: [None],  # of integers
+        lambda b, op, cotangents, wanted: [None, None],
         batch=batch_each,
         dtypes="iu",
         attrs=("size",),

@@ -183,7 +183,7 @@ def test_compiled_code_checks_what_it_is_told() -> None:
     ):
         with pytest.raises(kind, match=words) as caught:
             f(*arguments)
-        assert any("test_ops.py" in note for note in caught.value.__notes__)
+        assert any("test_named_ops.py" in note for note in caught.value.__notes__)
 
 
 WRONG: dict[str, Callable[[Any], Any]] = {
@@ -211,7 +211,7 @@ def test_wrong_calls_say_what_and_where() -> None:
         for run in (jt.jit(f, backend="interpreter"), f)[: 1 + (name != "how many")]:
             with pytest.raises(jt.errors.JitneyError) as caught:
                 run(X)
-            assert caught.value.line is not None and "test_ops.py" in str(caught.value.line)
+            assert caught.value.line is not None and "test_named_ops.py" in str(caught.value.line)
             if run is f:
                 break
             text = str(caught.value).split("\n")
