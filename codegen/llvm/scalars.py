@@ -126,6 +126,21 @@ class ScalarEmitter:
         """Expressions have other values from here on. Instructions that are equal stay known."""
         self._memo, self._memo_log = {}, []
 
+    def forget_where(self, gone: Callable[[Expr], bool]) -> None:
+        """These expressions, and those of them, have other values from here on."""
+        kept: list[Expr] = []
+        forgotten: set[Expr] = set()
+        for node in self._memo_log:  # operands before users
+            if gone(node) or any(part in forgotten for part in _inputs(node)):
+                forgotten.add(node)
+            else:
+                kept.append(node)
+        if forgotten:
+            self._memo_log = kept
+            self._memo = {
+                node: operand for node, operand in self._memo.items() if node not in forgotten
+            }
+
     # The walk.
 
     def operand(self, root: Expr) -> Operand:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ..loop_ir.index import Var, of_var
-from ..loop_ir.kernel import Kernel, Nest, Stage
+from ..loop_ir.kernel import Array, Kernel, Nest, Stage
 from ..math import EXPANSIONS
 from ..math.combiners import COMBINE
 from ..schedule.survey import accesses, invariants
@@ -27,6 +27,7 @@ class StageEmitter:
         self.kernel, self.memory, self.loops = kernel, memory, loops
         self.indices, self.exprs, self.b = memory.indices, memory.exprs, memory.b
         self.lanewise = lanewise
+        self._replaced = _replaced(kernel)
 
     def hoist(self, nest: Nest) -> None:
         """Compute what does not change in the nest's loops before them."""
@@ -99,6 +100,8 @@ class StageEmitter:
         self.memory.registers[stage.array] = value
         if stage.array not in self.kernel.local or stage.array in self.memory.buffers:
             self.store(stage, value)
+        if stage.array in self._replaced:
+            self.exprs.forget_where(lambda e: e.op == "load" and e.attr.array is stage.array)
 
     def keep_running(self, stage: Stage, values: Values) -> None:
         """Write the value that a scan has come to."""
@@ -119,3 +122,14 @@ class StageEmitter:
                 self.exprs, lambda a, b: [function(a, b)], [old, value], [dtype, dtype]
             )
         self.memory.write(stage.array.dtype, base, flat, value)
+
+
+def _replaced(kernel: Kernel) -> set[Array]:
+    """Arrays of which a stage overwrites what it, or one before it, has read."""
+    read: set[Array] = set()
+    replaced: set[Array] = set()
+    for stage in kernel.stages:
+        read.update(access.array for access in stage.reads)
+        if stage.array in read:
+            replaced.add(stage.array)
+    return replaced

@@ -206,7 +206,9 @@ def _join(group: Group, stage: Stage) -> Refusal | None:
         return ASKED
     if group.closed:
         return CLOSED
-    if stage.ordered or stage.action not in ("store", "reduce"):
+    if stage.action not in ("store", "reduce") or (
+        stage.ordered and not _replaces_points(group, stage)
+    ):
         return ALONE
     if group.count >= MAX_STAGES or group.cost + stage.cost > MAX_COST:
         return LARGE
@@ -284,6 +286,19 @@ def _join_row(group: Group, stage: Stage) -> Refusal | None:
         group.nests.append(Nest([stage], outer))
     _add(group, stage)
     return None
+
+
+def _replaces_points(group: Group, stage: Stage) -> bool:
+    """Whether a stage that is computed over an array can follow, at each point, those of a map kernel:
+    each of them reads there the element that the stage replaces, or none of the array.
+
+        before: for i: u[i] = m[i] + g[i];   for i: m[i] = 0.9 * m[i] + g[i]
+        after:  for i: u[i] = m[i] + g[i];  m[i] = 0.9 * m[i] + g[i]
+    """
+    if not (group.flexible and stage.extents == group.extents and _at_own_points(stage)):
+        return False
+    readers = [s for nest in group.nests for s in nest.stages]
+    return all(a.index == s.point for s in readers for a in s.reads if a.array is stage.array)
 
 
 def _at_own_points(maker: Stage) -> bool:

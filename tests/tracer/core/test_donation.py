@@ -326,6 +326,23 @@ def test_what_needs_old_elements_is_computed_before_they_are_overwritten(n: int)
     assert ours[4] == 2
 
 
+def test_updates_share_a_loop_with_what_reads_the_old_elements() -> None:
+    def update(m: Any, p: Any, g: Any, early: Any) -> None:
+        early[...] = 0.9 * m  # the old elements; below it is the new ones
+        m[...] = 0.9 * m + g
+        p -= 0.9 * m
+
+    compiled = jt.jit(update, inplace="require")
+    rng = np.random.default_rng(0)
+    ours = list(rng.standard_normal((4, 1003)))
+    plain = [x.copy() for x in ours]
+    for _ in range(3):
+        compiled(*ours)
+        update(*plain)
+    np.testing.assert_allclose(ours, plain, rtol=1e-14)
+    assert len(compiled.lower(*ours).kernels) == 1
+
+
 def test_explain_tells_memory_and_copies() -> None:
     f = jt.jit(lambda x: (x, jt.at(x)[3].set(1.0), np.sort(x)))
     text = f.explain(np.ones(1000))
