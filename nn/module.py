@@ -116,7 +116,7 @@ def _check(module: Any) -> None:
 jt.tree.register_object(Module, _untrained, _check)
 
 
-def modules(module: Module) -> Iterator[tuple[str, Module]]:
+def modules(module: Any) -> Iterator[tuple[str, Module]]:
     """A module and all that are in it, each once, with their paths: `""`, `"layers[0]"`, ...
 
     >>> class Pair(jt.nn.Module):

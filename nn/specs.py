@@ -166,7 +166,8 @@ def summary(model: Module, *specs: Any, flops: bool = False) -> Summary:
         if calls:
             args, kwargs, result = calls[-1]
             rows[path].shapes = _shown(result)
-            rows[path].flops = jt.cost(m, *args, **kwargs).flops if flops else None
+            cost: Any = jt.cost(m, *args, **kwargs) if flops else None
+            rows[path].flops = cost and cost.flops
     return Summary(list(rows.values()))
 
 
@@ -193,7 +194,7 @@ def _watched(model: Module, given: dict[int, list[tuple[Any, Any, Any]]]) -> Ite
 
 def _watching(cls: type, given: dict[int, list[tuple[Any, Any, Any]]]) -> type:
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        result = cls.__call__(self, *args, **kwargs)  # type: ignore[attr-defined]
+        result = cls.__call__(self, *args, **kwargs)
         given.setdefault(id(self), []).append((args, kwargs, result))
         return result
 

@@ -153,7 +153,8 @@ class Variable(NDArrayOperatorsMixin):
         return complex(self.value)
 
     def __index__(self) -> int:
-        return self.value.__index__()  # type: ignore[no-any-return]
+        index: int = self.value.__index__()
+        return index
 
     def __hash__(self) -> int:
         return object.__hash__(self)

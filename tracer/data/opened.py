@@ -80,9 +80,8 @@ def _unflatten(plan: Any, leaves: Any) -> Opened:
     return Opened(plan, leaves)
 
 
-optree.register_pytree_node(
-    Opened, _flatten, _unflatten, path_entry_type=_Entry, namespace=pytree.NAMESPACE
-)
+_register: Any = optree.register_pytree_node  # its hints ask for collections; any object will do
+_register(Opened, _flatten, _unflatten, path_entry_type=_Entry, namespace=pytree.NAMESPACE)
 
 
 class Setting:
@@ -105,10 +104,10 @@ class Setting:
         return repr(self.value)
 
 
-optree.register_pytree_node(
+_register(
     Setting,
     lambda setting: ((), setting, ()),
-    lambda setting, _: setting,  # type: ignore[arg-type, return-value]
+    lambda setting, _: setting,
     namespace=pytree.NAMESPACE,
 )
 
@@ -236,7 +235,8 @@ def _copy(
         )
         return new
     items = [_copy(x, f"{path}[{i!r}]", by_path, memo, gradient) for i, x in enumerate(value)]
-    return type(value)._make(items) if hasattr(value, "_fields") else type(value)(items)
+    cls: Any = type(value)
+    return cls._make(items) if hasattr(cls, "_fields") else cls(items)
 
 
 def open_like(like: Any, tree: Any) -> Any:
