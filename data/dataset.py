@@ -158,6 +158,8 @@ class Dataset:
         >>> [int(x) for x in jt.data.range(2) + jt.data.range(3)]
         [0, 1, 0, 1, 2]
         """
+        if not all(isinstance(other, Dataset) for other in others):
+            raise TypeError(f"concatenate takes datasets, not {others!r}")
         return Dataset("concatenate", Concatenate, self, *others)
 
     __add__ = concatenate

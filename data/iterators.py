@@ -19,8 +19,8 @@ class Iterator:
     `state()` is a small tree that JSON can write; `restore(state)`, or `dataset.iterator(state)` in
     another process, goes on exactly there, whatever of shuffles, workers and files is in the dataset.
     An exception in an element passes that element over: who asks again has the next. Ctrl-C and a
-    `WorkerError` pass nothing over. `close()`, the end of a `with` block or of the last reference end
-    its threads, processes and files. It is for one thread at a time.
+    `WorkerError` pass nothing over. Its threads, processes and files end with the pass, by `close()`,
+    when its `with` block is left, and when nobody refers to it. It is for one thread at a time.
 
     >>> it = iter(jt.data.range(5))
     >>> next(it), next(it)
@@ -43,6 +43,7 @@ class Iterator:
         self._next = self._step.__next__
         self._torn = False  # whether a pull was cut off in its middle
         self._closed = False
+        self._last: Any = None  # the position at the end
 
     def __iter__(self) -> Iterator:
         return self
@@ -54,6 +55,7 @@ class Iterator:
         try:  # as `intake.pull` does, without the call
             element = self._next()
         except StopIteration:
+            self._end()
             raise
         except WorkerError:
             self._tear()
@@ -68,6 +70,12 @@ class Iterator:
         intake.count += 1
         return element
 
+    def _end(self) -> None:
+        """Nobody has to be kept for more."""
+        self._last = self._step.position()
+        self._intake.due = -1
+        self._step.close()
+
     def _tear(self) -> None:
         """A pull was cut off in its middle, and has to be begun again."""
         self._torn = True
@@ -77,6 +85,8 @@ class Iterator:
         """What is to do before a pull, now and then."""
         if self._closed:
             raise ValueError("the iterator is closed; dataset.iterator(state) makes another one")
+        if self._last is not None:
+            raise StopIteration
         if self._torn:
             self._mend()
         else:
@@ -96,7 +106,7 @@ class Iterator:
         """
         if self._torn:
             self._mend()
-        position = self._step.position()
+        position = self._step.position() if self._last is None else self._last
         return {"dataset": self.dataset.describe(), "pass": list(self._passes), "at": position}
 
     def restore(self, state: dict[str, Any]) -> None:

@@ -59,7 +59,8 @@ def _arrays(tree: Any) -> Any:
 
 
 def _locked(array: Any) -> Any:
-    found = np.asarray(array).view()
+    found = np.asarray(array)
+    found = found.astype(object) if found.dtype.kind in "UST" else found.view()
     found.flags.writeable = False
     return found
 

@@ -209,6 +209,7 @@ def test_wrong_arguments():
         (lambda: five.map(abs, processes=True), ValueError, "map: 0 is less than 1"),
         (lambda: five.map(abs, workers=1, processes="x"), ValueError, "processes='x'"),
         (lambda: data.from_generator([1]), TypeError, "lambda: items"),
+        (lambda: five + [1], TypeError, r"concatenate takes datasets, not \(\[1\],\)"),
         (lambda: data.zip(five, [1]), TypeError, "zip takes datasets"),
         (
             lambda: list(five.flat_map(lambda x: x)),

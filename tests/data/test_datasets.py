@@ -32,6 +32,8 @@ def test_rows_of_trees():
     assert batch["y"][0].tolist() == ["a"] * 4 and batch["y"][1] is None
     with pytest.raises(ValueError, match="read-only"):
         next(iter(rows))["x"][0] = 1
+    texts = data.from_arrays(np.array(["a", "bc"]))
+    assert [b.dtype for b in (*texts.batch(2), *texts.map(str).batch(2))] == [object, object]
     batch["x"][0] = 1  # a copy
     assert next(iter(rows))["x"][0] == 0
 
@@ -213,8 +215,8 @@ def test_breaking_off_leaves_nobody(processes):
     dataset = data.range(4).map(lambda x: x, workers=2, processes=processes)
     it = iter(dataset.repeat(3))
     assert list(it) == [0, 1, 2, 3] * 3
-    it.close()
-    assert workers() == []
+    assert workers() == [] and list(it) == []
+    assert list(dataset.repeat(3).iterator(it.state())) == []
 
 
 def test_workers_of_threads_run_beside_each_other():
