@@ -20,7 +20,7 @@ from ..containers.kinds import current as current_kinds
 from ..containers.sequences import List
 from ..control import callbacks
 from ..control.prange import prange
-from ..control.recursion import if_native
+from ..control.recursion import AS_IT_IS, if_native
 from ..control.unions import Union
 from ..core.conversions import unreadable
 from ..core.trace import current_trace
@@ -54,7 +54,6 @@ _codes: dict[int, tuple[CodeType, CodeType | Unreadable]] = {}
 _done: dict[int, tuple[CodeType, CodeType]] = {}
 _helpers: list[ModuleType] = []
 _KINDS = (FunctionType, MethodType, BuiltinFunctionType, type, np.ufunc, functools.partial)
-_PLAIN = "_jitney_plain"
 _OF_CLASSES = (int, round, abs, divmod, pow)  # what they give depends on the class of a number
 # What only asks for values, and leaves nothing behind.
 _ASKING = (*_OF_CLASSES, float, complex, len, min, max, sum, any, all, ord, chr)
@@ -258,14 +257,16 @@ def _perhaps_plain(function: FunctionType) -> Any:
             return _twin(function)(*args, **kwargs)
         return growing.given([plain(*args, **kwargs)], (function.__code__, "returned"))
 
-    setattr(call, _PLAIN, True)
+    setattr(call, AS_IT_IS, True)
     return call
 
 
 def _function(function: FunctionType) -> Any:
     code = function.__code__
-    if id(code) in _done or getattr(function, _PLAIN, False):
+    if getattr(function, AS_IT_IS, False):
         return function
+    if id(code) in _done:
+        return if_native(function, function)
     module = function.__globals__.get("__name__")  # __module__ may be copied from what it wraps
     if module == ordering.__name__:
         return _twin(function)

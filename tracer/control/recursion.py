@@ -34,6 +34,7 @@ from .number_classes import Class, check_kept_exactly, classes_of, of_class, tag
 from .regions import Out, TracedRegion, fits, have_effects, show_tree, trace_region
 
 DEPTH = 10_000
+AS_IT_IS = "_jitney_plain"  # an attribute of functions that autograph leaves as they are
 _TRIES = 16
 _TAG = Out(TensorType((), I64), None, True)
 
@@ -120,13 +121,17 @@ def natively(names: Collection[tuple[str, str]]) -> Iterator[None]:
 
 
 def if_native(function: FunctionType, twin: FunctionType) -> Function:
-    """What is called for a function that has this twin: a recursive one if it was found to be one."""
+    """What is called for a function that has this twin, which may be itself: a recursive one if it was
+    found to be one."""
     code = function.__code__
     if (code.co_filename, code.co_qualname) not in _found.names:
         return twin
     key = code, tuple(map(id, function.__closure__ or ()))
     if key not in _found.made:
-        _found.made[key] = recursive(twin)
+        parts = twin.__code__, twin.__globals__, twin.__name__, twin.__defaults__, twin.__closure__
+        body = functools.update_wrapper(FunctionType(*parts), twin)
+        setattr(body, AS_IT_IS, True)  # its calls of itself are calls of `function`
+        _found.made[key] = recursive(body)
     return _found.made[key]
 
 

@@ -124,11 +124,21 @@ class Capture:
 
 class _Nesting(threading.local):
     """How many traces may be inside of each other: each of a function that calls itself under a traced
-    condition is inside of one more."""
+    condition is inside of one more. And how many may be far inside of others, as there are twice as many
+    at each depth where such a function calls itself twice."""
 
-    most = 10_000
+    most = 300
+    many = 20_000
+
+    def note(self, depth: int) -> None:
+        """A trace begins."""
+        if depth > _DEEP:
+            self.many -= 1
+        if depth > self.most or self.many < 0:
+            raise RecursionError("traces inside of each other without end")
 
 
+_DEEP = 12
 nesting = _Nesting()
 
 
@@ -159,8 +169,7 @@ class Trace:
         self.builder: Builder = EagerBuilder(graph) if eager else Builder(graph)
         self.parent = parent
         self.depth: int = 0 if parent is None else parent.depth + 1
-        if self.depth > nesting.most:
-            raise RecursionError("traces inside of each other without end")
+        nesting.note(self.depth)
         self.eager = eager
         self.what = what  # the word for error messages: "jit", "grad", "while_loop body", ...
         self.done = False

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 _TRIES = 4
 _NESTED = 48  # traces inside of each other, branches of branches, that a function may need
+_DEEP_ONES = 1000  # traces far inside of others
 _OFTEN = 8  # calls inside of each other of a function that may call itself without end
 
 
@@ -159,19 +160,23 @@ def _trace_recursive(
     """Trace. Where a function calls itself without end it is traced as a native one that calls itself;
     if that cannot be, all of it is traced as deep as it goes, with the containers of outside as they
     are if that helps."""
-    before = nesting.most
+    before = nesting.most, nesting.many
     try:
-        nesting.most = min(before, _NESTED)
+        nesting.most, nesting.many = min(before[0], _NESTED), min(before[1], _DEEP_ONES)
         return _trace_either(function, call, captured, views)
     except RecursionError as error:
         names = _endless_names(error)
     finally:
-        nesting.most = before
+        nesting.most, nesting.many = before
+    call.containers = Kinds()
     try:
+        nesting.many = min(before[1], _DEEP_ONES)
         with natively(names):
             return _trace_either(function, call, captured, views)
     except (errors.JitneyError, RecursionError):
         pass
+    finally:
+        nesting.many = before[1]
     if captured.heap is not None:  # containers of known length may say how deep it goes
         policy = replace(captured.policy, natives=frozenset(), barred=True)
         known = function._captured_variables(call, policy=policy)

@@ -360,3 +360,23 @@ def test_a_container_beside_what_only_the_interpreter_runs(monkeypatch):
         jt.errors.UnsupportedFunctionError, match=r"(?s)ways calls itself.*stack\.append"
     ):
         jt.jit(ways)(grid, 0, 0, set())
+
+
+def filled(grid, size):
+    seen = set()
+
+    def fill(i, j):
+        if not (0 <= i < size and 0 <= j < size) or (i, j) in seen or grid[i, j] != 0:
+            return 0
+        seen.add((i, j))
+        return 1 + fill(i + 1, j) + fill(i, j + 1) + fill(i - 1, j) + fill(i, j - 1)
+
+    return fill(0, 0)
+
+
+@pytest.mark.parametrize("size", [12, 60])
+def test_a_function_inside_that_calls_itself_four_times(size):
+    """Traced call by call there would be four times as many of them at each depth."""
+    grid = np.zeros((size, size), np.int64)
+    grid[3, 2:9] = grid[3:8, 9] = 1
+    assert jt.jit(filled)(grid, size) == size * size - 12
