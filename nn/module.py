@@ -144,8 +144,8 @@ def _modules(value: Any, path: str, seen: set[int]) -> Iterator[tuple[str, Modul
             yield from _modules(item, f"{path}[{key!r}]", seen)
 
 
-def unbuilt(module: Module) -> list[str]:
-    """The paths of the modules, in this one or it itself, that have to be built still.
+def unbuilt(module: Any) -> list[str]:
+    """The paths of the modules, in this one (or tree of them) or it itself, that have to be built still.
 
     >>> jt.nn.unbuilt(jt.nn.Module())
     []

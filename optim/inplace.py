@@ -104,12 +104,19 @@ def _collect(state: Tree, found: dict[str, Tree]) -> None:
 
 def _check_params(params: Tree) -> None:
     """There are parameters, and they are arrays that can be changed."""
+    missing = jt.nn.unbuilt(params)
+    if missing:
+        jt.errors.complain(
+            jt.errors.ArgumentError,
+            f"an optimiser has to know the parameters, and nothing has built {', '.join(missing)}",
+            "write nn.init(model, example) first, or call the model once, or give the sizes of inputs.",
+        )
     leaves = jt.tree.leaves(params)
     if not any(map(is_trained, leaves)):
         jt.errors.complain(
             jt.errors.ArgumentError,
             "there is nothing to train: no leaf of the parameters is an array of floats",
-            "give a module or a tree of float arrays; modules without sizes get them by nn.init.",
+            "give a module or a tree of float arrays.",
         )
     for leaf in leaves:
         array: Array | None = leaf if hasattr(leaf, "__setitem__") else None

@@ -30,6 +30,7 @@ WRONG = {
     "gradients_of_nothing": lambda: optim.SGD(PARAMS).step({"w": None, "layers": [None, None]}),
     "updates_of_nothing": lambda: optim.apply_updates(PARAMS, {"w": None, "layers": [None, None]}),
     "nothing_to_train": lambda: optim.SGD({"n": np.arange(3)}),
+    "sizes_not_known": lambda: optim.SGD([jt.nn.Linear(2, 3), jt.nn.Linear(4)]),
     "a_number_in_place": lambda: optim.SGD({"w": 1.0}),
     "decay_without_parameters": lambda: optim.add_decayed_weights(0.1).update([1.0], {}),
     "masters_without_parameters": lambda: optim.with_masters(optim.sgd(0.1)).update([1.0], {}),
