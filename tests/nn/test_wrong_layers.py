@@ -187,3 +187,10 @@ def test_wrong_layers(program: Callable[[], Any]) -> None:
     assert "# here" in message or "parts" in message
     text = re.sub(r"(/\S*/)?test_wrong_layers\.py:\d+", "test_wrong_layers.py:N", message)
     GOLDEN.check(program.__name__, f"{type(info.value).__name__}: {text}")
+
+
+def test_errors_of_layers_in_compiled_code_have_no_more_to_say() -> None:
+    model = jt.nn.LSTM(4, 3, rng=0)
+    with pytest.raises(jt.errors.ShapeError, match="give it the shape") as refused:
+        jt.jit(lambda x, n: model(x, n))(np.ones((5, 2, 4), np.float32), np.ones(2, int))
+    assert not getattr(refused.value, "__notes__", [])

@@ -9,7 +9,7 @@ import sys
 import textwrap
 from types import FrameType
 
-from .errors import TracerBase
+from .errors import JitneyError, TracerBase
 from .source import is_own_frame, is_user_frame
 
 _LONGEST = 60
@@ -56,6 +56,8 @@ def called(node: ast.Call) -> list[str]:
 
 def tell_of_traced(error: BaseException) -> None:
     """Add to Python's own error that the call which raised it was given traced values, if it was."""
+    if isinstance(error, JitneyError):
+        return
     user_entry = None
     entry = error.__traceback__
     while entry is not None:
