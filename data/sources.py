@@ -18,7 +18,7 @@ from .records import Records
 from .rows import Arrays, Range
 from .selecting import Zip
 from .steps import Passes, Step
-from .tables import Blocks
+from .tables import TableBlocks
 from .textlines import Lines
 from .trees import length_of, mapped, texts
 
@@ -246,7 +246,7 @@ def csv(
         "names": names,
         "encoding": encoding,
     }
-    return Dataset("csv", Blocks, paths=listed(paths, "csv"), options=options)
+    return Dataset("csv", TableBlocks, paths=listed(paths, "csv"), options=options)
 
 
 def arrow(paths: Paths, *, columns: list[str] | None = None, missing: Any = None) -> Dataset:
@@ -261,7 +261,7 @@ def arrow(paths: Paths, *, columns: list[str] | None = None, missing: Any = None
     [{'x': np.int64(1)}, {'x': np.int64(2)}]
     """
     options = {"kind": "arrow", "columns": columns, "missing": missing}
-    return Dataset("arrow", Blocks, paths=listed(paths, "arrow"), options=options)
+    return Dataset("arrow", TableBlocks, paths=listed(paths, "arrow"), options=options)
 
 
 class Generated(Step):

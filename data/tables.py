@@ -24,7 +24,7 @@ def arrow(module: str = "") -> Any:
         ) from error
 
 
-class Blocks(FileStep):
+class TableBlocks(FileStep):
     """Rows, as dicts of their columns' values: of block `offset` of a file, behind `number` rows."""
 
     def __init__(self, paths: list[str], options: Mapping[str, Any]) -> None:

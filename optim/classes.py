@@ -136,8 +136,6 @@ class Adam(Configured):
     (array([ 0.9, -0.9]), ['mean', 'square'])
     """
 
-    decoupled = False
-
     def __init__(
         self,
         params: Tree,
@@ -149,14 +147,15 @@ class Adam(Configured):
         *,
         groups: Groups = (),
     ) -> None:
-        options = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "amsgrad": amsgrad,
-        }
-        super().__init__(params, _adamw if self.decoupled else _adam, groups, options)
+        options = _adam_options(lr, betas, eps, weight_decay, amsgrad)
+        super().__init__(params, _adam, groups, options)
+
+
+def _adam_options(
+    lr: Any, betas: tuple[float, float], eps: float, weight_decay: float, amsgrad: bool
+) -> dict[str, Any]:
+    decay = {"weight_decay": weight_decay, "amsgrad": amsgrad}
+    return {"lr": lr, "betas": betas, "eps": eps, **decay}
 
 
 def _adam(
@@ -178,10 +177,8 @@ def _scale_by_adam(betas: tuple[float, float], eps: float, amsgrad: bool) -> Tra
     return scale_by_adam(*betas, eps)
 
 
-class AdamW(Adam):
+class AdamW(Configured):
     """Adam with decoupled weight decay."""
-
-    decoupled = True
 
     def __init__(
         self,
@@ -194,7 +191,8 @@ class AdamW(Adam):
         *,
         groups: Groups = (),
     ) -> None:
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, groups=groups)
+        options = _adam_options(lr, betas, eps, weight_decay, amsgrad)
+        super().__init__(params, _adamw, groups, options)
 
 
 class Adagrad(Configured):

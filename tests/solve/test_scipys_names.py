@@ -72,7 +72,7 @@ def test_densities_are_scipys() -> None:
     cov, rows = np.array([[2.0, 0.3], [0.3, 1.0]]), np.arange(6.0).reshape(3, 2)
     for x, mean, c in (
         (rows, np.ones(2), cov),
-        (rows[0], None, np.array([1.0, 2.0])),
+        (rows[0], np.zeros(2), np.array([1.0, 2.0])),
         (1.5, None, 2.0),
     ):
         wanted = scipy.stats.multivariate_normal.logpdf(x, mean, c)

@@ -59,7 +59,6 @@ def _lowering() -> Iterator[None]:
         )
 
 
-@_lowering()
 def make_entry(function: JitFunction, call: Call, reason: str) -> Entry:
     """Recall the trace and the code from disk, or make them."""
     start = time.perf_counter()
@@ -84,7 +83,8 @@ def make_entry(function: JitFunction, call: Call, reason: str) -> Entry:
     seconds = {"trace": time.perf_counter() - start}
     note_span("trace", function.__name__, start, time.perf_counter())
     start = time.perf_counter()
-    executable = _compile_graph(function, traced, call, captured)
+    with _lowering():
+        executable = _compile_graph(function, traced, call, captured)
     seconds["compile"] = time.perf_counter() - start
     note_span("compile", function.__name__, start, time.perf_counter(), leaf=False)
     module = getattr(executable, "module", None)
@@ -202,7 +202,6 @@ def _runnable(
     return compile(graph, options, _strides(traced, call, captured))
 
 
-@_lowering()
 def outlined(function: JitFunction, call: Call) -> NativeModule:
     """A call as a program for this CPU, of which there is no machine code: to see what it would cost."""
     from ...runtime.probing import outlined as outlined_graph
@@ -212,10 +211,10 @@ def outlined(function: JitFunction, call: Call) -> NativeModule:
     _fetch_captures(traced)
     graph, donations, _ = _as_compiled(function, traced, call)
     options = function._options.compile(donations)
-    return outlined_graph(graph, options, _strides(traced, call, captured))
+    with _lowering():
+        return outlined_graph(graph, options, _strides(traced, call, captured))
 
 
-@_lowering()
 def lower(function: JitFunction, call: Call) -> Lowered:
     """The compiled form of a call, to be looked at; the function does not keep it."""
     from ..explain.lowered import Lowered  # when it is asked for: no call needs it
@@ -236,7 +235,8 @@ def lower(function: JitFunction, call: Call) -> Lowered:
 
     _fetch_captures(traced)
     strides = _strides(traced, call, captured)
-    executable = compile(graph, compile_options, strides)
+    with _lowering():
+        executable = compile(graph, compile_options, strides)
     arrays = _arguments(call, traced, captured)
     clocked = partial(probed, graph, compile_options, strides)
     plain = None

@@ -23,6 +23,8 @@ UNMOVED = {
     "x.dtype": "gives a dtype",
     "einsum_path": "gives text",
     "special.": "see test_special",
+    "segment_max": "is infinite where a segment is empty",
+    "segment_min": "is infinite where a segment is empty",
 }
 REAL = ("histogram", "period")  # of real numbers, and of others only in NumPy
 
