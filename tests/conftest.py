@@ -56,7 +56,9 @@ os.environ["JITNEY_VERIFY"] = "1"  # graphs and steps are checked after each pas
 def pytest_addoption(parser: pytest.Parser) -> None:
     text = "tests of GPUs: all, a sample, or by default all if their code has changed since main"
     parser.addoption("--gpu", choices=("all", "sample", "auto"), default="auto", help=text)
-    text = "machine code in tests/tracer, tests/solve: made quickly (the default) or as for users"
+    text = (
+        "machine code in tests of the tracer and libraries: made quickly (default) or as for users"
+    )
     parser.addoption("--code", choices=("quick", "full"), default="quick", help=text)
 
 
@@ -84,6 +86,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=left_out)
 
 
+_QUICK = ("tracer", "solve", "nn", "optim", "train", "data")
 # What is tested there is which machine code is made.
 _FULL = ("codegen", "explain", "stages", "profiling", "kernels")
 
@@ -96,7 +99,7 @@ def _code_is_made_quickly(request: pytest.FixtureRequest) -> Iterator[None]:
     from jitney import config
 
     rooms = request.path.relative_to(_tests).parts
-    quick = request.config.option.code == "quick" and rooms[0] in ("tracer", "solve")
+    quick = request.config.option.code == "quick" and rooms[0] in _QUICK
     with config(quick=quick and not set(rooms) & set(_FULL)):
         yield
 

@@ -161,7 +161,7 @@ class EveryKernel(EntryEmitter):
             assert done.name == step.name
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(random_graphs(max_ops=12, effects=False, library=True))
 def test_equal_signatures_are_equal_code(made: tuple[Graph, Any]) -> None:
     graph, _ = made

@@ -37,7 +37,7 @@ from jitney.ir.types import F64, I64
 from jitney.runtime.native.host import current_target
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(random_graphs(max_ops=30, exact=True), st.data())
 def test_random_graphs(case, data):
     graph, arrays = case

@@ -24,7 +24,7 @@ def test_update(program):
     np.testing.assert_array_equal(x, before)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(st.data())
 def test_random_updates_in_loops(data):
     """Bodies of updates, reads and swaps over three carries of one type, nested in conds."""

@@ -140,7 +140,7 @@ def test_one_and_three_dimensions():
         check(loop(body, 21), u)
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(
     rows=st.integers(40, 300),
     columns=st.integers(1, 90),

@@ -141,7 +141,7 @@ def close(got: np.ndarray, want: np.ndarray) -> None:
     np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance * (1 + scale))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(complex_graphs(dtypes=(C128,)))
 def test_compiled_is_interpreted(case: Any) -> None:
     graph, arrays = case
@@ -152,7 +152,7 @@ def test_compiled_is_interpreted(case: Any) -> None:
         close(got, want)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(complex_graphs(dtypes=(C128,)))
 def test_reverse_is_forward(case: Any) -> None:
     graph, arrays = case
@@ -174,7 +174,7 @@ def test_reverse_is_forward(case: Any) -> None:
         verify(split_complex(backward))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(complex_graphs(dtypes=(C128,)))
 def test_batched_is_one_by_one(case: Any) -> None:
     graph, arrays = case

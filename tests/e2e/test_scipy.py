@@ -98,7 +98,8 @@ def section(module: str, found: dict[str, str]) -> str:
 
 @pytest.mark.parametrize("part", PARTS)
 def test_the_page_says_what_compiles(part: str) -> None:
-    found = outcomes(PARTS[part])
+    with jt.config(quick=True):  # whether they compile, not how well
+        found = outcomes(PARTS[part])
     for module, calls in found.items():
         assert not [c for c, why in calls.items() if why.startswith("differs")]
         text = section(module, calls)

@@ -39,7 +39,7 @@ def same_bits(got: np.ndarray, want: np.ndarray) -> None:
     np.testing.assert_array_equal(got, want)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(random_graphs(max_ops=25, exact=True, pool=[*SMALL, *list(BASIC.values())[:6], F32]))
 def test_random_graphs_have_the_interpreters_bits(case) -> None:
     """As they stand, and optimised as what they become."""

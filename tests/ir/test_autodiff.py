@@ -67,7 +67,7 @@ def difference(graph: Graph, arrays: list[Any], tangents: list[Any], h: float = 
     return fine
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(smooth_graphs())
 def test_forward_reverse_and_differences_agree(case: Any) -> None:
     graph, arrays = case
@@ -81,7 +81,7 @@ def test_forward_reverse_and_differences_agree(case: Any) -> None:
         np.testing.assert_allclose(t, d, rtol=1e-6, atol=1e-6 * scale)
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(smooth_graphs(max_ops=8))
 def test_gradient_of_gradient(case: Any) -> None:
     """Reverse over reverse, forward over reverse and differences of the gradient: one Hessian."""
@@ -105,7 +105,7 @@ def test_gradient_of_gradient(case: Any) -> None:
         np.testing.assert_allclose(t, d, rtol=1e-5, atol=1e-5 * scale)
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(smooth_graphs(max_ops=12))
 def test_optimised_derivatives_are_the_same(case: Any) -> None:
     graph, arrays = case
@@ -119,7 +119,7 @@ def test_optimised_derivatives_are_the_same(case: Any) -> None:
         np.testing.assert_allclose(b, a, rtol=1e-9, atol=1e-9)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(random_graphs(max_ops=25, library=True))
 def test_derivatives_of_any_graph_are_well_formed(case: Any) -> None:
     """Control flow, tokens, integers, zero-size arrays: the derivative verifies, runs, optimises."""

@@ -104,7 +104,7 @@ def test_a_matrix_times_many_vectors_needs_no_transpose() -> None:
     assert [op.name for op in new.ops] == ["dot"]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.data())
 def test_random_graphs(data: st.DataObject) -> None:
     graph, arrays = data.draw(random_graphs(max_ops=20, exact=True, effects=False))
@@ -470,7 +470,7 @@ def test_a_callback_with_effects_is_refused() -> None:
         batch_graph(wrapped.graph, [False, False, False], 3)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.data())
 def test_batching_twice(data: st.DataObject) -> None:
     graph, arrays = data.draw(random_graphs(max_ops=10, exact=True, effects=False))
@@ -479,7 +479,7 @@ def test_batching_twice(data: st.DataObject) -> None:
     compare(once, [True] * len(arrays), 2, [np.stack([r, r[::-1]]) for r in rows], exact=True)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.data())
 def test_batched_derivatives(data: st.DataObject) -> None:
     graph, arrays = data.draw(smooth_graphs(max_ops=12))

@@ -73,7 +73,7 @@ def test_what_is_wrong_is_said() -> None:
         GRAPH.between(["x", GRAPH["x"]], ["x"])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(random_graphs(effects=False), st.data())
 def test_any_values_from_any_others(case: Any, data: Any) -> None:
     graph, arrays = case

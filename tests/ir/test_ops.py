@@ -337,7 +337,7 @@ def test_dynamic_windows_are_clamped() -> None:
         assert got[first : first + 2].tolist() == [-1, -2] and got.sum() < 8
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.data())
 def test_dot_is_einsum(data: st.DataObject) -> None:
     letters = "abcdef"

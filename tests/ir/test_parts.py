@@ -63,7 +63,7 @@ def viewed(a: Any, step: tuple[str, int, int], i: Any) -> Any:
     return a[(*before, slice(None, None, -1) if kind == "flip" else slice(start, None, start + 1))]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(programs())
 def test_random_windows_of_views(drawn: Any) -> None:
     shape, steps, index, place = drawn

@@ -207,7 +207,7 @@ def test_signed_zeros_and_nans_tell_constants_apart() -> None:
 # Random graphs.
 
 
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(random_graphs(exact=True))
 def test_passes_keep_the_meaning(case: Any) -> None:
     graph, arrays = case
@@ -222,7 +222,7 @@ def test_passes_keep_the_meaning(case: Any) -> None:
     assert print_graph(graph) == text  # the input is as it was
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(smooth_graphs(max_ops=30))
 def test_passes_keep_the_meaning_to_rounding(case: Any) -> None:
     graph, arrays = case
@@ -230,7 +230,7 @@ def test_passes_keep_the_meaning_to_rounding(case: Any) -> None:
         np.testing.assert_allclose(b, a, rtol=1e-9, atol=1e-12)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(random_graphs())
 def test_verified_after_each_pass(case: Any) -> None:
     graph, _ = case
@@ -241,7 +241,7 @@ def test_verified_after_each_pass(case: Any) -> None:
         verify(run(graph))
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(random_graphs())
 def test_key_is_of_the_content(case: Any) -> None:
     """Not of names or source lines; and it tells a graph from a changed one."""

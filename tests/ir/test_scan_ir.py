@@ -52,7 +52,7 @@ def check(graph: Graph, arrays: list[Any], second: bool = True) -> None:
 # Meaning
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     length=st.integers(0, 6),
     reverse=st.booleans(),

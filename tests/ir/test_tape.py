@@ -309,7 +309,7 @@ def test_types_count_for_caches() -> None:
 # Any program of pushes and pops
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.data())
 def test_random_pushes_and_pops(data: st.DataObject) -> None:
     """Values go through tapes, or beside them: the same derivatives to second order."""

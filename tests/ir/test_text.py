@@ -49,7 +49,7 @@ def assert_same_attribute(a: Any, b: Any) -> None:
         assert a == b or a != a
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(random_graphs(library=True))
 def test_round_trip(case: Any) -> None:
     graph, _ = case
@@ -103,7 +103,7 @@ def test_numbers_in_attributes(x: Any) -> None:
 
 
 @given(st.text(), st.text(max_size=5))
-@settings(max_examples=50)
+@settings(max_examples=25)
 def test_any_string_and_any_name(message: str, name: str) -> None:
     graph = Graph(name)
     p = graph.add_param(TensorType((), DTYPE_NAMES["bool"]), name)

@@ -143,7 +143,7 @@ def digest(value: Any) -> Any:
     return np.sum(np.multiply(value, 1.0))
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(
     st.lists(_VALUES, min_size=3, max_size=3),
     st.lists(st.tuples(st.integers(0, 2), _VALUES), max_size=5),

@@ -52,7 +52,7 @@ places = st.lists(
 compiled = jt.jit(update)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.lists(places, min_size=1, max_size=4))
 def test_random_views(calls: list[list[tuple[int, int, int]]]) -> None:
     """One function takes them all: a program for views that lie apart sees others that do not."""

@@ -181,7 +181,7 @@ def test_every_dtype_and_shape(name: str, shape: tuple[int, ...]) -> None:
         assert out.dtype is type.dtype and out.shape == shape and (out == x).all()
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(st.data())
 def test_declared_strides(data: st.DataObject) -> None:
     """Any view can be declared, and any array of that shape can be passed to it."""

@@ -26,7 +26,7 @@ from jitney.runtime.native.host import current_target
 from jitney.runtime.threads.pool import get_threads, set_threads
 
 rng = np.random.default_rng(0)
-SETTINGS = settings(max_examples=40, deadline=None)
+SETTINGS = settings(max_examples=20, deadline=None)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -154,7 +154,7 @@ windows = st.builds(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(windows)
 def test_phases_and_reaches_are_the_meetings(d: Window) -> None:
     """Both ways of walking a dim meet each tap with the same elements at the same positions."""

@@ -62,7 +62,7 @@ def test_sizes(n: int) -> None:
     np.testing.assert_array_equal(upper, np.triu(upper))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.integers(1, 40), st.integers(0, 3), st.integers(0, 9), st.data())
 def test_matrices_of_all_kinds(n: int, batch: int, seed: int, data: st.DataObject) -> None:
     """Graded, permuted, with ties among pivots, nearly singular; in any layout."""

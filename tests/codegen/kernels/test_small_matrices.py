@@ -31,7 +31,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.data())
 def test_as_numpy(data: st.DataObject) -> None:
     """Integers of few sizes make zeros, ties and singular matrices, scales of rows bad conditions."""

@@ -130,7 +130,7 @@ KEYS = {"f4": st.floats(width=32), "f8": st.floats()}
 KEYS |= {d: st.integers(np.iinfo(d).min, np.iinfo(d).max) for d in ("i4", "u4", "i8", "u8")}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     st.data(),
     st.sampled_from(sorted(KEYS)),
@@ -151,7 +151,7 @@ def test_rows_of_any_few_values(data, dtype, n):
         np.testing.assert_array_equal(np.signbit(got[number]), np.signbit(want[number]))
 
 
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(st.lists(st.floats(width=32), min_size=1, max_size=80), st.booleans())
 def test_any_floats(values, double):
     check(np.array(values, "f8" if double else "f4"))
@@ -274,7 +274,7 @@ def test_isin(dtype, count):
         np.testing.assert_array_equal(got, want)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     st.lists(
         st.sampled_from([0.0, -0.0, 1.0, 2.5, np.inf, -np.inf, np.nan]) | st.floats(), max_size=40

@@ -85,7 +85,7 @@ def check(program: str) -> None:
         np.testing.assert_allclose(found, wanted, rtol=1e-12)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(programs())
 def test_fills_and_loops(program: str) -> None:
     with jt.config(sanitize=True, verify=True), limited(TINY):

@@ -113,7 +113,7 @@ def programs(draw: st.DrawFn) -> str:
     return "\n".join([*lines, "    return s", ""])
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(programs())
 def test_random_nests(program: str) -> None:
     with limited(TINY):
@@ -172,7 +172,7 @@ def walks(draw: st.DrawFn) -> str:
 """.replace("            if w > 12:\n                break\n" if draw(st.booleans()) else "\t", "")
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(walks())
 def test_walks_until_a_limit_or_something_else(program: str) -> None:
     with limited(TINY):
@@ -233,7 +233,7 @@ def own_arguments() -> list[Any]:
     return [a, rng.standard_normal(N), rng.integers(0, 4, N), b, np.int64(N)]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(independent())
 def test_random_lanes(program: str) -> None:
     with limited(TINY):

@@ -314,7 +314,7 @@ def random_loop(rules, others, trips, form):
     return program
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(loops())
 def test_random_loops_agree_with_the_interpreter(case):
     rules, others, trips, start, form = case

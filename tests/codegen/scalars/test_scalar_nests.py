@@ -161,7 +161,7 @@ def agree(f: Any) -> None:
         np.testing.assert_allclose(got[name], value, rtol=1e-6, atol=1e-9, err_msg=name)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(programs)
 def test_nests_agree_with_the_interpreter(block: list[Any]) -> None:
     agree(lambda s: run(block, s))

@@ -221,7 +221,7 @@ def allowed(op, dtype):
 
 
 @given(st.data())
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_random_expressions(data):
     dtype = data.draw(st.sampled_from(NUMBERS), label="dtype")
     xs = [var(f"x{k}", dtype) for k in range(2)]

@@ -48,7 +48,7 @@ def check(graph: Graph, arrays: list[np.ndarray]) -> None:
         same(got, want)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(random_graphs(max_ops=25, exact=True))
 def test_graphs(case: Any) -> None:
     check(*case)

@@ -163,10 +163,10 @@ def bounded(x):
     return x
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(24))
 def test_random_programs(seed: int) -> None:
     f, text = written(seed)
-    backend = "native" if seed % 10 == 0 else "interpreter"
+    backend = "native" if seed % 12 == 4 else "interpreter"
     compiled = jt.jit(f, autograph=True, backend=backend)
     try:
         with np.errstate(all="ignore"):

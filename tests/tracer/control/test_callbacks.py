@@ -144,7 +144,7 @@ statements = st.recursive(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(program=statements, backend=st.sampled_from(BACKENDS), differentiated=st.booleans())
 def test_effects_happen_in_program_order(program: Any, backend: str, differentiated: bool) -> None:
     """Random nests of branches and loops: the log is that of plain Python."""

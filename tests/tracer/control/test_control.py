@@ -345,7 +345,7 @@ PROGRAMS = st.recursive(
 )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(PROGRAMS, st.integers(0, 100))
 def test_random_programs(program: Any, seed: int) -> None:
     x = np.random.default_rng(seed).normal(size=4)

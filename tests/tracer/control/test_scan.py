@@ -361,7 +361,7 @@ STEPS: list[Callable[[Any, Any], Any]] = [
 ]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     st.sampled_from(STEPS), st.integers(1, 6), st.integers(1, 4), st.booleans(),
     st.sampled_from(BACKENDS), st.integers(0, 9),
@@ -442,7 +442,7 @@ ORDER = [0, 1, 2, 3, 4, 5, 6, 8, 7, 9]  # as the program runs
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(failing=st.sets(st.integers(0, 9)))
 def test_effects_happen_in_program_order(backend: str, failing: set[int]) -> None:
     f = LIMITS[backend]

@@ -36,7 +36,7 @@ def same_bits(got: Any, want: Any) -> None:
     assert got.tobytes() == want.tobytes()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.data())
 def test_views_of_any_dtype(data: st.DataObject) -> None:
     old, new = (data.draw(st.sampled_from(DTYPES)) for _ in range(2))

@@ -232,7 +232,7 @@ def test_a_call_that_fails_leaves_its_arguments() -> None:
     assert not u.any()
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(
     n=st.integers(1, 70),
     start=st.integers(0, 69),

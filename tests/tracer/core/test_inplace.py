@@ -536,7 +536,7 @@ def run_program(steps: list[tuple[Any, ...]], x: Any) -> tuple[Any, ...]:
     return tuple(v + 0 for v in views)
 
 
-@settings(max_examples=150)
+@settings(max_examples=50)
 @given(programs(), st.sampled_from([(6,), (3, 4), (4, 1, 2)]), st.booleans())
 def test_random_programs(steps: list[tuple[Any, ...]], shape: tuple[int, ...], c: bool) -> None:
     order: Any = "C" if c else "F"

@@ -142,7 +142,7 @@ def test_negative_integer_power() -> None:
 WEAK = st.one_of(st.booleans(), st.integers(-50, 50), st.floats(-9, 9, allow_subnormal=False))
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(a=WEAK, b=WEAK)
 def test_python_scalars_stay_python_scalars(a, b) -> None:
     """Arguments that are Python numbers behave as such: weak, and Python's result types."""
@@ -213,7 +213,7 @@ def test_astype_between_all_dtypes(dtype: np.dtype) -> None:
         check(lambda x, t=target: x.astype(t), x)
 
 
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(st.lists(st.sampled_from([*DTYPES, int, float, complex]), min_size=1, max_size=4))
 def test_result_dtype_is_numpys(kinds) -> None:
     samples = {int: 0, float: 0.0, complex: 0j}

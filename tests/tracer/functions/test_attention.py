@@ -221,7 +221,7 @@ def check(graph: Graph, target: Any) -> None:
 
 
 @pytest.mark.parametrize("keys", [8, 96])
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(graph=graphs())
 def test_kernels(keys: int, graph: Graph) -> None:
     with limited(replace(DEFAULT, attention_keys=keys)):

@@ -95,7 +95,7 @@ def problems(draw: Any, most: int = 6) -> tuple[Any, ...]:
     return given_x, given_w, options, wanted
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(problems())
 def test_definition(problem: tuple[Any, ...]) -> None:
     x, w, options, wanted = problem
@@ -104,7 +104,7 @@ def test_definition(problem: tuple[Any, ...]) -> None:
     np.testing.assert_allclose(got, wanted, rtol=tolerance(x.dtype), atol=tolerance(x.dtype))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(problems())
 def test_native(problem: tuple[Any, ...]) -> None:
     x, w, options, wanted = problem
@@ -192,7 +192,7 @@ def scattered(
     return y
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.data())
 def test_transposed(data: st.DataObject) -> None:
     rank = data.draw(st.integers(1, 2))

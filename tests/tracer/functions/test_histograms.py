@@ -36,7 +36,7 @@ def test_histograms(dtype, n):
     check(lambda x: np.histogram(x, np.array([-4.0, -1.5, 0.0, 0.1, 3.0, 100.0])), x)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     st.lists(
         st.floats(-1e3, 1e3, width=32) | st.sampled_from([0.1, 0.2, 0.3, 0.7, 1.0]), max_size=30

@@ -60,7 +60,7 @@ def problems(draw: Any) -> tuple[np.ndarray, dict[str, Any]]:
     return values.reshape(shape).astype(dtype), options
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(problems(), st.sampled_from(sorted(REDUCE)))
 def test_reduce_window(problem: tuple[np.ndarray, dict[str, Any]], op: str) -> None:
     x, options = problem
@@ -80,7 +80,7 @@ def test_reduce_window(problem: tuple[np.ndarray, dict[str, Any]], op: str) -> N
                 np.testing.assert_allclose(got[p], want, rtol=1e-5)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(problems(), st.sampled_from(["sum", "max", "min"]))
 def test_native_gradients(problem: tuple[np.ndarray, dict[str, Any]], op: str) -> None:
     """Ties and all: the first extreme element takes the cotangent of its window."""

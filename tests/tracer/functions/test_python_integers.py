@@ -55,7 +55,7 @@ def outcome(function: Callable[..., Any], *args: Any) -> Any:
         return OverflowError
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.sampled_from([*OPERATIONS]), NUMBERS, NUMBERS)
 @example("multiply", -1, LEAST)
 @example("multiply", 2**32, -(2**31))

@@ -21,7 +21,7 @@ NEAR_TIES = st.builds(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=130, deadline=None)
 @given(st.one_of(st.floats(), NEAR_TIES, st.floats(-1e6, 1e6), st.floats(2.0**48, 2.0**56)))
 @example(2.675)
 @example(0.35)
@@ -35,7 +35,7 @@ def test_floats_are_rounded_to_digits_as_by_python(x: float) -> None:
     np.testing.assert_array_equal(np.signbit(AT_ONCE(x)), [np.signbit(round(x, n)) for n in DIGITS])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.one_of(st.integers(-(10**6), 10**6), st.integers(-(2**62), 2**62)))
 @example(15)
 @example(25)

@@ -202,7 +202,7 @@ def test_small_floats_are_rounded_one_by_one() -> None:
                 np.testing.assert_array_equal(a, want)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.data())
 def test_segments_by_blocks(data: st.DataObject) -> None:
     """Long segments go by blocks: at every alignment, in any order."""

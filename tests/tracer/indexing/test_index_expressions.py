@@ -13,7 +13,7 @@ from support import _copy, run, same
 
 import jitney as jt
 
-EXAMPLES = int(os.environ.get("JITNEY_TEST_EXAMPLES", "120"))
+EXAMPLES = int(os.environ.get("JITNEY_TEST_EXAMPLES", "50"))
 SHAPES = [(), (5,), (3, 4), (2, 3, 4), (0, 3), (1, 2, 1, 3), (3, 3)]
 INTEGERS = [np.int64, np.int32, np.int8, np.uint8]
 

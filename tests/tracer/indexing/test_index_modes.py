@@ -75,7 +75,7 @@ def call(x: Any, index: Any, how: str, value: Any, mode: str, fill: Any, unique:
     return getattr(at, how)(value, mode=mode, unique_indices=unique)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.data())
 def test_against_the_definition(data: st.DataObject) -> None:
     shape = data.draw(st.sampled_from([(5,), (3, 4), (2, 3, 2), (1,)]))

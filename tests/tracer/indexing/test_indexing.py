@@ -78,7 +78,7 @@ def fits(x: Any, index: Any) -> bool:
     return True
 
 
-@settings(max_examples=400)
+@settings(max_examples=130)
 @given(indexed())
 def test_reading(case: Any) -> None:
     x, index = case
@@ -88,7 +88,7 @@ def test_reading(case: Any) -> None:
         check_raises(lambda x: x[index], x, backend="interpreter")
 
 
-@settings(max_examples=200)
+@settings(max_examples=12)
 @given(indexed())
 def test_reading_with_traced_indices(case: Any) -> None:
     """The same with every index array an argument (boolean ones stay static)."""
@@ -110,7 +110,7 @@ def _is_index_array(item: Any) -> bool:
     return isinstance(item, (np.ndarray, np.integer, list)) and np.asarray(item).dtype.kind == "i"
 
 
-@settings(max_examples=400)
+@settings(max_examples=130)
 @given(indexed(), st.integers(0, 2), st.booleans())
 def test_writing(case: Any, drop: int, augmented: bool) -> None:
     x, index = case

@@ -107,7 +107,7 @@ def test_every_value_in_every_carrier(carrier: str) -> None:
     assert len(found) > len(VALUES) // 2 or carrier == "chain_map"  # a class with code of its own
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(
     st.lists(st.sampled_from(list(CARRIERS)), min_size=2, max_size=4),
     st.lists(st.sampled_from(VALUES), min_size=2, max_size=3, unique=True),
@@ -127,7 +127,7 @@ def first(*args: Any, **kwargs: Any) -> Any:
 named = st.dictionaries(st.sampled_from("xyz"), trees, max_size=3)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.lists(st.tuples(st.lists(trees, max_size=2), named), min_size=2, max_size=4))
 def test_arguments(calls: list[tuple[list[Any], dict[str, Any]]]) -> None:
     """The key on disk tells arguments apart exactly where the key in memory does."""

@@ -29,7 +29,7 @@ def check_same(f: Any, *arrays: Any) -> None:
     np.testing.assert_allclose(got, expected, rtol=tol, atol=tol * max(expected.size, 1))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.data())
 def test_transforms_give_what_numpy_gives(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(ONE_AXIS + SEVERAL))

@@ -145,7 +145,7 @@ def test_least_squares() -> None:
     assert rank == 1 and residuals.shape == (2,) and np.isnan(residuals).all()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.data())
 def test_layouts(data: st.DataObject) -> None:
     """Transposed, reversed, broadcast, read-only and sliced operands; by LAPACK, NumPy's bits."""

@@ -79,7 +79,7 @@ def cases(draw: Any, most: int, batches: list[tuple[int, ...]]) -> tuple[str, An
     return name, SQUARE.get(name) or ANY_SHAPE[name], a
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(cases(7, [(), (3,), (0,), (2, 2)]))
 def test_values(case: tuple[str, Any, Array]) -> None:
     _, f, a = case

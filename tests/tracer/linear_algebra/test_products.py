@@ -78,14 +78,14 @@ def einsums(draw: Any) -> tuple[str, list[Any]]:
 
 
 @given(einsums())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_einsum_of_any_expression(case: tuple[str, list[Any]]) -> None:
     text, arrays = case
     same(lambda *a: np.einsum(text, *a), *arrays, tolerance=2e-5)
 
 
 @given(einsums())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_derivatives_of_any_expression(case: tuple[str, list[Any]]) -> None:
     text, arrays = case
     assume(all(a.dtype.kind == "f" for a in arrays))
@@ -163,7 +163,7 @@ def best(terms: list[str], output: str, sizes: dict[str, int]) -> int:
 
 
 @given(st.lists(st.text("abcdef", min_size=1, max_size=3), min_size=2, max_size=5), st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_the_order_of_few_operands_is_the_best(terms: list[str], data: Any) -> None:
     letters = sorted(set("".join(terms)))
     sizes = {c: data.draw(st.integers(1, 9)) for c in letters}

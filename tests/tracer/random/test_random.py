@@ -96,7 +96,7 @@ def reference_bits(key, places, width):
     return (first ^ second).astype(f"u{width // 8}")
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     seed=st.integers(0, 2**64 - 1),
     shape=st.lists(st.integers(0, 5), max_size=4).map(tuple),

@@ -29,7 +29,7 @@ def touch(*args: Any, **kwargs: Any) -> Any:
     return visit(args), visit(kwargs)
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(st.lists(st.tuples(st.lists(trees, max_size=3), keywords), min_size=1, max_size=3))
 def test_random_calls(forms: list[tuple[list[Any], dict[str, Any]]]) -> None:
     f, reference = jt.jit(touch), jt.jit(touch, backend="interpreter")
@@ -68,7 +68,7 @@ def outcome(function: Any, args: Any, kwargs: Any) -> Any:
             return Exception, isinstance(error, TypeError)
 
 
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(
     st.lists(st.one_of(any_values, st.fixed_dictionaries({"x": leaves()})), max_size=3), given_names
 )
@@ -135,7 +135,7 @@ def accumulate(tree: Any, total: Any = 0.0) -> Any:
 accumulated = jt.jit(accumulate)
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(shared_trees())
 def test_random_aliases(both: Any) -> None:
     (tree, base), (plain, want) = both

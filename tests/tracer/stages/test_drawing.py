@@ -104,7 +104,7 @@ def test_ten_thousand_ops(scoped: bool) -> None:
     assert "block_9" in page if scoped else "(not drawn)" in page
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(random_graphs(max_ops=90))
 def test_random_graphs(case: Any) -> None:
     graph: Graph = case[0]
@@ -121,7 +121,7 @@ def test_random_graphs(case: Any) -> None:
     ElementTree.fromstring(drawing.svg)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.integers(0, 30), st.data())
 def test_nothing_overlaps(count: int, data: Any) -> None:
     side = st.integers(10, 90)

@@ -14,7 +14,7 @@ from jitney.ir.passes import optimise
 from jitney.tracer.stages.fates import fates
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(random_graphs(exact=True, effects=False))
 def test_a_name_stands_for_the_same_value_or_is_gone(case: Any) -> None:
     graph, arrays = case

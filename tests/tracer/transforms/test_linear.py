@@ -100,7 +100,7 @@ def test_wrong_tangents_are_refused() -> None:
 # linear_transpose
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(seed=st.integers(0, 1000), backend=st.sampled_from([None, "interpreter"]))
 def test_the_transpose_is_the_adjoint(seed: int, backend: str | None) -> None:
     rng = np.random.default_rng(seed)
