@@ -191,7 +191,7 @@ def play(program: Program, size: int) -> None:
         Arena(size, itertools.cycle([choice, choice + 1] if choice == 2 else [choice])).run(program)
 
 
-@settings(max_examples=30)
+@settings(max_examples=60)
 @given(random_graphs(max_ops=30), st.booleans())
 def test_random_graphs(case, optimised):
     graph, _ = case
