@@ -159,8 +159,9 @@ def _least_squares(
         curvature = np.maximum(one + 2 * two * (f / f_scale) ** 2, np.finfo(f.dtype).eps)
         return f * (one / np.sqrt(curvature)), j * np.sqrt(curvature)[:, None]
 
+    ftol, xtol, gtol = tolerances
     x, _, _, status, nfev, njev = levenberg_marquardt(
-        weighted, x0, *tolerances, most, lambda x: cost_of(value(x))
+        weighted, x0, ftol, xtol, gtol, most, lambda x: cost_of(value(x))
     )
     gradient = jt.grad(lambda x: cost_of(value(x)))
     x = jt.implicit(gradient, x, dense_solve)

@@ -183,7 +183,7 @@ def _solve(
         limits,
         plan,
     )
-    return numbers(written)  # type: ignore[no-any-return]
+    return numbers(written)
 
 
 def _first(rows: Any, count: Any) -> Any:

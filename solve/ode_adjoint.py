@@ -43,7 +43,7 @@ def with_adjoint(
         return (*grads, *nothing)
 
     solve.defvjp(kept, backward)
-    return solve(y0, at, args, span, tuple(limits))  # type: ignore[no-any-return]
+    return solve(y0, at, args, span, tuple(limits))
 
 
 def _backwards(

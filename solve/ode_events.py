@@ -71,10 +71,8 @@ def watch(
             return jt.reshape(jt.asarray(events[i](at, polynomial(y, dense, x))), ())
 
         def search() -> Any:
-            fixed = jt.stop_gradient((t, t_new))
-            found = between(
-                value, *fixed, value(fixed[0]), value(fixed[1]), 4 * _EPS, 4 * _EPS, 100
-            )[0]
+            a, b = jt.stop_gradient((t, t_new))
+            found = between(value, a, b, value(a), value(b), 4 * _EPS, 4 * _EPS, 100)[0]
             return jt.implicit(value, found, elementwise_solve) + 0 * t_new
 
         return jt.cond(active[i], search, lambda: t_new + 0 * t)
@@ -99,4 +97,4 @@ def watch(
     def nothing() -> Any:
         return {**record, "values": after}, jt.any(active), t_new + 0 * t
 
-    return jt.cond(jt.any(active), found, nothing)  # type: ignore[no-any-return]
+    return jt.cond(jt.any(active), found, nothing)

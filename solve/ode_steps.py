@@ -106,9 +106,7 @@ def integrate(
     def body(c: Any) -> Any:
         return _advanced(f, jac, events, end, forward, at, limits, plan, c)
 
-    return jt.while_loop(  # type: ignore[no-any-return]
-        lambda c: c["status"] == RUNNING, body, carry, checkpoint=plan.checkpoint
-    )
+    return jt.while_loop(lambda c: c["status"] == RUNNING, body, carry, checkpoint=plan.checkpoint)
 
 
 def _advanced(
@@ -193,4 +191,4 @@ def _written(
         rows[k] = y if dense is None else polynomial(y, dense, (at[k] - t) / h)
         return rows, k + 1
 
-    return jt.while_loop(due, write, (rows, count + 0))  # type: ignore[no-any-return]
+    return jt.while_loop(due, write, (rows, count + 0))

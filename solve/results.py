@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,6 +31,10 @@ class OptimizeResult:
         if jt.is_traced(status) or np.ndim(status):
             return "(told by the status when the function has returned)"
         return dict(self._messages).get(int(status), "")
+
+    if TYPE_CHECKING:  # which fields there are depends on the function
+
+        def __getattr__(self, name: str) -> Any: ...
 
     def keys(self) -> list[str]:
         return [name for name in self.__dict__ if not name.startswith("_")]

@@ -79,8 +79,8 @@ def vmap(
         call = _BatchedCall(
             function, leaves_and_axes, tree, common_size(fun, leaves_and_axes, axis_size)
         )
-        axes = _out_axes(out_axes, call.traced)
-        return closed(pytree.unflatten(call.traced.out_tree, call.results(axes)))
+        results = call.results(_out_axes(out_axes, call.traced))
+        return closed(pytree.unflatten(call.traced.out_tree, results))
 
     @named("vmap", fun)
     def vmap_fun(*args: Any, **kwargs: Any) -> Any:
