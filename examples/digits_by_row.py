@@ -1,11 +1,14 @@
 """Digits read row by row by an LSTM: eight steps of eight pixels (scikit-learn's digits).
 
+97.8 % of a fifth held out, mean of five seeds.
+
 python examples/digits_by_row.py
 """
 
 from __future__ import annotations
 
 import numpy as np
+from digits import held_out
 
 import jitney as jt
 from jitney import nn, optim
@@ -32,18 +35,8 @@ def loss(model, x, labels):
 
 def main(steps: int = 2000, batch: int = 64, seed: int = 0) -> float:
     """Train, and return the share of the fifth held out that is right."""
-    from sklearn.datasets import load_digits
-    from sklearn.model_selection import train_test_split
-
-    digits = load_digits()
-    parts = train_test_split(
-        (digits.images / 16).astype(np.float32),
-        digits.target,
-        test_size=0.2,
-        stratify=digits.target,
-        random_state=seed,
-    )
-    x, held_out, labels, truth = parts
+    x, unseen, labels, truth = held_out(seed)
+    x, unseen = x[:, 0], unseen[:, 0]
     model = Reader(rng=seed)
     opt = optim.Adam(model, optim.cosine_decay_schedule(3e-3, steps))
 
@@ -55,11 +48,11 @@ def main(steps: int = 2000, batch: int = 64, seed: int = 0) -> float:
     for _ in range(steps):
         some = rng.integers(0, len(x), batch)
         train(x[some], labels[some])
-    guess = jt.jit(lambda x: model(x).argmax(axis=1))(held_out)
+    guess = jt.jit(lambda x: model(x).argmax(axis=1))(unseen)
     share = float((guess == truth).mean())
-    print(f"{share:.1%} of {len(truth)} digits")
+    print(f"{share:.2%} of {len(truth)} digits")
     return share
 
 
 if __name__ == "__main__":
-    main()
+    print(f"mean: {np.mean([main(seed=seed) for seed in range(5)]):.2%}")

@@ -15,6 +15,22 @@ def examples(monkeypatch):
         yield
 
 
+def test_digits_are_classified():
+    pytest.importorskip("sklearn")
+    assert 0 <= importlib.import_module("digits").main(steps=2, batch=8, width=2) <= 1
+
+
+def test_tumours_are_classified():
+    pytest.importorskip("sklearn")
+    accuracy, area = importlib.import_module("breast_cancer").main(steps=10)
+    assert accuracy > 0.8 and area > 0.9
+
+
+def test_ridge_regression_is_the_closed_form():
+    pytest.importorskip("sklearn")
+    assert importlib.import_module("diabetes").main() < 1e-6
+
+
 def test_digits_are_read_row_by_row():
     pytest.importorskip("sklearn")
     assert 0 <= importlib.import_module("digits_by_row").main(steps=2) <= 1
