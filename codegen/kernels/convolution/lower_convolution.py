@@ -23,7 +23,7 @@ from ..matmul.lower_contraction import strided_view
 def _conv(low: Lowering, op: Op) -> None:
     x, w = op.operands
     dims = windows(x.shape, w.shape, op.attrs)
-    if _meets(op, dims) and _wants_tiles(low, op):
+    if _meets(op, dims) and _wants_tiles(op):
         dims = [Window(1, 1, 1, 0, 0, 1, 1)] * (3 - len(dims)) + dims
         if (
             math.prod(d.taps for d in dims) > math.prod(d.positions for d in dims)
@@ -57,14 +57,13 @@ def _zeros(op: Op, array: Array) -> Stage:
     return Stage(array, dims, const(0, array.dtype), ops=["conv"], loc=op.loc)
 
 
-def _wants_tiles(low: Lowering, op: Op) -> bool:
-    """Whether there is enough to do, and enough features to fill a good part of a vector."""
+def _wants_tiles(op: Op) -> bool:
+    """Whether there is enough to do for vectors of features, however few they are: sums for each
+    element are of scalars, but for one feature."""
     x, w = op.operands
     channels, features = w.shape[-2:]
-    lanes = low.context.target.lanes(x.dtype.itemsize)
     work = op.result.tensor.size * channels * math.prod(w.shape[1:-2])
-    fits = 4 * features >= lanes or channels < lanes
-    return len(x.shape) <= 6 and work > limits().small_convolution and features > 1 and fits
+    return len(x.shape) <= 6 and work > limits().small_convolution and features > 1
 
 
 def _as_tiles(low: Lowering, op: Op, dims: list[Window]) -> None:

@@ -365,3 +365,20 @@ def test_error_names_shapes_and_line() -> None:
         ValueError, match=r"(?s)f64\[1,4,4,3\].*f64\[3,3,2,5\].*test_convolution.py"
     ):
         f(array(1, 4, 4, 3), array(3, 3, 2, 5))
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_few_features_are_computed_in_vectors(stride: int) -> None:
+    """As for many: the gradient by an image of three channels, whose kernel lies across."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((2, 3, 24, 24)).astype(np.float32)
+    w = rng.standard_normal((32, 3, 5, 5)).astype(np.float32)
+
+    def total(x: Any, w: Any) -> Any:
+        return (jt.conv(x, w, stride, 2, layout="NCHW") ** 2).sum()
+
+    gradient = jt.jit(jt.grad(total))
+    notes = [k.note for k in gradient.lower(x, w).kernels if k.ops == ("conv",)]
+    assert len(notes) >= 2 and all(note.startswith("tiles") for note in notes)
+    with jt.disable_jit():
+        np.testing.assert_allclose(gradient(x, w), jt.grad(total)(x, w), 1e-4, 1e-3)
