@@ -30,7 +30,7 @@ from ..control.number_classes import may_be_both
 from ..control.unions import narrowed
 from ..core.sharing import Again as Again
 from ..core.sharing import Following, following
-from ..core.trace import Trace, current_trace
+from ..core.trace import Trace, current_trace, require_trace
 from ..core.tracers import WEAK_DTYPES, Tracer, weak_kind
 from ..data import pytree
 from ..data.exact import Exact
@@ -371,7 +371,6 @@ class Kinds:
         self.births: dict[Any, Site] = {}
         self.is_off = False  # the function could not be traced with native ones
         self.is_unfit = False  # because of an element
-        self.lacks_heap = False  # containers of outside are unknown, as nothing is changed
         self.arrays = Following()  # whether it is followed which arrays are one
         self.root: Any = None  # where those of this trace are kept
         self.entered: list[Any] = []  # native ones that were there before the call
@@ -456,7 +455,7 @@ def make_native(containers: list[Any]) -> None:
     for container in containers:
         site = kinds.births.get(id(container))
         is_pythons = type(container) in CLASSES
-        if site is None and kinds.lacks_heap and is_pythons and fits(container):
+        if site is None and require_trace().lacks_heap and is_pythons and fits(container):
             raise errors.WantsHeap
         if site is None or site in kinds.sites or not fits(container):
             continue
@@ -538,7 +537,7 @@ def _can_be(part: Any, factory: Any = None) -> bool:
     if isinstance(part, tuple):
         return all(_can_be(inner, factory) for inner in part)
     if type(part) in CLASSES:
-        known = kinds is not None and (id(part) in kinds.births or kinds.lacks_heap)
+        known = kinds is not None and (id(part) in kinds.births or require_trace().lacks_heap)
         return (known or type(part) is factory) and fits(part)
     try:
         Form.of(part)

@@ -6,7 +6,7 @@ traced they become one op with regions, and only what runs is computed:
 - Arrays and traced values that a branch or body closes over are found and passed in.
 - A loop owns its carry: in-place assignment to it inside the body works and never reaches the
   arrays that `init` was made of. A branch may assign to its operands, which then change for the
-  caller too, as in Python.
+  caller too, as in Python; so do other arrays of outside that a branch or body assigns to.
 - A carry keeps its structure, shapes and dtypes. A Python bool in `init` enters as NumPy's, and a
   number takes the type that the body makes of it, as in `jt.fori_loop(0, n, lambda i, c: c + x[i], 0.0)`
   with a float32 x.

@@ -93,8 +93,10 @@ def advance(state: Tracer, step: np.ndarray[Any, Any]) -> Tracer:
 
 def take_over(storage: Storage) -> bool:
     """Let an array of an enclosing trace be assigned to in the current one, and make sure that its value
-    gets out again. False where nobody would take it back."""
+    gets out again. False where nobody would take it back, WantsHeap where another trace would."""
     here = require_trace()
+    if here.lacks_heap:
+        raise errors.WantsHeap
     if here.watched is None:
         return False
     _claim(storage, _ASSIGNS)

@@ -202,6 +202,8 @@ class Trace:
         self.origins: list[Storage] | None = None if parent is None else parent.origins
         # What functions assign to outside of them, see `slots`.
         self.watched: Watched | None = None if parent is None else parent.watched
+        # Nothing is watched, as the code seemed to change nothing outside; `WantsHeap` if it does.
+        self.lacks_heap: bool = parent is not None and parent.lacks_heap
         # Whether eager traces call autograph's twins, too.
         self.converts: bool = parent is not None and parent.converts
         # How often run time came to a line, for what is to happen sometimes only (`control.debugging`).

@@ -24,7 +24,7 @@ from ..containers.leaving import leaving
 from ..control.recursion import natively
 from ..control.unions import with_exact
 from ..core.specs import Static
-from ..core.trace import nesting
+from ..core.trace import nesting, require_trace
 from ..core.tracing import Traced, trace_function
 from ..data import pytree
 from ..devices.devices import CHOSEN
@@ -278,7 +278,7 @@ def _trace_once(
     def run(args: Any, kwargs: Any, hidden: Any) -> Any:
         before = call.parts(args, kwargs)
         kept = call.kept(args, kwargs)
-        call.containers.lacks_heap = captured.heap is None and captured.substitutes
+        require_trace().lacks_heap = captured.heap is None and captured.substitutes
         for container, place in (*kept.taken_apart, *call.packed(args, kwargs)):
             call.containers.births[container] = Argument(place)
         work = partial(captured.call, args, kwargs, hidden, kept)

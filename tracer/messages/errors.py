@@ -51,8 +51,8 @@ class TraceAgain(Exception):
 
 
 class WantsHeap(TraceAgain):
-    """The result is or holds an object, or a container of outside has to be a native one: the function
-    has to be traced with a heap."""
+    """The result is or holds an object, a container of outside has to be a native one, or an array of
+    outside is assigned to in a region: the function has to be traced with a heap."""
 
 
 class ChangedArgument(TraceAgain):

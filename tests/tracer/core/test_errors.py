@@ -476,15 +476,15 @@ def branches_of_different_dtypes() -> None:
     )(X)
 
 
-@wrong(ValueError, "outside of it", "carry")
-def mutation_of_an_outer_array_in_a_loop() -> None:
+@wrong(ValueError, "from example to example", "return")
+def mutation_of_an_outer_array_by_each_example() -> None:
     @jit
     def f(x):
-        def body(i, c):
-            x[0] = 1.0  # here
-            return c + i
+        def example(v):
+            x[0] = v  # here
+            return v
 
-        return jt.fori_loop(0, 3, body, x.sum())
+        return jt.vmap(example)(x * 2)
 
     f(X.copy())
 
