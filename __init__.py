@@ -299,7 +299,17 @@ def load_ipython_extension(shell: Any) -> None:
 
 def _nearest(name: str, functions: dict[str, Any]) -> str:
     from difflib import get_close_matches
+    from pathlib import Path
 
+    package = import_module(__name__)
+    homes = [
+        r for r in ("ops", "special", "random", "linalg") if hasattr(getattr(package, r), name)
+    ]
+    for room in ("nn", "optim", "data", "train", "solve", "summary"):  # read, which is not imported
+        if f" as {name}\n" in Path(__file__).with_name(room).joinpath("__init__.py").read_text():
+            homes.append(room)
+    if homes:
+        return f": it is {' or '.join(f'jt.{room}.{name}' for room in homes)}"
     near = get_close_matches(name, [*functions, *_HOMES], n=3)
     return f"; did you mean {' or '.join(near)}?" if near else ""
 

@@ -63,14 +63,16 @@ everything = Selection(lambda e: True, "everything")
 
 
 def path(pattern: str) -> Selection:
-    """Arrays by path: `"encoder/*"`, `"*/w"`, `"layers/[01]/*"`. `*` stands for anything, `?` for a
-    character; what the pattern names as a module is all of it.
+    """Arrays by path: `"encoder/*"`, `"*/w"`, `"layers/[01]/*"`, or as in Python: `"layers[0].w"`.
+    `*` stands for anything, `?` for a character; what the pattern names as a module is all of it.
 
     >>> jt.nn.path("encoder/*") & jt.nn.trainable
     (path('encoder/*') & trainable)
     """
 
     def holds(entry: Entry) -> bool:
+        if entry.path == pattern or entry.path.startswith((f"{pattern}.", f"{pattern}[")):
+            return True
         name = entry.slashed
         return fnmatch.fnmatchcase(name, pattern) or fnmatch.fnmatchcase(name, f"{pattern}/*")
 

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from .checkpoint_file import CheckpointError, checksum, fail, reading, write
-from .checkpoints import latest, steps
+from .checkpoints import file_of, latest, steps
 from .places import Renaming, shown
-from .restoring import Source, file_of
+from .restoring import Source
 
 _TOKEN = re.compile(
     r"\.?([^.\[\]]+)|\[((?:'(?:\\.|[^'])*'|\"(?:\\.|[^\"])*\"|[^\]'\"])+)\]", re.DOTALL

@@ -142,14 +142,26 @@ def latest(path: StrPath) -> Path | None:
     return None
 
 
+def file_of(path: Path) -> Path:
+    """The file itself, or a folder's newest checkpoint; FileNotFoundError if it has none."""
+    if not path.is_dir():
+        return path
+    newest = latest(path)
+    if newest is None:
+        raise FileNotFoundError(
+            f"{str(path)!r} has no checkpoint: no file step-N.safetensors is there"
+        )
+    return newest
+
+
 def describe(path: StrPath) -> dict[str, Any]:
-    """What a checkpoint says of itself: `step`, `time` (seconds since 1970), `versions`, the nodes
-    of the `tree`, and of each array the bytes' checksum.
+    """What a checkpoint (of a folder the newest one) says of itself: `step`, `time` (seconds since
+    1970), `versions`, the nodes of the `tree`, and of each array the bytes' checksum.
 
     Empty for a safetensors file that another program wrote. Raises CheckpointError for damaged
     files.
     """
-    with reading(Path(path)) as reader:
+    with reading(file_of(Path(path))) as reader:
         return description(reader)
 
 

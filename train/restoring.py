@@ -15,7 +15,7 @@ import numpy as np
 from . import places
 from .checkpoint_file import CheckpointError, Reader, as_held, fail, named_dtype, reading
 from .checkpoint_tree import array_names, build, leaves, plain_leaf
-from .checkpoints import description, latest
+from .checkpoints import description, file_of
 from .filling import Filling, Only, Report
 
 
@@ -105,18 +105,6 @@ def _restore(
             return tree, filling.report
         values = {place: source.value(node) for place, node in chosen.items()}
     return filling.put(values), filling.report
-
-
-def file_of(path: Path) -> Path:
-    """The file itself, or a folder's newest checkpoint; FileNotFoundError if it has none."""
-    if not path.is_dir():
-        return path
-    newest = latest(path)
-    if newest is None:
-        raise FileNotFoundError(
-            f"{str(path)!r} has no checkpoint: no file step-N.safetensors is there"
-        )
-    return newest
 
 
 class Source:

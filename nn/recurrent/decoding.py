@@ -198,5 +198,5 @@ def _continued(logits: Array, over: Array, end: int) -> Array:
     highest = logits.max(axis=-1, keepdims=True)
     shifted = logits - highest
     known = shifted - np.log(np.sum(np.exp(shifted), axis=-1, keepdims=True))
-    only = np.where(np.arange(logits.shape[-1]) == end, 0.0, -np.inf).astype(logits.dtype)
+    only = np.where(np.arange(logits.shape[-1]) == end, 0.0, -np.inf).astype(known.dtype)
     return np.where(over[..., None], only, known)

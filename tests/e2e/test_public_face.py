@@ -165,3 +165,11 @@ def test_a_lazy_name_is_looked_up_once() -> None:
     vars(jt).pop("cosh", None)
     assert jt.cosh is jt.cosh
     assert "cosh" in vars(jt)
+
+
+def test_names_of_rooms_are_told() -> None:
+    for name, home in {"relu": "jt.nn.relu", "one_hot": "jt.ops.one_hot"}.items():
+        with pytest.raises(AttributeError, match=f"no '{name}': it is {home}$"):
+            getattr(jt, name)
+    code = "import sys, jitney as jt; hasattr(jt, 'Adam'); print('jitney.optim' in sys.modules)"
+    assert fresh_python(code) == "False"

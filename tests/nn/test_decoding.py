@@ -53,6 +53,17 @@ def test_beam_search_finds_the_best_of_all_sequences(power):
         np.testing.assert_allclose(compiled[:, :50], plain[:, :50], rtol=1e-12)
 
 
+@pytest.mark.filterwarnings("error")
+def test_beam_search_takes_integers_for_logits():
+    odds = np.array([[1, 8, 1], [1, 1, 8], [8, 1, 1]])
+    ends = [
+        nn.beam_search(lambda t, s, x=x: (x[t], s), np.array([0, 1]), (), 4, beams=2, end=2)
+        for x in (odds, odds.astype(float))
+    ]
+    for got, want in zip(*ends, strict=True):
+        assert np.array_equal(got, want)
+
+
 def test_one_beam_is_greedy_and_rows_end():
     start, state = np.array([0, 1, 2, 3]), np.zeros(4)
 

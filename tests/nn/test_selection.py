@@ -54,6 +54,8 @@ def loss(pair: Any, x: Any) -> Any:
         (nn.trainable, "encoder.w encoder.b heads['a'][0].w heads['a'][0].b gain"),
         (~nn.trainable, "encoder.mean heads['a'][0].mean count"),
         (nn.trainable & ~nn.type(Special) & ~nn.tag("gains"), "encoder.w encoder.b"),
+        (nn.path("heads['a'][0].w") | nn.path("gain"), "heads['a'][0].w gain"),
+        (nn.path("encoder") & ~nn.path("encoder.mean"), "encoder.w encoder.b"),
         (
             nn.type(Special) & nn.path("heads/a/0/*"),
             "heads['a'][0].w heads['a'][0].b heads['a'][0].mean",

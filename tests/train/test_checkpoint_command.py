@@ -55,6 +55,7 @@ def test_renaming(tmp_path, run, files):
     assert list(found) == ["v2", "dec", "n", "x", "rng"] and found["x"] == [1]
     assert np.array_equal(found["dec"]["blocks"][0]["w"], np.eye(2) * 1j)
     assert train.describe(output)["step"] == 3
+    assert train.describe(tmp_path)["step"] == 4  # a folder: its newest one
     assert run("rename", first, "my_v2=['a.b'][2]")[0] == 0
     assert list(train.restore(first)["a.b"][2]) == [1, 1, 1]
 
