@@ -25,6 +25,7 @@ DOCUMENTS = {
     "docs/train.md": 7,
     "docs/recurrent.md": 6,
     "docs/sequences.md": 10,
+    "docs/from_tensorflow_tasks.md": 25,
 }  # and how many blocks they have at least
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -70,7 +71,9 @@ def test_snippets_run_and_print_what_is_promised(name: str) -> None:
     assert sum(promised is not None for _, _, promised in results) >= 4
 
 
-@pytest.mark.parametrize("name", [*DOCUMENTS, "ARCHITECTURE.md", "CONTRIBUTING.md"])
+@pytest.mark.parametrize(
+    "name", [*DOCUMENTS, "docs/from_tensorflow.md", "ARCHITECTURE.md", "CONTRIBUTING.md"]
+)
 def test_files_that_are_named_exist(name: str) -> None:
     text = (ROOT / name).read_text()
     for path in re.findall(r"`([\w./-]+(?:\.md|\.ipynb|\.py|\w/))`", text):
