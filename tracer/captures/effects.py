@@ -27,9 +27,9 @@ from ..core.tracers import Tracer, as_value, emit, wrap
 from ..data import pytree
 from ..messages import errors
 from ..messages.errors import complain
-from .frozen import attributes_of
+from .frozen import attributes_of, is_random_state
 from .heap import Heap, Snapshot, number_spec
-from .heap_nodes import Fixed, put_content, put_root
+from .heap_nodes import Fixed, Inner, Input, put_content, put_root
 from .kept import Kept, ShownLater
 from .paths import ABSENT
 from .subjects import is_object
@@ -62,6 +62,14 @@ class Known:
     """The object that is in the place of a node at the call."""
 
     node: int
+
+
+@record
+class Held:
+    """The generator that is in a slot of the object in the place of a node at the call."""
+
+    node: int
+    key: Any
 
 
 @record
@@ -108,7 +116,7 @@ class Shown:
     parts: tuple[Recipe, ...]
 
 
-Recipe = Leaf | Constant | Known | Made | Again | Which | Tree | Shown
+Recipe = Leaf | Constant | Known | Held | Made | Again | Which | Tree | Shown
 
 
 @record
@@ -162,6 +170,8 @@ def _is_plain(recipe: Recipe) -> bool:
         return plain and all(map(_is_plain, recipe.parts))
     if isinstance(recipe, Which):
         return True
+    if isinstance(recipe, Held):
+        return type(recipe.key) in _PLAIN
     return not isinstance(recipe, (Tree, Shown))
 
 
@@ -176,6 +186,10 @@ def build(recipe: Recipe, leaves: Sequence[Any], nodes: Sequence[Any], made: dic
         return recipe.value
     if isinstance(recipe, Known):
         return nodes[recipe.node]
+    if isinstance(recipe, Held):
+        holder = nodes[recipe.node]
+        attributes = attributes_of(holder)
+        return holder[recipe.key] if attributes is None else attributes[recipe.key]
     if isinstance(recipe, Again):
         return made[recipe.number]
     if isinstance(recipe, Which):
@@ -307,6 +321,8 @@ class _Finder:
             return Known(self._nodes[id(value)])
         if id(value) in self._made:
             return Again(self._made[id(value)])
+        if is_random_state(value) and (held := self._held(value)) is not None:
+            return held
         if cls.__name__ == "Undefined":
             value.refuse()
         containers = (list, tuple, deque, set, *_DICTS)
@@ -334,6 +350,15 @@ class _Finder:
             items, keys = {f"{name}[{i}]": part for i, part in enumerate(value)}, ()
         parts = tuple([self.recipe(p, n) for n, p in items.items()])
         return Made(number, cls, keys, parts, _detail_of(value))
+
+    def _held(self, generator: Any) -> Held | None:
+        """Where a generator is found at the call."""
+        for number, node in enumerate(self.heap.nodes):
+            for key, slot in node.slots.items():
+                one = self.heap.inputs[slot.number] if isinstance(slot, Input) else slot
+                if not isinstance(one, Inner) and one.value is generator:
+                    return Held(number, key)
+        return None
 
     def _array(self, value: Tracer, name: str) -> Recipe:
         """An array, which perhaps is one of those that left before it."""

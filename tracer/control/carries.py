@@ -7,6 +7,7 @@ Python bool is a NumPy bool from the start.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
@@ -150,7 +151,7 @@ class LoopCarry:
 
 def parameter_name(function: Callable[..., Any], position: int) -> str:
     """What `function` calls its argument at `position`; "carry" if that cannot be known."""
-    code = getattr(function, "__code__", None)
+    code = getattr(inspect.unwrap(function), "__code__", None)
     if code is None or position >= code.co_argcount:
         return "carry"
     name: str = code.co_varnames[position]

@@ -27,6 +27,7 @@ from ..core.effects import check
 from ..core.trace import current_trace
 from ..core.tracers import Tracer, as_value, emit, weak_kind, wrap
 from ..data.callables import Function
+from ..data.opened import closed
 from ..data.promotion import kind_of, result_dtype
 from ..devices.device_calls import compiled_on_devices
 from ..messages import errors
@@ -35,6 +36,7 @@ from ..messages.tracebacks import shortened
 from .branches import branch_region
 from .carries import arranger, own, parameter_name
 from .loops import condition_remedy, scan_region, while_region
+from .object_carries import of_objects, opened_carry
 
 
 @compiled_on_devices("true_fn", "false_fn", among="pred")
@@ -168,8 +170,9 @@ def while_loop(
 ) -> Any:
     """`carry = init; while cond_fn(carry): carry = body_fn(carry)`; returns the last carry.
 
-    The carry is any tree of arrays and numbers; `cond_fn` returns a scalar bool. Its dicts keep the
-    order that their keys have in `init`.
+    The carry is any tree of arrays and numbers, or of objects that are trees, such as modules: `body_fn`
+    is given new ones. `cond_fn` returns a scalar bool. Dicts keep the order that their keys have in
+    `init`.
 
     `checkpoint` bounds the memory of reverse mode through a compiled loop of n iterations. The gradient
     does not depend on it:
@@ -187,6 +190,11 @@ def while_loop(
     check_callable("while_loop", "cond_fn", cond_fn)
     check_callable("while_loop", "body_fn", body_fn)
     _check_checkpoint(checkpoint)
+    first = opened_carry(init)
+    if first is not init:
+        test = of_objects(cond_fn, "while_loop", None)
+        body = of_objects(body_fn, "while_loop")
+        return closed(while_loop(test, body, first, checkpoint=checkpoint))
     if not is_plain():
         return while_region(
             cond_fn,
@@ -235,6 +243,10 @@ def fori_loop(
     _check_integer(upper, "the upper bound of fori_loop")
     if checkpoint is not None:
         _check_checkpoint(checkpoint)
+    first = opened_carry(init)
+    if first is not init:
+        step = of_objects(body_fn, "fori_loop", 1)
+        return closed(fori_loop(lower, upper, step, first, unroll=unroll, checkpoint=checkpoint))
     dtype = None
     if not weak_kind(lower) == weak_kind(upper) == "i":
         dtype = result_dtype(*(kind_of(np.result_type(x), weak_kind(x)) for x in (lower, upper)))

@@ -19,6 +19,7 @@ from ..core.trace import Trace, current_trace, tracing
 from ..core.tracers import Tracer
 from ..data import pytree
 from ..data.callables import Function
+from ..data.opened import closed, tree_map
 from ..data.promotion import canonical
 from ..devices.device_calls import compiled_on_devices
 from ..messages import errors
@@ -26,6 +27,7 @@ from ..messages.errors import complain, describe
 from .carries import arranger, own, parameter_name
 from .control import check_callable, is_plain, unroll_count
 from .loops import scan_region
+from .object_carries import of_objects, opened_carry
 from .regions import show_tree
 
 
@@ -114,8 +116,8 @@ def _fold(f: Function, xs: Any, initializer: Any, what: str, *, reverse: bool) -
                 f"{what} of arrays of length 0 needs an initializer",
                 "pass the value that stands for no element, such as 0.0 for a sum.",
             )
-        initializer = pytree.tree_map(lambda x: x[-1 if reverse else 0], xs)
-        xs = pytree.tree_map(lambda x: x[:-1] if reverse else x[1:], xs)
+        initializer = tree_map(lambda x: x[-1 if reverse else 0], xs)
+        xs = tree_map(lambda x: x[:-1] if reverse else x[1:], xs)
         count -= 1
     variable = parameter_name(f, 0)
 
@@ -136,6 +138,13 @@ def _scan(
     reverse: bool = False,
     unroll: int = 1,
 ) -> tuple[Any, Any]:
+    first, rows = opened_carry(init), opened_carry(xs)
+    if first is not init or rows is not xs:
+        step = of_objects(f, what, pair=True)
+        carry, ys = _scan(
+            step, first, rows, length, what, variable=variable, reverse=reverse, unroll=unroll
+        )
+        return closed(carry), closed(ys)
     xs = pytree.tree_map(lambda x: x if isinstance(x, Tracer) else np.asarray(x), xs)
     if not is_plain():
         return scan_region(
@@ -216,6 +225,7 @@ def _started(x: Any, dtype: tuple[Any, ...]) -> Any:
 
 def _length(xs: Any, length: Any, what: str) -> int:
     """The number of steps, on which all arrays of `xs` agree."""
+    xs = opened_carry(xs)
     leaves, _ = pytree.flatten(xs)
     names = pytree.leaf_names(xs, "xs")
     for name, leaf in zip(names, leaves, strict=True):

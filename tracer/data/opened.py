@@ -63,6 +63,9 @@ class Opened:
         self.plan = plan
         self.leaves = list(leaves)
 
+    def __repr__(self) -> str:
+        return repr(self.plan)
+
 
 class _Entry(optree.GetAttrEntry):
     """The way to an array of an object, as Python writes it."""
