@@ -121,6 +121,13 @@ def refuse_rebound(trace: Trace, before: Any) -> None:
         _refuse(SlotState(with_now), trace, _ASSIGNS)
 
 
+def refuse_written(trace: Trace) -> None:
+    """Raise OuterMutationError if a region has assigned to an array of NumPy's that must stay: what
+    another region does might undo it."""
+    if any(array.tobytes() != before.tobytes() for array, before in trace.still):
+        complain(errors.OuterMutationError, f"{trace.what} {_ASSIGNS}", _REMEDIES[_ASSIGNS])
+
+
 def _claim(storage: Storage, does: str = _DRAWS) -> None:
     """Make sure that the trace that owns the state runs as often as the current one."""
     path: list[Trace] = []

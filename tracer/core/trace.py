@@ -204,6 +204,8 @@ class Trace:
         self.watched: Watched | None = None if parent is None else parent.watched
         # Nothing is watched, as the code seemed to change nothing outside; `WantsHeap` if it does.
         self.lacks_heap: bool = parent is not None and parent.lacks_heap
+        # Arrays outside that the function sees themselves, and copies: it must not change them.
+        self.still: Sequence[tuple[Array, Array]] = () if parent is None else parent.still
         # Whether eager traces call autograph's twins, too.
         self.converts: bool = parent is not None and parent.converts
         # How often run time came to a line, for what is to happen sometimes only (`control.debugging`).

@@ -30,7 +30,7 @@ from ..messages.errors import complain
 from ..messages.expressions import tell_of_traced
 from ..messages.scopes import own_names
 from .specs import Same, Spec, Static
-from .threaded_state import BorrowedStates, refuse_rebound
+from .threaded_state import BorrowedStates, refuse_rebound, refuse_written
 from .trace import (
     Array,
     Capture,
@@ -265,6 +265,8 @@ def trace_function(
         refuse_lazy(out, refuse_as or function, what)
         if watched is not None:
             refuse_rebound(trace, before)
+        if conditional:
+            refuse_written(trace)
         if values_only:
             out = opened_results(out)
         out_leaves, out_tree = pytree.flatten(out)

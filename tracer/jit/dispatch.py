@@ -202,6 +202,7 @@ class Call:
         self._static = numbers(self.structure).union(bools)
         self.failure: Exception | None = None  # what became of tracing it
         self.containers = Kinds()  # those that the function makes, and that grow
+        self.still: Sequence[tuple[Any, Any]] = ()  # see `Trace`
         self.names: list[str] = []
         # Where the call has to run; None: wherever what the function reads is, or by default.
         self.device = self._choose_device(device)

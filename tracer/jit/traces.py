@@ -118,14 +118,14 @@ def _trace_without_changes(
 ) -> tuple[Traced, CapturedVariables] | None:
     """Trace a function that sees these arrays themselves. None if it cannot be, or changes one of them:
     that would happen once, while it is traced, and is undone."""
-    before = [array.copy() for array in arrays]
+    call.still = pairs = [(array, array.copy()) for array in arrays]
     changed = []
     try:
         traced = _trace_settled(function, call, captured, views)
     except errors.JitneyError:
         traced = None
     finally:
-        pairs = zip(arrays, before, strict=True)
+        call.still = ()
         changed = [(array, old) for array, old in pairs if array.tobytes() != old.tobytes()]
         for array, old in changed:
             np.copyto(array, old)
@@ -278,7 +278,8 @@ def _trace_once(
     def run(args: Any, kwargs: Any, hidden: Any) -> Any:
         before = call.parts(args, kwargs)
         kept = call.kept(args, kwargs)
-        require_trace().lacks_heap = captured.heap is None and captured.substitutes
+        here = require_trace()
+        here.lacks_heap, here.still = captured.heap is None and captured.substitutes, call.still
         for container, place in (*kept.taken_apart, *call.packed(args, kwargs)):
             call.containers.births[container] = Argument(place)
         work = partial(captured.call, args, kwargs, hidden, kept)

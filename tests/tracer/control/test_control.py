@@ -550,3 +550,21 @@ def test_regions_assign_to_arrays_of_outside(autograph: bool) -> None:
             last, sums = f(np.float64(t), np.array([2.0, 3.0]))
             ends.append([TABLE.tolist(), float(last), sums.tolist()])
         assert ends[0] == ends[1]
+
+
+def test_changes_that_undo_each_other_while_tracing_are_not_lost() -> None:
+    def up() -> None:
+        TABLE[...] += 1
+
+    def down() -> None:
+        TABLE[...] -= 1
+
+    def f(t: Any) -> Any:
+        zeros = np.zeros(int(TABLE[0]))  # asks for the array itself, which then must stay
+        jt.cond(t > 0, up, down)
+        return zeros + t
+
+    TABLE[:] = 2
+    with pytest.raises(jt.errors.TracerIndexError, match="needs an integer"):
+        jt.jit(f)(np.float64(1.0))
+    assert TABLE.tolist() == [2, 2]
