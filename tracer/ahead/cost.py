@@ -10,8 +10,8 @@ from ...ir.record import record
 from ..data.pytree import tree_map
 from ..explain.steps import place
 from ..explain.units import size_text, time_text
+from ..jit.decorator import unbound
 from ..jit.specialise import outlined
-from ..jit.unbound import unbound
 from ..messages.tracebacks import shortened
 from .formulas import Amount, Formula, count, once, simple, total
 from .shapes import bare

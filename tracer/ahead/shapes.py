@@ -16,10 +16,10 @@ from ..core.tracers import Tracer
 from ..core.tracing import Result, Traced
 from ..data.pytree import tree_map
 from ..data.shapes import ShapeDtype
+from ..jit.decorator import unbound
 from ..jit.dispatch import Call
 from ..jit.function import JitFunction
 from ..jit.traces import trace_call
-from ..jit.unbound import unbound
 from ..messages import errors
 from ..messages.errors import complain
 from ..messages.tracebacks import shortened

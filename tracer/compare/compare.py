@@ -14,9 +14,8 @@ from ...ir.record import record, replace
 from ...runtime.cuda.array import DeviceArray
 from ..data import pytree
 from ..explain.units import at
-from ..jit.decorator import jit
+from ..jit.decorator import jit, unbound
 from ..jit.function import JitFunction
-from ..jit.unbound import unbound
 from ..messages.tracebacks import shortened
 from ..transforms.derivatives import vjp
 from .gradients import by_differences, is_float, wrong_rule

@@ -8,6 +8,7 @@ from typing import Any, ParamSpec, TypeVar, overload
 from ...runtime.config import checks
 from ...runtime.devices import Device, parse_device
 from ..messages.tracebacks import shortened
+from .binding import BoundJitFunction
 from .function import JitFunction
 from .options import Backend, Checks, Fallbacks, InPlace, Options, Save, in_sequence
 
@@ -220,3 +221,13 @@ def jit(
         return JitFunction(function, options)
 
     return jitted if function is None else jitted(function)
+
+
+def unbound(
+    function: Callable[..., Any], args: Sequence[Any]
+) -> tuple[JitFunction[..., Any], tuple[Any, ...]]:
+    """The compiled form of a function, and the arguments that it takes: of a method the object, too."""
+    if isinstance(function, BoundJitFunction):
+        method: JitFunction[..., Any] = function._child
+        return method, (function.__self__, *args)
+    return function if isinstance(function, JitFunction) else jit(function), tuple(args)

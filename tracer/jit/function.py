@@ -44,6 +44,7 @@ from .asked import ASKED
 from .binding import BoundJitFunction, is_owner
 from .buckets import Bucket, fast_key, reason, warn_of_many
 from .cache_info import CacheInfo, cache_info, log_compile
+from .defaults import Defaults
 from .dispatch import Call, StaticNames, arrange, signature_of, static_names
 from .entry import STALE, Entry, Overlap, ReadOnly, Refused, SameArrays
 from .fallback import Fallback, note_refusal
@@ -127,6 +128,7 @@ class JitFunction(Inspection, Generic[P, R]):
         self._fast: dict[Hashable, tuple[Bucket, list[int] | None]] = {}
         self._buckets: dict[Hashable, Bucket] = {}  # by canonical signature
         self._simple = not self._static.any
+        self._defaults = Defaults(function, self._signature, self._static.names)
         self._numbers = CompiledNumbers()
         self._tables = (
             False  # some calls had tables: the leaves of all containers are not looked at
@@ -150,6 +152,10 @@ class JitFunction(Inspection, Generic[P, R]):
             called = self._function if ASKED.off else self._watched_twin()
             return called(*args, **kwargs)
         try:
+            if self._defaults.values and CURRENT.get() is None:
+                missing = self._defaults.missing(args, kwargs)
+                if missing:
+                    return self(*args, **kwargs, **missing)
             if not kwargs and self._simple and CURRENT.get() is None:
                 fast = fast_key([CHOSEN.get()], args)
                 if fast is not None:
@@ -463,6 +469,7 @@ class JitFunction(Inspection, Generic[P, R]):
         """As `_settled`, for what is only looked at."""
         if ASKED.any and self._asked and not ASKED.off:
             return self._watched_twin()._looked_at(work, args, kwargs)
+        kwargs = {**kwargs, **self._defaults.missing(args, kwargs)}
 
         def of(call: Call) -> T:
             with self._given(call):

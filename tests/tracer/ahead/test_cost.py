@@ -14,8 +14,8 @@ from jitney.tracer.ahead.cost import cost_of
 from jitney.tracer.ahead.formulas import Formula, count, simple, total
 from jitney.tracer.ahead.shapes import bare
 from jitney.tracer.data.pytree import tree_map
+from jitney.tracer.jit.decorator import unbound
 from jitney.tracer.jit.specialise import outlined
-from jitney.tracer.jit.unbound import unbound
 
 S = jt.ShapeDtype
 

@@ -1,0 +1,80 @@
+"""Defaults that a call changes: objects, arrays and containers, as arguments that are given."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+import jitney as jt
+
+
+def test_what_a_call_changes() -> None:
+    state = SimpleNamespace(n=np.zeros(3))
+    other = SimpleNamespace(n=np.zeros(3))
+
+    @jt.jit
+    def add(g: Any, state: Any = state) -> Any:
+        state.n = state.n + g
+        return state.n.sum()
+
+    assert [add(np.ones(3)), add(np.ones(3))] == [3, 6]
+    assert add(np.ones(3), other) == add(np.ones(3), state=SimpleNamespace(n=np.zeros(3))) == 3
+    assert state.n.tolist() == [2, 2, 2] and other.n.tolist() == [1, 1, 1]
+
+    total = np.zeros(3)
+
+    @jt.jit
+    def into(g: Any, total: Any = total) -> None:
+        total += g
+
+    @jt.jit
+    def to_out(g: Any, total: Any = total) -> None:
+        np.add(total, g, out=total)
+
+    for function in (into, into, to_out):
+        function(np.ones(3))
+    assert total.tolist() == [3, 3, 3]
+    assert len(into.lower(np.ones(3)).graph.params) == 2
+
+
+def test_containers_and_names() -> None:
+    seen = {"last": np.zeros(2)}
+
+    @jt.jit
+    def keep(x: Any, *, seen: Any = seen) -> Any:
+        before = seen["last"]
+        seen["last"] = x
+        return before + x
+
+    class Counter:
+        @jt.jit
+        def count(self, x: Any, log: Any = seen) -> Any:
+            log["last"] = log["last"] + x
+            return log["last"]
+
+    one, two = np.array([1.0, 2.0]), np.array([3.0, 4.0])
+    assert keep(one).tolist() == [1, 2]
+    assert keep(two).tolist() == [4, 6]
+    assert Counter().count(1.0).tolist() == [4, 5]
+    assert seen["last"].tolist() == [4, 5]
+
+
+def test_what_is_only_read_is_known() -> None:
+    """Sizes and axes in containers stay settings; arrays are read at each call."""
+    weights = np.arange(3.0)
+
+    @jt.jit
+    def read(x: Any, axes: Any = [0], weights: Any = weights) -> Any:  # noqa: B006
+        return (x * weights).sum(tuple(axes))
+
+    assert read(np.ones(3)) == 3
+    weights[0] = 10
+    assert read(np.ones(3)) == 13
+
+    @jt.jit
+    def outer(x: Any) -> Any:
+        return read(x) + read(x, weights=x)
+
+    assert outer(np.ones(3)) == 16
