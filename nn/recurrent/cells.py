@@ -88,7 +88,7 @@ class Gated(RNNCore):
     def build(self, x: Any, *state: State) -> None:
         width = self.gates * self.hidden
         biases = {"b_x": (width,), "b_h": (width,)} if self.bias else {}
-        self.start(self, w_x=(x.shape[-1], width), w_h=(self.hidden, width), **biases)
+        self.start(self, w_x=(self._features(x), width), w_h=(self.hidden, width), **biases)
 
     def __call__(self, x: Array, state: State) -> tuple[Array, State]:
         inputs, step = self.over(x)
@@ -99,7 +99,7 @@ class Gated(RNNCore):
         return (projected + (self.b_x + self.b_h) if self.bias else projected), self.advance
 
     def _projected(self, xs: Array) -> Array:
-        if xs.shape[-1] != self.w_x.shape[0]:
+        if self._features(xs) != self.w_x.shape[0]:
             complain(
                 jt.errors.ShapeError,
                 f"{type(self).__name__} takes {self.w_x.shape[0]} features, not {xs.shape[-1]}",
@@ -108,6 +108,16 @@ class Gated(RNNCore):
                 layer=self,
             )
         return xs @ self.w_x
+
+    def _features(self, x: Any) -> int:
+        if not hasattr(x, "shape"):
+            complain(
+                jt.errors.ShapeError,
+                f"{type(self).__name__} takes an array, not a {type(x).__name__}",
+                "np.stack(x, axis=1) makes an array (batch, steps, features) of a list of steps.",
+                layer=self,
+            )
+        return int(x.shape[-1])
 
     def advance(self, inputs: Array, state: State) -> tuple[Array, State]:
         """The step, given the input's share of the gates."""

@@ -64,7 +64,7 @@ def check(code: str) -> None:
         if isinstance(node.func, ast.Attribute) and inspect.isclass(base := found(node.func.value)):
             called = getattr(base, node.func.attr)
             given += [None] * inspect.isfunction(called)  # self
-        if called is UNKNOWN:
+        if called is UNKNOWN or isinstance(node.func, ast.Call):
             continue
         try:
             signature = inspect.signature(called)
