@@ -61,9 +61,8 @@ def loss(model, x, labels):
     return nn.losses.sparse_softmax_cross_entropy(model(x), labels)
 
 
-def main(steps: int = 2000, batch: int = 64, width: int = 16, seed: int = 0) -> float:
-    """Train, and return the share of the fifth held out that is right."""
-    x, unseen, labels, truth = held_out(seed)
+def trained(x, labels, steps: int = 2000, batch: int = 64, width: int = 16, seed: int = 0):
+    """A network, trained: its weights are averages of the last hundred steps or so."""
     model = network(width, seed)
     average = nn.EMA(model, 0.99)
     opt = optim.AdamW(model, optim.cosine_decay_schedule(4e-3, steps), weight_decay=0.02)
@@ -78,8 +77,14 @@ def main(steps: int = 2000, batch: int = 64, width: int = 16, seed: int = 0) -> 
     for _ in range(steps):
         some = rng.integers(0, len(x), batch)
         train(shifted(x[some], rng), labels[some])
-    average.average.eval()
-    guess = jt.jit(lambda x: average(x).argmax(axis=1))(unseen)
+    return average.average.eval()
+
+
+def main(seed: int = 0, **settings) -> float:
+    """Train, and return the share of the fifth held out that is right."""
+    x, unseen, labels, truth = held_out(seed)
+    model = trained(x, labels, seed=seed, **settings)
+    guess = jt.jit(lambda x: model(x).argmax(axis=1))(unseen)
     share = float((guess == truth).mean())
     print(f"{share:.2%} of {len(truth)} digits")
     return share

@@ -20,6 +20,21 @@ def test_digits_are_classified():
     assert 0 <= importlib.import_module("digits").main(steps=2, batch=8, width=2) <= 1
 
 
+def test_digits_are_drawn(capsys):
+    pytest.importorskip("sklearn")
+    gan = importlib.import_module("gan")
+    assert gan.main(steps=2, batch=8, width=8, judged=20, judge={"steps": 2, "width": 2}) <= 10
+    assert "digits to the classifier" in capsys.readouterr().out
+
+
+def test_photographs_are_told_apart(capsys):
+    pytest.importorskip("sklearn")
+    pytest.importorskip("PIL")
+    importlib.import_module("photographs").main(steps=2, batch=8, width=2)
+    said = capsys.readouterr().out
+    assert "16 places fit" in said and "4 arrays are as they were" in said
+
+
 def test_tumours_are_classified():
     pytest.importorskip("sklearn")
     accuracy, area = importlib.import_module("breast_cancer").main(steps=10)
@@ -42,9 +57,10 @@ def test_dates_are_translated(capsys):
     assert "20 dates" in capsys.readouterr().out
 
 
-def test_characters_are_written(capsys):
+@pytest.mark.parametrize("make", ["Recurrent", "Attentive"])
+def test_characters_are_written(make, capsys):
     characters = importlib.import_module("characters")
-    assert 5 < characters.main(steps=2, batch=4, length=8, hidden=16) < 8, (
-        "bits, of about 100 letters"
-    )
+    sizes = {"batch": 4, "length": 8, "hidden": 16}
+    bits = characters.main(getattr(characters, make), steps=2, wanted=20, **sizes)
+    assert 4 < bits < 11, "of about 100 letters"
     assert "The " in capsys.readouterr().out

@@ -265,6 +265,15 @@ def heads(name: str, theirs: str) -> list[Any]:
     return [*weights, *biases, *out]
 
 
+def products(name: str, theirs: str) -> list[Any]:
+    """Which weights of a transformer's block are which: its attention, and its network."""
+    same = heads(f"{name}attention.", f"{theirs}self_attn.")
+    for part, other in (("up", "linear1"), ("down", "linear2")):
+        same.append((f"{name}{part}.w", f"{theirs}{other}.weight", np.transpose))
+        same.append((f"{name}{part}.b", f"{theirs}{other}.bias", plain))
+    return same
+
+
 class Attended(torch.nn.Module):
     """PyTorch's attention, with a mask that says what is seen."""
 
@@ -311,9 +320,7 @@ def encoder_block(r: Any) -> Case:
         f, n, hidden, 0.0, name, batch_first=True, norm_first=first
     )
     same = [
-        *heads("attention.", "self_attn."),
-        ("up.w", "linear1.weight", np.transpose), ("up.b", "linear1.bias", plain),
-        ("down.w", "linear2.weight", np.transpose), ("down.b", "linear2.bias", plain),
+        *products("", ""),
         ("attention_norm.scale", "norm1.weight", plain), ("attention_norm.shift", "norm1.bias", plain),
         ("network_norm.scale", "norm2.weight", plain), ("network_norm.shift", "norm2.bias", plain),
     ]  # fmt: skip
@@ -330,9 +337,7 @@ def decoder_block(r: Any) -> Case:
     )
     theirs = torch.nn.TransformerDecoderLayer(f, n, hidden, 0.0, batch_first=True, norm_first=first)
     same = [
-        *heads("attention.", "self_attn."), *heads("cross.", "multihead_attn."),
-        ("up.w", "linear1.weight", np.transpose), ("up.b", "linear1.bias", plain),
-        ("down.w", "linear2.weight", np.transpose), ("down.b", "linear2.bias", plain),
+        *products("", ""), *heads("cross.", "multihead_attn."),
         ("attention_norm.scale", "norm1.weight", plain), ("attention_norm.shift", "norm1.bias", plain),
         ("cross_norm.scale", "norm2.weight", plain), ("cross_norm.shift", "norm2.bias", plain),
         ("network_norm.scale", "norm3.weight", plain), ("network_norm.shift", "norm3.bias", plain),

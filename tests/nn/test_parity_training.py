@@ -11,7 +11,7 @@ import jitney as jt
 from jitney import nn
 
 torch = pytest.importorskip("torch")
-from test_parity_layers import F64, heads, plain, put, turned  # noqa: E402
+from test_parity_layers import F64, plain, products, put, turned  # noqa: E402
 
 STEPS, RATE = 200, 0.05
 T = np.transpose
@@ -85,13 +85,7 @@ def transformer() -> Any:
 
     same = [("layers[1].w", "out.weight", T), ("layers[1].b", "out.bias", plain)]
     for i in range(2):
-        o, t = f"layers[0].blocks[{i}].", f"stack.layers.{i}."
-        same += heads(f"{o}attention.", f"{t}self_attn.")
-        for name, theirs in (("up", "linear1"), ("down", "linear2")):
-            same += [
-                (f"{o}{name}.w", f"{t}{theirs}.weight", T),
-                (f"{o}{name}.b", f"{t}{theirs}.bias", plain),
-            ]
+        same += products(f"layers[0].blocks[{i}].", f"stack.layers.{i}.")
     return ours, Theirs(), same, (8, 6, 8)
 
 
