@@ -17,20 +17,20 @@ def examples(monkeypatch):
 
 def test_digits_are_classified():
     pytest.importorskip("sklearn")
-    assert 0 <= importlib.import_module("digits").main(steps=2, batch=8, width=2) <= 1
+    assert 0 <= importlib.import_module("digits").main(steps=1, batch=8, width=2) <= 1
 
 
 def test_digits_are_drawn(capsys):
     pytest.importorskip("sklearn")
     gan = importlib.import_module("gan")
-    assert gan.main(steps=2, batch=8, width=8, judged=20, judge={"steps": 2, "width": 2}) <= 10
+    assert gan.main(steps=2, batch=8, width=8, judged=20, judge={"steps": 1, "width": 2}) <= 10
     assert "digits to the classifier" in capsys.readouterr().out
 
 
 def test_photographs_are_told_apart(capsys):
     pytest.importorskip("sklearn")
     pytest.importorskip("PIL")
-    importlib.import_module("photographs").main(steps=2, batch=8, width=2)
+    importlib.import_module("photographs").main(steps=1, batch=8, width=2)
     said = capsys.readouterr().out
     assert "16 places fit" in said and "4 arrays are as they were" in said
 
@@ -48,19 +48,19 @@ def test_ridge_regression_is_the_closed_form():
 
 def test_digits_are_read_row_by_row():
     pytest.importorskip("sklearn")
-    assert 0 <= importlib.import_module("digits_by_row").main(steps=2) <= 1
+    assert 0 <= importlib.import_module("digits_by_row").main(steps=1) <= 1
 
 
 def test_dates_are_translated(capsys):
     dates = importlib.import_module("dates")
-    assert dates.main(steps=2, batch=8, tried=20) < 1
-    assert "20 dates" in capsys.readouterr().out
+    assert dates.main(steps=1, batch=4, tried=4) < 1
+    assert "4 dates" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("make", ["Recurrent", "Attentive"])
 def test_characters_are_written(make, capsys):
     characters = importlib.import_module("characters")
     sizes = {"batch": 4, "length": 8, "hidden": 16}
-    bits = characters.main(getattr(characters, make), steps=2, wanted=20, **sizes)
+    bits = characters.main(getattr(characters, make), steps=1, wanted=10, **sizes)
     assert 4 < bits < 11, "of about 100 letters"
     assert "The " in capsys.readouterr().out
