@@ -102,7 +102,7 @@ def fuse(items: list[Any], keep: Iterable[Array] = ()) -> list[Any]:
     written: dict[Array, int] = {}
     read: dict[Array, int] = {}
     met_first = -1  # the last step that may raise, and is no kernel
-    for item in items:
+    for item in _numbers_first(items):
         if isinstance(item, Stage):
             earliest = met_first if met_first >= 0 and survey(item).checks else -1
             position = _join_group(steps, item, written, read, earliest)
@@ -125,6 +125,44 @@ def fuse(items: list[Any], keep: Iterable[Array] = ()) -> list[Any]:
         if isinstance(step, Kernel):
             _find_local(step, uses)
     return steps
+
+
+def _numbers_first(items: list[Any]) -> list[Any]:
+    """Single numbers that depend on nothing before them come first, so that what reads one can still
+    join the kernel of whatever else it reads.
+
+        before: for i: m[i] = ...;   for j: n[j] = ...;   r = -rate;   for i: p[i] += r * m[i];   ...
+        after:  r = -rate;   for i: m[i] = ...; p[i] += r * m[i];   for j: n[j] = ...; ...
+    """
+    first: list[Any] = []
+    others: list[Any] = []
+    written: set[Array] = set()  # by the others
+    read: set[Array] = set()
+    for item in items:
+        if isinstance(item, Stage) and _is_free_number(item, written, read):
+            first.append(item)
+            continue
+        others.append(item)
+        reads, writes = _touched(item)
+        read.update(reads)
+        written.update(writes)
+    return first + others
+
+
+def _touched(item: Any) -> tuple[list[Array], list[Array]]:
+    if isinstance(item, Stage):
+        return [access.array for access in item.reads], [item.array]
+    return touched(item)
+
+
+def _is_free_number(stage: Stage, written: set[Array], read: set[Array]) -> bool:
+    if stage.array.kind != "temp" or stage.array.size > 1 or math.prod(stage.extents) > 1:
+        return False
+    if stage.action != "store" or not stage.whole or stage.ordered or stage.knobs is not None:
+        return False
+    if stage.array in written or stage.array in read or survey(stage).checks:
+        return False
+    return not any(access.array in written for access in stage.reads)
 
 
 def _join_group(

@@ -222,6 +222,20 @@ def test_siblings_join_only_over_the_same_data():
     assert len(kernels(f, sample((50, 300), "f8"), sample((50, 300), "f8", 1))) == 2
 
 
+def test_a_number_made_late_does_not_part_what_reads_it_from_what_was_before():
+    """An optimiser's rate is looked at after the slots of all leaves: each leaf is still one kernel."""
+
+    def f(b, rate, *leaves):
+        slots = [scaled(b, x, 0.9) for x in leaves]
+        late = b.neg(rate)
+        return [*slots, *(b.mul(b.broadcast_to(late, m.type.shape), b.exp(m)) for m in slots)]
+
+    leaves = [sample((20, 30 + k), "f4", k) for k in range(16)]
+    found = kernels(f, np.array(0.5, np.float32), *leaves)
+    assert len([k for k in found if k.extents]) == len(leaves)
+    assert sum(k.extents == () for k in found) == len(found) - len(leaves) <= 1
+
+
 def test_rows_that_do_not_fit_the_cache_are_not_kept():
     big = sample((16, 100_000), "f8")
     executable = compiled(build(softmax, big))
