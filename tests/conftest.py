@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, Phase, settings
 _tests = Path(__file__).resolve().parent
 sys.path.insert(0, str(_tests / "helpers"))
 sys.path += sorted({str(test.parent) for test in _tests.rglob("test_*.py")})
-from gpu_sample import code_changed, sampled  # noqa: E402
+from samples import chosen, code_changed, sampled, thinned  # noqa: E402
 
 # Examples compile code, so a single one may be slow; a failing one prints how to run it again. On CI
 # the examples are the same each time, so that a red run is the change's fault; elsewhere they are new.
@@ -50,16 +50,19 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-os.environ["JITNEY_VERIFY"] = "1"  # graphs and steps are checked after each pass
+os.environ["JITNEY_VERIFY"] = "1"  # in processes that tests start
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     text = "tests of GPUs: all, a sample, or by default all if their code has changed since main"
     parser.addoption("--gpu", choices=("all", "sample", "auto"), default="auto", help=text)
     text = (
-        "machine code in tests of the tracer and libraries: made quickly (default) or as for users"
+        "code in tests: of the tracer and libraries made quickly, of a quarter of all tests checked "
+        "after each pass (default); or as for users, and all checked"
     )
     parser.addoption("--code", choices=("quick", "full"), default="quick", help=text)
+    text = "combinations of parameters: each value of each and a quarter of them (default), or all"
+    parser.addoption("--cases", choices=("each", "all"), default="each", help=text)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -81,12 +84,16 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.option.cases == "each":
+        items[:], left_out = thinned(items)
+        config.hook.pytest_deselected(items=left_out)
     if config.option.gpu == "sample":
         items[:], left_out = sampled(items)
         config.hook.pytest_deselected(items=left_out)
 
 
 _QUICK = ("tracer", "solve", "nn", "optim", "train", "data")
+_QUICK += ("test_benchmarks.py", "test_complex.py", "test_complex_ops.py", "test_documents.py")
 # What is tested there is which machine code is made.
 _FULL = ("codegen", "explain", "stages", "profiling", "kernels")
 
@@ -99,8 +106,11 @@ def _code_is_made_quickly(request: pytest.FixtureRequest) -> Iterator[None]:
     from jitney import config
 
     rooms = request.path.relative_to(_tests).parts
-    quick = request.config.option.code == "quick" and rooms[0] in _QUICK
-    with config(quick=quick and not set(rooms) & set(_FULL)):
+    wanted = request.config.option.code == "quick"
+    quick = wanted and bool({rooms[0], rooms[-1]} & set(_QUICK)) and not set(rooms) & set(_FULL)
+    # Graphs and steps are checked after each pass: a sixth of the time.
+    verify = not wanted or rooms[0] == "ir" or chosen(request.node.nodeid)
+    with config(quick=quick, verify=verify):
         yield
 
 

@@ -8,14 +8,14 @@ from fuzz.compare import Case, judge
 from fuzz.runner import findings
 
 SLICE = {
-    "programs": 70,
-    "gradients": 25,
-    "batches": 25,
-    "lengths": 30,
-    "networks": 5,
-    "products": 16,
-    "containers": 16,
-    "ordinary": 14,
+    "programs": 35,
+    "gradients": 12,
+    "batches": 12,
+    "lengths": 16,
+    "networks": 3,
+    "products": 8,
+    "containers": 8,
+    "ordinary": 6,
 }
 BAD = ("wrong", "crashed", "hung")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -28,15 +29,15 @@ rng = np.random.default_rng(3)
 X = rng.uniform(-2, 2, (7, 33)).astype(F32)
 
 
-def same_bits(got: np.ndarray, want: np.ndarray) -> None:
+def same_bits(got: np.ndarray, want: np.ndarray, what: str = "") -> None:
     """The same dtype and numbers, signs of zeros included; NaN where there is NaN."""
     got, want = np.asarray(got), np.asarray(want)
-    assert got.dtype == want.dtype and got.shape == want.shape
+    assert got.dtype == want.dtype and got.shape == want.shape, what
     if is_float(want.dtype):
         got, want = got.astype(np.float64), want.astype(np.float64)
         keep = ~np.isnan(want)
-        np.testing.assert_array_equal(np.signbit(got[keep]), np.signbit(want[keep]))
-    np.testing.assert_array_equal(got, want)
+        np.testing.assert_array_equal(np.signbit(got[keep]), np.signbit(want[keep]), what)
+    np.testing.assert_array_equal(got, want, what)
 
 
 @settings(max_examples=30, deadline=None)
@@ -118,23 +119,35 @@ def test_programs_have_the_interpreters_results(name: str, dtype: np.dtype) -> N
 
 @pytest.mark.parametrize("dtype", SMALL, ids=str)
 def test_arithmetic_is_that_of_ml_dtypes(dtype: np.dtype) -> None:
+    binary = (np.add, np.subtract, np.multiply, np.divide, np.maximum, np.fmin, np.less, np.equal)
+    unary = (np.negative, np.absolute, np.sqrt, np.floor, np.rint, np.isnan, np.square)
+
+    def all_of_them(x: Any, y: Any) -> Any:
+        return [f(x, y) for f in binary] + [f(x) for f in unary]
+
     x, y = X.astype(dtype), X[::-1].astype(dtype)
-    for f in (np.add, np.subtract, np.multiply, np.divide, np.maximum, np.fmin, np.less, np.equal):
-        same_bits(jt.jit(lambda x, y, f=f: f(x, y))(x, y), f(x, y))
-    for f in (np.negative, np.absolute, np.sqrt, np.floor, np.rint, np.isnan, np.square):
-        with np.errstate(invalid="ignore"):
-            same_bits(jt.jit(lambda x, f=f: f(x))(x), f(x))
+    with np.errstate(invalid="ignore"):
+        found, wanted = jt.jit(all_of_them)(x, y), all_of_them(x, y)
+    for f, got, want in zip(binary + unary, found, wanted, strict=True):
+        same_bits(got, want, f.__name__)
 
 
 @pytest.mark.parametrize("dtype", SMALL, ids=str)
 def test_casts_between_all_dtypes(dtype: np.dtype) -> None:
-    for other in DTYPE_NAMES.values():
-        if other.kind != "c":
-            x = (X * 3).astype(dtype)
-            same_bits(jt.jit(lambda x, d=other: x.astype(d))(x), x.astype(F32).astype(other))
-            y = (X * 3).astype(other)
-            with np.errstate(all="ignore"):
-                same_bits(jt.jit(lambda y: y.astype(dtype))(y), y.astype(dtype))
+    others = [other for other in DTYPE_NAMES.values() if other.kind != "c"]
+    large = [other for other in others if other not in SMALL]  # small ones have tests of their own
+
+    @jt.jit
+    def to_and_from(x: Any, *ys: Any) -> Any:
+        return [x.astype(other) for other in others], [y.astype(dtype) for y in ys]
+
+    x, ys = (X * 3).astype(dtype), [(X * 3).astype(other) for other in large]
+    to, back = to_and_from(x, *ys)
+    with np.errstate(all="ignore"):
+        for other, found in zip(others, to, strict=True):
+            same_bits(found, x.astype(F32).astype(other), f"to {other}")
+        for other, y, found in zip(large, ys, back, strict=True):
+            same_bits(found, y.astype(dtype), f"from {other}")
 
 
 def test_sums_and_products_are_rounded_once() -> None:

@@ -28,6 +28,22 @@ def numerical_gradient(f: Callable[..., Any], x: np.ndarray, eps: float = 1e-6) 
     return result
 
 
+def check_compiled(f: Callable[..., Any], x: np.ndarray, rtol: float = 1e-5) -> None:
+    """The compiled gradient of a function of one array to a number is the interpreter's; along a
+    direction it is that of forward mode, and that of differences of the plain function."""
+    direction, step = np.random.default_rng(0).normal(size=x.shape), 6e-6
+
+    def along(x: Any) -> Any:
+        return jt.jvp(f, (x,), (direction,))[1]
+
+    gradient = jt.jit(jt.grad(f))(x.copy())
+    slope = (f(x + step * direction) - f(x - step * direction)) / (2 * step)
+    np.testing.assert_allclose(np.sum(gradient * direction), slope, rtol=rtol, atol=1e-5)
+    np.testing.assert_allclose(jt.jit(along)(x.copy()), slope, rtol=rtol, atol=1e-5)
+    wanted = interpreted(jt.grad(f))(x.copy())
+    np.testing.assert_allclose(gradient, wanted, rtol=1e-11, atol=1e-12)
+
+
 A = np.random.default_rng(0).normal(size=(3, 4))
 B = np.random.default_rng(1).normal(size=(4, 5))
 V = np.random.default_rng(2).normal(size=4)

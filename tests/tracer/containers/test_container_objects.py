@@ -196,7 +196,7 @@ def content(x: Any, seen: dict[int, Any] | None = None) -> Any:
 
 
 PROGRAMS = [reversed_list, folded, tree, vectors, chosen, jobs, ordered]
-VALUES = [[5.0, 3.0, 8.0, 1.0, 4.0, 3.0, 9.0, 3.0], [1.0], [2.0, 2.0, -1.0, 7.0]]
+VALUES = [[5.0, 3.0, 8.0, 1.0, 4.0, 3.0], [1.0], [2.0, 2.0, -1.0, 7.0, 0.0, 9.0]]  # of two lengths
 
 
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)

@@ -51,15 +51,17 @@ def test_factors_of_elimination(dtype: Any) -> None:
         for lu, piv in both(L.lu_factor, a):
             np.testing.assert_allclose(lu, want, atol=1e-10)
             np.testing.assert_array_equal(piv, exchanged)
-        for trans in (0, 1, 2):
-            for x in both(lambda a, b, t=trans: L.lu_solve(L.lu_factor(a), b, t), a, b):
-                np.testing.assert_allclose(
-                    x, scipy.linalg.lu_solve((want, exchanged), b, trans), atol=1e-9
-                )
-        for x in both(lambda a, b: L.lu_solve(L.lu_factor(a), b, 2), a, b[:, 0]):
-            np.testing.assert_allclose(
-                x, scipy.linalg.lu_solve((want, exchanged), b[:, 0], 2), atol=1e-9
-            )
+
+        def solved(a: Any, b: Any) -> Any:
+            factors = L.lu_factor(a)
+            return *(L.lu_solve(factors, b, t) for t in (0, 1, 2)), L.lu_solve(factors, b[:, 0], 2)
+
+        for *of_two, of_one in both(solved, a, b):
+            for trans, x in enumerate(of_two):
+                wanted = scipy.linalg.lu_solve((want, exchanged), b, trans)
+                np.testing.assert_allclose(x, wanted, atol=1e-9, err_msg=f"{trans=}")
+            wanted = scipy.linalg.lu_solve((want, exchanged), b[:, 0], 2)
+            np.testing.assert_allclose(of_one, wanted, atol=1e-9)
     stack, b = numbers((3, 4, 4), dtype), numbers((4, 2), dtype, 1)
     for x in both(lambda a, b: L.lu_solve(L.lu_factor(a), b), stack, b):
         np.testing.assert_allclose(stack @ x, np.broadcast_to(b, x.shape), atol=1e-10)

@@ -46,8 +46,9 @@ def test_derivatives(name: str) -> None:
         "i0e",
         "i1e",
     )
-    order = 1 if name in slow else 2
-    jt.check_grads(getattr(S, name), args, order=order, rtol=2e-5)
+    f = getattr(S, name)
+    jt.check_grads(f, args, modes=("fwd",), rtol=2e-5)
+    jt.check_grads(f, args, order=1 if name in slow else 2, modes=("rev",), rtol=2e-5)
 
 
 def test_derivatives_of_incomplete_functions() -> None:

@@ -128,14 +128,14 @@ PAIRS: dict[str, tuple[Function, Function, list[tuple[float, float]]]] = {
 def test_of_two_operands(name: str) -> None:
     function, of_mpmath, points = PAIRS[name]
     x, y = np.array(points).T
-    # These nest the same rules, at seconds each: first and mixed derivatives in both modes, each of
-    # which takes one order of the mixed one; of the others one operand's in each mode.
+    # These nest the same rules, at seconds each: every operand is moved once in each mode, and every
+    # derivative is taken; of the mixed ones one, backwards over forwards.
     modes = {
-        (1, 0): (along, slope),
-        (0, 1): (along, slope),
-        (2, 0): (along,),
-        (1, 1): (along, slope),
-        (0, 2): (slope,),
+        (1, 0): [along],
+        (0, 1): [slope],
+        (2, 0): [along, along],
+        (1, 1): [along, slope],
+        (0, 2): [slope, slope],
     }
     for orders, steps in modes.items():
         with mp.workdps(60):
@@ -143,14 +143,10 @@ def test_of_two_operands(name: str) -> None:
                 float(mp.diff(of_mpmath, tuple(map(mp.mpf, at)), orders, h=mp.mpf(10) ** -18))
                 for at in points
             ]
-        order = [0] * orders[0] + [1] * orders[1]
-        for step in steps:
-            found = function
-            for i in order if step is along else order[::-1]:
-                found = step(found, i)
-            np.testing.assert_allclose(
-                found(x, y), expected, rtol=1e-7, atol=1e-9, err_msg=f"{orders}, {step}"
-            )
+        found = function
+        for step, i in zip(steps, [0] * orders[0] + [1] * orders[1], strict=True):
+            found = step(found, i)
+        np.testing.assert_allclose(found(x, y), expected, rtol=1e-7, atol=1e-9, err_msg=f"{orders}")
 
 
 def along(f: Function, i: int) -> Function:

@@ -1,12 +1,14 @@
-"""Which tests of `tests/gpu` run: all of them, or a sample.
+"""Which cases run: all of them, or a sample.
 
-The emulated GPU runs one thread at a time, so its tests are slow. What they test changes with the code
+Of parametrised tests each value of each parameter runs, and a quarter of the other combinations. The
+emulated GPU runs one thread at a time, so its tests are slow. What they test changes with the code
 generator and the GPU's runtime; where neither has, a sample tells whether something else broke them.
 """
 
 from __future__ import annotations
 
 import subprocess
+import zlib
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,6 +28,26 @@ SHARES = {
 SOURCES = ("codegen", "runtime/cuda", "tests/gpu", "tests/helpers")
 
 New = set[tuple[str, str]]  # a parameter's name and a value
+
+
+def thinned(items: Sequence[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Item]]:
+    """The items to run, and the others: combinations of values all of which other cases have. The choice
+    is the same each time."""
+    seen: dict[str, New] = {}
+    kept, left_out = [], []
+    for item in items:
+        params = item.callspec.params if hasattr(item, "callspec") else {}
+        values = {(name, repr(value)) for name, value in params.items()}
+        before = seen.setdefault(item.nodeid.partition("[")[0], set())
+        new = len(values) < 2 or not values <= before or chosen(item.nodeid)
+        (kept if new else left_out).append(item)
+        before |= values
+    return kept, left_out
+
+
+def chosen(name: str) -> bool:
+    """True for a quarter of all names."""
+    return zlib.crc32(name.encode()) % 4 == 0
 
 
 def sampled(items: Sequence[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Item]]:
