@@ -109,7 +109,8 @@ def _code_is_made_quickly(request: pytest.FixtureRequest) -> Iterator[None]:
     wanted = request.config.option.code == "quick"
     quick = wanted and bool({rooms[0], rooms[-1]} & set(_QUICK)) and not set(rooms) & set(_FULL)
     # Graphs and steps are checked after each pass: a sixth of the time.
-    verify = not wanted or rooms[0] == "ir" or chosen(request.node.nodeid)
+    always = rooms[0] == "ir" or rooms[-1] == "test_verify_steps.py"
+    verify = not wanted or always or chosen(request.node.nodeid)
     with config(quick=quick, verify=verify):
         yield
 

@@ -26,7 +26,7 @@ _CATCHING = frozenset({"AttributeError", "Exception", "BaseException"})
 _MAKING = frozenset({"__init__", "__new__", "__post_init__"})  # they assign to what is new
 _LOADS = frozenset({"LOAD_ATTR", "LOAD_METHOD", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_NAME"})
 _STORES = frozenset({"STORE_ATTR", "DELETE_ATTR"})
-_ITEM_STORES = frozenset({"STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE"})
+ITEM_STORES = frozenset({"STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE"})
 
 
 # What makes an array or a number of what it is given, and nothing else where that is traced.
@@ -40,7 +40,7 @@ def converts_values(code: CodeType) -> bool:
     """Whether code may put traced values where only numbers and arrays of NumPy's can be."""
     if not _CONVERTING.isdisjoint(code.co_names):
         return True
-    return any(op.opname in _ITEM_STORES for op in dis.get_instructions(code))
+    return any(op.opname in ITEM_STORES for op in dis.get_instructions(code))
 
 
 @record(frozen=False)
@@ -81,7 +81,7 @@ def mentions_of(codes: Iterable[CodeType]) -> Mentions:
                 if code.co_name not in _MAKING:
                     mentions.changed.add(op.argval)
                     mentions.writes = True
-            mentions.writes |= op.opname in _ITEM_STORES
+            mentions.writes |= op.opname in ITEM_STORES
             if op.opname not in ("CACHE", "PUSH_NULL"):
                 before = name
     if mentions.names & _REFLECTIVE:

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import dis
 import inspect
-from collections import deque
 from collections.abc import Callable, Container, Sequence
 from types import CodeType
 from typing import Any
 
 import numpy as np
 
-from ..captures.mentions import mentions_of
+from ..captures.mentions import ITEM_STORES
 from ..captures.subjects import is_object
 
-_CONTAINERS = (np.ndarray, list, dict, set, deque)
 _STORES = ("STORE_FAST", "STORE_DEREF")
 
 
 class Defaults:
-    """What stands in the place of arguments that a call leaves out, by name: objects, and arrays and
-    containers if the code changes any. What only is read is a value that the function has."""
+    """What stands in the place of arguments that a call leaves out, by name: objects, and arrays, lists
+    and dicts if the code assigns to any. What only is read is a value that the function has."""
 
     __slots__ = ("values",)
 
@@ -32,8 +30,8 @@ class Defaults:
     ) -> None:
         code = getattr(function, "__code__", None)
         self.values: list[tuple[str, int, Any]] = []  # with how many arguments tell it by position
-        if signature is None or not isinstance(code, CodeType):
-            return
+        if signature is None or not isinstance(code, CodeType) or hasattr(function, "__wrapped__"):
+            return  # what wraps another function hands on what it is given
         for position, p in enumerate(signature.parameters.values()):
             by_name = p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
             if by_name and p.name not in static and _may_change(code, p.name, p.default):
@@ -50,11 +48,16 @@ class Defaults:
 
 
 def _may_change(code: CodeType, name: str, default: Any) -> bool:
+    """Whether a call may assign to an object, or to what is in an array, list or dict. Lists to which
+    one only adds are logs, which are seen to where they are."""
     if is_object(default):
         return True
-    if not isinstance(default, _CONTAINERS):
+    if not isinstance(default, (np.ndarray, list, dict)):
         return False
-    assigned = any(op.opname in _STORES and op.argval == name for op in dis.get_instructions(code))
     to_out = any(isinstance(names, tuple) and "out" in names for names in code.co_consts)
     codes = [code, *(c for c in code.co_consts if isinstance(c, CodeType))]
-    return assigned or to_out or mentions_of(codes).writes
+    return to_out or any(
+        op.opname in ITEM_STORES or (op.opname in _STORES and op.argval == name)
+        for own in codes
+        for op in dis.get_instructions(own)
+    )

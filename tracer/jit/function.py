@@ -128,7 +128,8 @@ class JitFunction(Inspection, Generic[P, R]):
         self._fast: dict[Hashable, tuple[Bucket, list[int] | None]] = {}
         self._buckets: dict[Hashable, Bucket] = {}  # by canonical signature
         self._simple = not self._static.any
-        self._defaults = Defaults(function, self._signature, self._static.names)
+        signature = self._signature if options.autograph else None  # else nobody looks for changes
+        self._defaults = Defaults(function, signature, self._static.names)
         self._numbers = CompiledNumbers()
         self._tables = (
             False  # some calls had tables: the leaves of all containers are not looked at
