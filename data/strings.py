@@ -72,18 +72,20 @@ class Vocabulary:
     @classmethod
     def of(
         cls,
-        lines: Iterable[str],
+        lines: Iterable[str | Iterable[str]],
         *,
         size: int | None = None,
         least: int = 1,
         unknown: str | None = "<unk>",
         special: Sequence[str] = (),
     ) -> Vocabulary:
-        """Of the words of texts, the commonest first: `size` of them at most, seen `least` times.
+        """Of the words of texts, or of lists of words, the commonest first: `size` of them at most, seen
+        `least` times.
 
         `special` tokens come before them. Words seen equally often stand in alphabetical order.
         """
-        counts = Counter(word for line in lines for word in line.split())
+        split = (line.split() if isinstance(line, str) else line for line in lines)
+        counts = Counter(word for words in split for word in words)
         front = [*special, *([unknown] if unknown is not None and unknown not in special else [])]
         ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
         words = [word for word, n in ranked if n >= least and word not in front]

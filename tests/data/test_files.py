@@ -281,6 +281,7 @@ def test_strings(tmp_path):
     assert data.to_numbers([["1", "2"]], np.int8).tolist() == [[1, 2]]
     assert data.split(["a,b", ""], ",").padded("").tolist() == [["a", "b"], ["", ""]]
     vocabulary = data.Vocabulary.of(["b a b", "c"], size=3, special=["<pad>"])
+    assert data.Vocabulary.of([["b", "a", "b"], "c"]).tokens == ["<unk>", "b", "a", "c"]
     assert vocabulary.tokens == ["<pad>", "<unk>", "b"] and "a" not in vocabulary
     vocabulary.save(tmp_path / "words")
     assert data.Vocabulary.load(tmp_path / "words", "<unk>").ids(["b", "z"]).tolist() == [2, 1]
