@@ -11,6 +11,9 @@ from .classes import AdamW as AdamW
 from .classes import Lion as Lion
 from .classes import RMSprop as RMSprop
 from .inplace import Optimizer as Optimizer
+from .lbfgs import LBFGS as LBFGS
+from .lbfgs import lbfgs as lbfgs
+from .lbfgs import scale_by_lbfgs as scale_by_lbfgs
 from .optimizers import adadelta as adadelta
 from .optimizers import adagrad as adagrad
 from .optimizers import adam as adam
@@ -60,6 +63,7 @@ from .wrappers import scale_loss as scale_loss
 from .wrappers import with_masters as with_masters
 
 __all__ = [
+    "LBFGS",
     "SGD",
     "Adadelta",
     "Adagrad",
@@ -94,6 +98,7 @@ __all__ = [
     "identity",
     "inverse_time_decay",
     "join_schedules",
+    "lbfgs",
     "linear_schedule",
     "lion",
     "masked",
@@ -105,6 +110,7 @@ __all__ = [
     "scale_by_adadelta",
     "scale_by_adam",
     "scale_by_amsgrad",
+    "scale_by_lbfgs",
     "scale_by_learning_rate",
     "scale_by_lion",
     "scale_by_rms",

@@ -108,7 +108,7 @@ def by_leaf(
 
     def update(updates: Tree, state: State, params: Tree = None, **more: Any) -> tuple[Tree, State]:
         if needs_params and params is None:
-            _ask_for_params(needs_params)
+            ask_for_params(needs_params)
         like = params
         if like is None:
             like = state[next(iter(slots))] if slots else updates
@@ -127,7 +127,8 @@ def by_leaf(
     return Transform(init, update)
 
 
-def _ask_for_params(name: str) -> None:
+def ask_for_params(name: str) -> None:
+    """Refuses to go on without them."""
     jt.errors.complain(
         jt.errors.ArgumentError,
         f"{name} needs the parameters, and update was called without",

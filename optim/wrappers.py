@@ -11,7 +11,7 @@ import numpy as np
 import jitney as jt
 
 from .leaves import cast, working
-from .transform import State, Transform, chain
+from .transform import State, Transform, ask_for_params, chain
 from .trees import Tree, beside, dtype_of, is_trained, map_beside
 
 # A tree of bools beside the parameters, or a function that makes one of them.
@@ -130,11 +130,7 @@ def with_masters(inner: Transform, dtype: Any = np.float32) -> Transform:
 
     def update(updates: Tree, state: State, params: Tree = None, **more: Any) -> tuple[Tree, State]:
         if params is None:
-            jt.errors.complain(
-                jt.errors.ArgumentError,
-                "with_masters needs the parameters, and update was called without",
-                "write opt.update(grads, state, params).",
-            )
+            ask_for_params("with_masters")
         masters = state["masters"]
         wide = map_beside(lambda p, m: p if m is None else m, params, masters)
         grads = map_beside(

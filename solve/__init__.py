@@ -12,6 +12,8 @@ from .fitting import curve_fit as curve_fit
 from .fitting import least_squares as least_squares
 from .implicit import custom_linear_solve as custom_linear_solve
 from .implicit import custom_root as custom_root
+from .inverse_hessian import InverseHessian as InverseHessian
+from .line_search import wolfe_search as wolfe_search
 from .linear import bicgstab as bicgstab
 from .linear import cg as cg
 from .linear import gmres as gmres
@@ -28,6 +30,7 @@ from .scalars import newton as newton
 from .scalars import root_scalar as root_scalar
 
 __all__ = [
+    "InverseHessian",
     "OdeSolution",
     "OptimizeResult",
     "bicgstab",
@@ -48,4 +51,5 @@ __all__ = [
     "root_scalar",
     "solve_ivp",
     "stats",
+    "wolfe_search",
 ]

@@ -9,7 +9,8 @@ import numpy as np
 import jitney as jt
 
 from .common import Function
-from .line_search import search
+from .inverse_hessian import InverseHessian
+from .line_search import wolfe_search
 
 CONVERGED, TOO_MANY, NO_STEP, NOT_A_NUMBER, FLAT = 0, 1, 2, 3, 4
 
@@ -39,7 +40,7 @@ def descend(
         p = direction(state, g)
         p = jt.where(g @ p < 0, p, -g)
         first = jt.where(nit == 0, np.minimum(1.0, 1.0 / np.sqrt(g @ g)), 1.0)
-        a, f_new, g_new, evaluations = search(evaluate, x, f, g, p, first)
+        a, f_new, g_new, evaluations = wolfe_search(evaluate, x, f, g, p, first)
         s = a * p
         moved = a > 0
         state = update(state, s, g_new - g, nit)
@@ -77,31 +78,10 @@ def bfgs(x0: Any, inverse: Any = None) -> tuple[Any, Function, Function]:
 
 
 def lbfgs(x0: Any, pairs: int) -> tuple[Any, Function, Function]:
-    """The same, by the latest `pairs` steps and changes of the gradient, the newest last."""
-    n = x0.size
+    """The same, by the latest `pairs` steps and changes of the gradient."""
 
-    def update(state: Any, s: Any, y: Any, nit: Any) -> Any:
-        steps, changes, rho = state
-        curvature = s @ y
-        useful = curvature > np.finfo(x0.dtype).eps * (y @ y)
-        new = (
-            jt.concatenate([steps[1:], s[None]]),
-            jt.concatenate([changes[1:], y[None]]),
-            jt.concatenate([rho[1:], (1 / jt.where(useful, curvature, 1.0))[None]]),
-        )
-        return jt.tree.map(lambda a, b: jt.where(useful, a, b), new, state)
+    def update(known: InverseHessian, s: Any, y: Any, nit: Any) -> Any:
+        return known.updated(s, y, np.finfo(x0.dtype).eps * (y @ y))
 
-    def direction(state: Any, g: Any) -> Any:
-        steps, changes, rho = state
-        alphas = [g[0] * 0] * pairs
-        for i in reversed(range(pairs)):
-            alphas[i] = rho[i] * (steps[i] @ g)
-            g = g - alphas[i] * changes[i]
-        latest = changes[-1] @ changes[-1]
-        g = g / jt.where(latest > 0, rho[-1] * latest, 1.0)
-        for i in range(pairs):
-            g = g + (alphas[i] - rho[i] * (changes[i] @ g)) * steps[i]
-        return -g
-
-    empty = jt.zeros((pairs, n), x0.dtype)
-    return (empty, empty, jt.zeros(pairs, x0.dtype)), direction, update
+    empty = InverseHessian.empty(x0.size, pairs, x0.dtype)
+    return empty, lambda known, g: -known.product(g), update

@@ -14,15 +14,23 @@ DECREASE, CURVATURE = 1e-4, 0.9
 MOST = 30  # evaluations in a search
 
 
-def search(
-    evaluate: Function, x: Any, f0: Any, g0: Any, p: Any, first: Any, most: Any = MOST
+def wolfe_search(
+    evaluate: Function, x: Any, f0: Any, g0: Any, p: Any, first: Any = 1.0, most: Any = MOST
 ) -> Any:
-    """`(step, f, g, evaluations)` along p from x; the step is 0 where none was found.
+    """`(step, f, g, evaluations)` along p from x, where `evaluate(x)` gives f and its gradient, f0 and
+    g0 at x: f falls enough, and its slope is small enough, for the strong conditions of Wolfe.
 
-    `evaluate(x)` gives f and its gradient. The interval [low, high] holds a step that is good enough as
-    soon as `high` is finite; before, the step grows. The best step so far is `low`. Where f is so flat
-    that rounding hides the decrease, the slope decides.
+    `first` is the step that is tried first, `most` the number of evaluations. If none of them will do,
+    the step is the best of them, or 0.
+
+    >>> evaluate = jt.value_and_grad(lambda x: np.sum((x - 3.0) ** 2))
+    >>> x = np.zeros(1)
+    >>> a, f, g, evaluations = jt.solve.wolfe_search(evaluate, x, *evaluate(x), np.ones(1))
+    >>> float(a), int(evaluations)
+    (1.0, 1)
     """
+    # The interval [low, high] holds such a step as soon as `high` is finite; before, the step grows. The
+    # best so far is `low`. Where f is so flat that rounding hides the decrease, the slope decides.
     slope = g0 @ p
     noise = 10 * np.finfo(f0.dtype).eps * np.abs(f0)
 
