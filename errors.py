@@ -1,8 +1,10 @@
 """What a user can do wrong, one class per kind: `except jt.errors.ShapeError`.
 
-Libraries raise them by `complain`, with the user's line and a remedy, as the compiler does.
+Libraries raise them by `complain`, with the user's line and a remedy, as the compiler does, and name
+other lines as it does: `str(SourceLine(file, line))`, or `shown_file(file)` where folders are too long.
 """
 
+from .ir.graph import SourceLine as SourceLine
 from .tracer.messages.errors import ArgumentError as ArgumentError
 from .tracer.messages.errors import ArrayTruthError as ArrayTruthError
 from .tracer.messages.errors import AxisBoundsError as AxisBoundsError
@@ -41,3 +43,4 @@ from .tracer.messages.errors import UndefinedVariableError as UndefinedVariableE
 from .tracer.messages.errors import UnsupportedFunctionError as UnsupportedFunctionError
 from .tracer.messages.errors import complain as complain
 from .tracer.messages.errors import describe as describe
+from .tracer.messages.source import shown_file as shown_file

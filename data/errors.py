@@ -7,6 +7,8 @@ from collections.abc import Callable
 from types import CodeType, TracebackType
 from typing import Any
 
+import jitney as jt
+
 
 class DataError(ValueError):
     """Data is not what it says it is, or not what was asked for: truncated, corrupted, of other shapes.
@@ -56,7 +58,7 @@ def place(function: Callable[..., Any]) -> str:
         inner = below
     name = getattr(inner, "__qualname__", None) or type(inner).__qualname__
     code = getattr(inner, "__code__", None) or getattr(type(inner).__call__, "__code__", None)
-    return f"{name} at {code.co_filename}:{code.co_firstlineno}" if code else name
+    return f"{name} at {_line(code, code.co_firstlineno)}" if code else name
 
 
 def blame(
@@ -74,6 +76,10 @@ def _user_line(trace: TracebackType | None, code: CodeType | None) -> str:
         frame = trace.tb_frame.f_code
         if frame.co_filename == (code.co_filename if code else None):
             text = linecache.getline(frame.co_filename, trace.tb_lineno).strip()
-            found = f"\n  {frame.co_filename}:{trace.tb_lineno}, in {frame.co_name}: {text}"
+            found = f"\n  {_line(frame, trace.tb_lineno)}, in {frame.co_name}: {text}"
         trace = trace.tb_next
     return found
+
+
+def _line(code: CodeType, number: int) -> str:
+    return str(jt.errors.SourceLine(code.co_filename, number))

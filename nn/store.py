@@ -316,7 +316,7 @@ def _line() -> str:
     frame: Any = sys._getframe(1)
     while frame.f_back is not None and _is_ours(frame.f_code.co_filename):
         frame = frame.f_back
-    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+    return f"{jt.errors.shown_file(frame.f_code.co_filename)}:{frame.f_lineno}"
 
 
 def _is_ours(file: str) -> bool:

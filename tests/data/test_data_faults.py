@@ -12,6 +12,7 @@ import zlib
 
 import numpy as np
 import pytest
+from notebook_cells import notebook
 
 import jitney as jt
 
@@ -242,6 +243,16 @@ def test_exceptions_name_element_and_line_and_pass_one_over(how):
     state = it.state()
     assert found + list(it) == [0, 1, 2, 3, 4, 6, 7]
     assert list(data.range(8).map(failing, **how).prefetch(2).iterator(state)) == [6, 7]
+
+
+def test_cells_of_notebooks_are_named_as_notebooks_show_them(monkeypatch):
+    cell = notebook(monkeypatch)
+    cell.run_cell("def inverse(i):\n    return 6 // i\n")
+    with pytest.raises(ZeroDivisionError) as caught:
+        next(iter(data.range(2).map(cell.user_ns["inverse"])))
+    note = "\n".join(caught.value.__notes__)
+    assert "map(inverse at In[1]:1), element 0: 0" in note
+    assert "\n  In[1]:2, in inverse: return 6 // i" in note
 
 
 def test_a_failing_element_fails_its_batch_only():

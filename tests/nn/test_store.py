@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from notebook_cells import notebook
 
 import jitney as jt
 from jitney import nn
@@ -71,6 +72,15 @@ def test_compiled_functions_make_and_change_them() -> None:
     values = [step(store, X) for _ in range(4)]
     assert values == sorted(values, reverse=True) and values[3] < 0.5 * values[0]
     assert store["first/w"].value is w
+
+
+def test_cells_of_notebooks_are_named_as_notebooks_show_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cell = notebook(monkeypatch)
+    cell.run_cell("def make(nn):\n    return nn.get_variable('w', (2, 3))\n")
+    with nn.Store(), pytest.raises(ValueError, match=r"In\[1\]:2: .* made at In\[1\]:2;"):
+        cell.user_ns["make"](nn), cell.user_ns["make"](nn)
 
 
 def test_names_that_are_taken_and_names_that_are_not_there() -> None:
