@@ -8,6 +8,7 @@ import json
 import re
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from .checkpoint_file import CheckpointError, checksum, fail, reading, write
 from .checkpoints import file_of, latest, steps
-from .places import Renaming, shown
+from .places import GENERATORS, Renaming, leaves, shown
 from .restoring import Source
 
 _TOKEN = re.compile(
@@ -112,22 +113,32 @@ def _diff(one: Path, other: Path) -> int:
         lines += [f"- {shown(place)}  {left.kind(a[place])}" for place in a if place not in b]
         lines += [f"+ {shown(place)}  {right.kind(b[place])}" for place in b if place not in a]
         for place in a:
-            if place in b:
-                x, y = left.value(a[place]), right.value(b[place])
-                if left.kind(a[place]) != right.kind(b[place]):
-                    lines.append(
-                        f"! {shown(place)}  {left.kind(a[place])} | {right.kind(b[place])}"
-                    )
-                elif not _same(x, y):
-                    lines.append(f"! {shown(place)}  {_difference(x, y)}")
+            if place not in b:
+                continue
+            kinds = left.kind(a[place]), right.kind(b[place])
+            if kinds[0] != kinds[1]:
+                lines.append(f"! {shown(place)}  {kinds[0]} | {kinds[1]}")
+                continue
+            found = _differences(place, left.value(a[place]), right.value(b[place]))
+            lines += [f"! {shown(inner)}  {how}" for inner, how in found]
     print("\n".join(lines) if lines else f"{one} and {other} hold the same")
     return 1 if lines else 0
 
 
+def _differences(place: str, x: Any, y: Any) -> Iterator[tuple[str, str]]:
+    """The places of two values that differ, those in an iterator's state too, and how."""
+    ours, theirs = dict(leaves(x, place)), dict(leaves(y, place))
+    for inner in {**ours, **theirs}:
+        if inner not in ours or inner not in theirs:
+            yield inner, f"only in the {'first' if inner in ours else 'second'}"
+        elif not _same(ours[inner], theirs[inner]):
+            yield inner, _difference(ours[inner], theirs[inner])
+
+
 def _same(x: Any, y: Any) -> bool:
-    if isinstance(x, np.ndarray):
-        return x.tobytes() == y.tobytes()
-    if isinstance(x, (np.random.Generator, np.random.RandomState, np.random.BitGenerator)):
+    if isinstance(x, np.ndarray) and isinstance(y, np.ndarray):
+        return (x.dtype, x.shape) == (y.dtype, y.shape) and x.tobytes() == y.tobytes()
+    if isinstance(x, GENERATORS):
         from .checkpoint_tree import generator_state
 
         x, y = generator_state(x), generator_state(y)
@@ -135,8 +146,12 @@ def _same(x: Any, y: Any) -> bool:
 
 
 def _difference(x: Any, y: Any) -> str:
-    if not isinstance(x, np.ndarray) or x.dtype.kind not in "biufcV":
-        return f"{x!r} | {y!r}" if not isinstance(x, np.ndarray) else "other values"
+    if isinstance(x, GENERATORS):
+        return "another state"
+    if not isinstance(x, np.ndarray) or not isinstance(y, np.ndarray):
+        return f"{x!r} | {y!r}"
+    if x.shape != y.shape or x.dtype.kind not in "biufcV":
+        return "other values"
     wide = np.complex128 if x.dtype.kind == "c" else np.float64
     with np.errstate(invalid="ignore"):
         apart = np.abs(x.astype(wide) - y.astype(wide))

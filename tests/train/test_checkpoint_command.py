@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from golden_texts import Golden
 
+import jitney as jt
 from jitney import train
 from jitney.__main__ import main
 
@@ -45,6 +46,16 @@ def test_comparing(run, files):
     GOLDEN.check("diff", said)
     assert status == 1
     assert run("diff", files[0], files[0])[0] == 0
+
+
+def test_states_are_compared_place_by_place(tmp_path, run):
+    data = jt.data.from_arrays(np.arange(8)).shuffle(seed=0).batch(2)
+    it, rng = iter(data), np.random.default_rng(0)
+    files = []
+    for step in range(2):
+        next(it), rng.random()
+        files.append(train.save(tmp_path, {"data": it, "rng": rng, "w": np.ones(2)}, step=step))
+    GOLDEN.check("diff of states", run("diff", *files)[1])
 
 
 def test_renaming(tmp_path, run, files):
