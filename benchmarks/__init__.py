@@ -6,5 +6,5 @@
 
 `rows` says what is computed, `frameworks/` how each framework writes it down, `worker` times
 calls in a process of its own, `startup` times first calls and imports in fresh processes, `overhead`
-calls of transformed functions, `report` prints.
+calls of transformed functions, `training` whole steps of networks, `report` prints.
 """

@@ -11,6 +11,7 @@ import json
 import math
 import statistics
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,12 @@ def ratio(cells: Cells) -> float | None:
 
 def geometric_mean(run: dict[str, Any]) -> float | None:
     ratios = [r for cells in run["rows"].values() if (r := ratio(cells)) is not None]
-    return math.exp(statistics.fmean(map(math.log, ratios))) if ratios else None
+    return mean(ratios) if ratios else None
+
+
+def mean(ratios: Iterable[float]) -> float:
+    """The geometric one."""
+    return math.exp(statistics.fmean(map(math.log, ratios)))
 
 
 def calls_table(run: dict[str, Any], frameworks: list[str]) -> str:

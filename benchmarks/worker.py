@@ -11,9 +11,11 @@ import multiprocessing
 import os
 import time
 import traceback
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
+from .frameworks import load
 from .memory import MemoryPeak
 from .rows import ROWS, Array
 
@@ -21,15 +23,60 @@ BLOCK_SECONDS = 3e-4  # shorter calls are timed in blocks of this length
 PAUSE_SECONDS = 0.3  # before a turn: the threads of the framework before it may still be spinning
 
 
-class Worker:
-    """The parent's handle. If the framework is missing, `version` is None and `reason` says why."""
+Loader = Callable[[str], Any]  # gives a framework's module, which says how it writes the rows
+Preparer = Callable[
+    ..., tuple[dict[str, Any], Any]
+]  # of that module and a row: a reply, and a call
 
-    def __init__(self, framework: str, cpus: int | None, realtime: bool = False) -> None:
+
+def prepare(module: Any, name: str, small: bool, reference: list[Array]) -> tuple[Any, Any]:
+    """A row of `rows`: compiled, checked, warm."""
+    row = ROWS[name]
+    if row.implementation not in {**module.ROWS, **getattr(module, "MAKERS", {})}:
+        return {"reason": "not written for this framework"}, None
+    function, arguments = module.prepare(row, row.inputs(small))
+    wait = module.wait
+
+    def call() -> Any:
+        return wait(function(*arguments))
+
+    start = time.perf_counter()
+    result = call()
+    first = time.perf_counter() - start
+    error = row.error(module.arrays(result), reference)
+    del result
+    return {"first": first, "error": error, "memory": peak_of(call)}, call
+
+
+def peak_of(call: Callable[[], Any]) -> int | None:
+    """Bytes that a call takes at its peak, after one to warm up."""
+    call()
+    with MemoryPeak() as memory:
+        call()
+    return memory.bytes
+
+
+class Worker:
+    """The parent's handle. If the framework is missing, `version` is None and `reason` says why.
+
+    `load` and `prepare`, functions of a module, run in the child.
+    """
+
+    def __init__(
+        self,
+        framework: str,
+        cpus: int | None,
+        realtime: bool = False,
+        load: Loader = load,
+        prepare: Preparer = prepare,
+    ) -> None:
         context = multiprocessing.get_context("spawn")
         self.framework = framework
         self._connection, theirs = context.Pipe()
         self._process = context.Process(
-            target=serve, args=(theirs, framework, cpus, realtime), daemon=True
+            target=serve,
+            args=(theirs, framework, cpus, realtime, load, prepare),
+            daemon=True,
         )
         self._process.start()
         theirs.close()
@@ -37,10 +84,10 @@ class Worker:
         self.version: str | None = reply.get("version")
         self.reason: str = reply.get("reason", "")
 
-    def prepare(self, row: str, small: bool, reference: list[Array]) -> dict[str, Any]:
+    def prepare(self, row: str, small: bool, *more: Any) -> dict[str, Any]:
         """Compile, check, warm up. Replies with `first` (seconds), `error` (in units of what the row
         tolerates) and `memory` (bytes that a call takes at its peak), or with `reason`."""
-        return self._ask("prepare", row, small, reference)
+        return self._ask("prepare", row, small, *more)
 
     def time(self, budget: float) -> list[float]:
         """Seconds per call, for about `budget` seconds."""
@@ -66,15 +113,20 @@ class Worker:
         return reply
 
 
-def serve(connection: Connection, framework: str, cpus: int | None, realtime: bool) -> None:
+def serve(
+    connection: Connection,
+    framework: str,
+    cpus: int | None,
+    realtime: bool,
+    load: Loader,
+    prepare: Preparer,
+) -> None:
     """The child's side: answer requests until the parent closes the pipe."""
     if cpus is not None:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cpus])
     if realtime:  # before the import: threads that the framework starts inherit it
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
     try:
-        from .frameworks import load
-
         module = load(framework)
     except ImportError as error:
         connection.send({"reason": f"not installed ({error})"})
@@ -97,27 +149,6 @@ def serve(connection: Connection, framework: str, cpus: int | None, realtime: bo
             traceback.print_exc()
             reply = {"reason": f"{type(error).__name__}: {str(error).strip().splitlines()[-1]}"}
         connection.send(reply)
-
-
-def prepare(module: Any, name: str, small: bool, reference: list[Array]) -> tuple[Any, Any]:
-    row = ROWS[name]
-    if row.implementation not in {**module.ROWS, **getattr(module, "MAKERS", {})}:
-        return {"reason": "not written for this framework"}, None
-    function, arguments = module.prepare(row, row.inputs(small))
-    wait = module.wait
-
-    def call() -> Any:
-        return wait(function(*arguments))
-
-    start = time.perf_counter()
-    result = call()
-    first = time.perf_counter() - start
-    error = row.error(module.arrays(result), reference)
-    del result
-    call()
-    with MemoryPeak() as memory:
-        call()
-    return {"first": first, "error": error, "memory": memory.bytes}, call
 
 
 def samples(call: Any, budget: float) -> list[float]:

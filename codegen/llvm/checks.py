@@ -57,7 +57,7 @@ class CheckEmitter:
         lanes = 1 if raw.uniform and (guard is None or guard.uniform) else self.b.width
         dtype = expr.dtype
         number = raw.value if lanes == 1 else self.b.spread(raw, dtype)
-        if lanes == 1 and self.status.leaves and not bound.clip:
+        if lanes == 1 and self.status.leaves and bound.site:
             return Operand(self._straight(number, bound, dtype, guard), True)
         ty = type_text(dtype, lanes)
         size = constant(bound.size, dtype, lanes)
@@ -73,10 +73,9 @@ class CheckEmitter:
         if guard is not None:
             on = guard.value if lanes == 1 else self.b.spread(guard, BOOL)
             bad = bad & on
-        reported = bad
-        if self.b.mask is not None and lanes > 1:
-            reported = bad & self.b.mask
-        self.status.report(reported, number, lanes, bound.size, bound.site, dtype)
+        if bound.site:
+            reported = bad if self.b.mask is None or lanes == 1 else bad & self.b.mask
+            self.status.report(reported, number, lanes, bound.size, bound.site, dtype)
         return Operand(self.b.select(bad, zero, normal), lanes == 1)
 
     def _straight(self, number: Value, bound: Bound, dtype: DType, guard: Operand | None) -> Value:

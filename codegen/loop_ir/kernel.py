@@ -123,7 +123,8 @@ class Bound:
     """A bounds check: the operand must lie in -size..size-1; gives it normalised to 0..size-1.
 
     `clip` clamps silently instead (the user asked for it by name). Otherwise error site `site` is
-    reported when the kernel is done and element 0 is read instead of the wrong one.
+    reported when the kernel is done, or none, 0, where something else checks the same; and element 0 is
+    read instead of the wrong one.
     """
 
     __slots__ = ("size", "site", "clip")

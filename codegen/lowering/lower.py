@@ -29,6 +29,7 @@ from ..loop_ir.steps import Program
 from ..math.combiners import FOLDS
 from ..module import CopySite
 from ..schedule.in_place import dead_after, read_now, reads_first
+from ..schedule.survey import survey
 from .context import Context
 from .fills import without_dead_fills
 from .pointwise import FEW, Pointwise, checked, index_value, reshaped
@@ -45,16 +46,20 @@ def lower(
     stay: Sequence[Array | None] | None = None,
     expendable: Collection[Array | None] = (),
     over: Mapping[Value, Array] | None = None,
+    checks_apart: bool = False,
 ) -> tuple[Program, list[Array | None]]:
     """Lower `graph`: parameters live in `params`, output i must end up in `targets[i]`.
 
     An output that is found in `stay[i]` (a loop carry updated in place) may stay there instead.
     Parameters are left as they are, except those in `expendable`, which may be overwritten; `over`
     says which output should be computed over which of them.
-    Tokens have no array: None. Returns the program and where each output is.
+    Tokens have no array: None. With `checks_apart` an index array is checked once, where it is used
+    first, by a stage that does nothing else; what uses it later cannot fail. Returns the program and
+    where each output is.
     """
     stay = stay or [None] * len(targets)
     lowering = Lowering(graph, params, targets, context, stay, expendable, over or {})
+    lowering.checks_apart = checks_apart
     lowering.run()
     outputs = lowering.finish()
     keep = {a for a in outputs if a is not None}
@@ -101,9 +106,13 @@ class Lowering:
         self.copies: list[CopySite] = []  # of arrays that could not be updated where they are
         self.packed: dict[Any, Any] = {}  # operands of contractions that are packed already
         self.partial_sums: dict[tuple[Value, tuple[int, ...]], Any] = {}  # see `lower_chunks`
+        self.checks_apart = False
+        self.checked: set[tuple[Value, int]] = set()  # indices, and the size of the axis
 
     def run(self) -> None:
         for op in reads_first(self.graph, self.users):
+            if self.checks_apart and op.name in ("gather", "scatter"):
+                self.check_indices(op)
             if op.name == "constant":
                 value = op.attrs["value"]
                 if value.size != 1 or op.result in self.outputs:
@@ -111,7 +120,7 @@ class Lowering:
                 self.inlined[op.result] = self.cost[op.result] = 0
             elif op.definition.pointwise:
                 if op.name == "gather" and 0 in (op.result.tensor.size, op.operands[0].tensor.size):
-                    self.check_indices(op, op.operands[0], op.operands[1:])
+                    self.check_indices(op)
                 self._pointwise(op)
             else:
                 rule = self.context.rules.get(op.name) or rule_of(op.name)
@@ -213,7 +222,7 @@ class Lowering:
         self.overwritten.add(value)
 
     def point(self) -> Pointwise:
-        return Pointwise(self.arrays, self.context.site, self.context.marks)
+        return Pointwise(self.arrays, self.context.site, self.context.marks, self.checked)
 
     def store(self, value: Value, array: Array) -> None:
         """Compute `value` into an array."""
@@ -323,17 +332,21 @@ class Lowering:
             value, self.users[value], self.cost[value], self.inlined[value]
         )
 
-    def check_indices(self, op: Op, source: Value, indices_: Sequence[Value]) -> None:
-        """Check the indices of a gather or scatter that moves no element, so is part of no kernel."""
+    def check_indices(self, op: Op) -> None:
+        """Check the indices of a gather or scatter by stages that do nothing else."""
         if op.attrs["mode"] == "clip":
             return
-        for k, index in enumerate(indices_):
+        axes, x = op.attrs["axes"], op.operands[0]
+        for k, (index, axis) in enumerate(zip(op.operands[-len(axes) :], axes, strict=True)):
             dims = variables(index.shape)
             p = self.point()
             raw = p.at(index, indices(dims))
             position = index_value(checked(p, op, k, raw, None))
             passed = Array((), BOOL, name="checked")
-            self.emit(p, Stage(passed, dims, position >= 0, "reduce", "all", 0, loc=op.loc))
+            stage = Stage(passed, dims, position >= 0, "reduce", "all", 0, loc=op.loc)
+            if survey(stage).checks:
+                self.emit(p, stage)
+            self.checked.add((index, x.shape[axis]))
 
 
 def variables(shape: tuple[int, ...]) -> tuple[Var, ...]:

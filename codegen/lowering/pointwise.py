@@ -8,7 +8,7 @@ condition under which the element is really wanted (inside a pad): loads are gua
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import reduce
 from itertools import product
 from operator import and_
@@ -131,7 +131,8 @@ class Pointwise:
     """Expressions for the elements of values, within one stage.
 
     `arrays` maps materialised values to their memory. `reads` collects every access that was built,
-    which is what fusion looks at. `site` makes an error site for a bounds check.
+    which is what fusion looks at. `site` makes an error site for a bounds check; `checked` are indices
+    that have been checked by now, each with a size of the axis.
     """
 
     def __init__(
@@ -139,10 +140,12 @@ class Pointwise:
         arrays: dict[Value, Array],
         site: Callable[[str, str, Op], int],
         marks: Marks | None = None,
+        checked: Collection[tuple[Value, int]] = (),
     ) -> None:
         self.arrays = arrays
         self.site = site
         self.marks = marks
+        self.checked = checked
         self.reads: list[Access] = []
         self.ops: dict[Op, None] = {}
         self.memo: dict[tuple[Value, IndexTuple, int], Expr] = {}
@@ -331,7 +334,8 @@ def checked(p: Pointwise, op: Op, k: int, raw: Expr, mask: Expr | None) -> Index
     if wide.op == "const" and -size <= wide.attr < size:
         return Index(wide.attr % size)
     text = out_of_bounds(op.attrs.get("names", ()), len(axes), k, "{0}", "{1}")
-    site = 0 if clip else p.site("index", text, op)
+    silent = clip or (op.operands[k - len(axes)], size) in p.checked
+    site = 0 if silent else p.site("index", text, op)
     if wide.op == "convert" and fits_int32(wide.args[0].dtype) and size < 2**31:
         wide = convert(wide.args[0], I32)  # twice as many fit a vector
     args = (wide,) if mask is None else (wide, mask)

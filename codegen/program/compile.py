@@ -178,19 +178,19 @@ def lowered(
     if len(types) != len(inputs) or len(results) != len(outputs):
         donations = ()  # tokens, or parts of complex arrays: positions are not those of the caller
 
-    def made(graph: Graph, donations: Sequence[Donation]) -> tuple[Any, ...]:
+    def made(graph: Graph, donations: Sequence[Donation], apart: bool = False) -> tuple[Any, ...]:
         context = new_context()
         stay, over, expendable = find_aliases(graph, inputs, donations)
-        return context, expendable, *lower(graph, inputs, outputs, context, stay, expendable, over)
+        ends = lower(graph, inputs, outputs, context, stay, expendable, over, apart)
+        return context, expendable, *ends
 
     context, expendable, program, ends = made(graph, donations)
     kept = [d.input for d in donations if d.whole and inputs[d.input] in expendable]
     whole = {inputs[k] for k in kept}
     if whole and (context.errors or context.callbacks) and fails_late(program, whole):
         first = check_first(graph, {graph.params[k] for k in kept})
-        if first is not graph:
-            context, expendable, program, ends = made(first, donations)
-        if first is graph or fails_late(program, whole):  # those stay as they were until the end
+        context, expendable, program, ends = made(first, donations, apart=True)
+        if fails_late(program, whole):  # those stay as they were until the end
             context, expendable, program, ends = made(graph, [d for d in donations if not d.whole])
     in_place = settle(ends, inputs, outputs)
     replaced = {output for output, _ in in_place}

@@ -14,7 +14,7 @@ from ..scalar import FREE, Expr, LoopBody, nodes_of
 class Survey(NamedTuple):
     """`indices`: every index that the stage uses, memory accesses as element offsets.
     `size`: nodes of its value that are work, those in bodies of loops and in computed indices apart.
-    `loops`: nodes in bodies of loops that run as a rule. `checks`: whether it checks bounds.
+    `loops`: nodes in bodies of loops that run as a rule. `checks`: whether it may report a failure.
     `calls`: the elementwise functions that it has as units, once per call. `results`: the loops
     whose results are read, and which of them.
     """
@@ -55,7 +55,7 @@ def survey(stage: Stage) -> Survey:
             elif op == "index":
                 indices.append(node.attr)
                 inside.append(node.attr)
-            elif op in ("bounded", "demanded"):
+            elif op == "demanded" or (op == "bounded" and node.attr.site):
                 checks = True
             elif op == "call":
                 calls.append(node.attr)

@@ -175,3 +175,21 @@ def test_programs_with_containers_give_what_python_gives(benchmarks):
     for function, make in PROGRAMS:
         args = make(np.random.default_rng(1))
         assert same(jitney.jit(function)(*copied(args)), function(*copied(args))), function.__name__
+
+
+def test_training_steps_agree_and_wrong_losses_have_no_time(benchmarks):
+    from benchmarks.training.__main__ import judge, ratios
+    from benchmarks.training.columns import load, prepare
+    from benchmarks.training.steps import STEPS
+
+    for name in [name for name in STEPS if name != "adam_256"]:
+        cells = {column: prepare(load(column), name, True)[0] for column in ("jitney", "by hand")}
+        judge(cells)
+        assert not any("reason" in cell for cell in cells.values()), cells
+    cells["numpy"] = dict(cells["jitney"])
+    cells["torch"] = {"losses": [1.01 * loss for loss in cells["jitney"]["losses"]]}
+    cells["jax"] = {"losses": cells["jitney"]["losses"][::-1]}
+    judge(cells)
+    assert [column for column, cell in cells.items() if "reason" in cell] == ["torch", "jax"]
+    times = {"jitney": 2.0, "by hand": 1.6, "jax": 3.0}
+    assert ratios({k: {"least": t} for k, t in times.items()}) == (1.5, 1.25)

@@ -118,7 +118,7 @@ def lower_scatter(low: Lowering, op: Op) -> None:
     """A scatter as a loop over updates, in order; or by tables of its own for each thread."""
     base, update, *where = op.operands
     if 0 in (base.tensor.size, update.tensor.size):
-        low.check_indices(op, base, where)
+        low.check_indices(op)
         low.arrays[op.result] = low.array_for(op.result)
         _copy_box(low, op, base, low.arrays[op.result], (0,) * len(base.shape), base.shape)
         return

@@ -386,3 +386,42 @@ def test_donation_is_remembered(tmp_path: Any) -> None:
             assert f(x, y) is x and x[0] == 3
             assert seconds in f.cache_info().entries[0].seconds
             np.testing.assert_array_equal(f(y, y), 3 * np.ones(5))
+
+
+@pytest.mark.parametrize(("rows", "features", "classes"), [(8, 6, 10), (32, 128, 384)])
+def test_indices_are_checked_before_anything_is_written(
+    rows: int, features: int, classes: int
+) -> None:
+    """The gradient of picking a class for each row scatters by the same indices, in the loop that
+    writes the weights, or before one over blocks of rows."""
+
+    def loss(w: Any, b: Any, x: Any, labels: Any) -> Any:
+        z = x @ w + b
+        return -(
+            np.take_along_axis(z, labels[:, None], axis=1)[:, 0] - np.log(np.exp(z).sum(1))
+        ).sum()
+
+    def update(w: Any, b: Any, m: Any, x: Any, labels: Any) -> Any:
+        value, (dw, db) = jt.value_and_grad(loss, argnums=(0, 1))(w, b, x, labels)
+        w -= 0.1 * dw / (np.sqrt(dw * dw) + 1)
+        m[...] = 0.9 * m + 0.1 * db
+        b -= m
+        return value
+
+    compiled = jt.jit(update, inplace="require")
+    rng = np.random.default_rng(0)
+    w, b = rng.standard_normal((features, classes)), rng.standard_normal(classes)
+    x, labels = rng.standard_normal((rows, features)) * 0.1, rng.integers(-classes, classes, rows)
+    for last in (classes - 1, classes, -classes, -classes - 1):
+        labels[-1] = last
+        ours, others = ((w.copy(), b.copy(), np.ones(classes)) for _ in "ab")
+        if -classes <= last < classes:
+            np.testing.assert_allclose(
+                compiled(*ours, x, labels), update(*others, x, labels), 1e-12
+            )
+            assert (ours[0] != w).any()
+        else:
+            with pytest.raises(IndexError, match=f"index {last} is out of bounds"):
+                compiled(*ours, x, labels)
+        for mine, other in zip(ours, others, strict=True):
+            np.testing.assert_allclose(mine, other, rtol=1e-12)
