@@ -22,7 +22,7 @@ from ..core.specs import Spec, Static
 from ..core.trace import require_trace
 from ..core.tracing import refuse_lazy
 from ..data import pytree
-from ..data.generators import GeneratorKind, asking, behind
+from ..data.generators import GeneratorKind, asking, behind, kind_of
 from ..messages import errors
 from ..messages.errors import complain
 from .callbacks.conflicts import refuse_conflicts
@@ -187,12 +187,18 @@ class CapturedVariables:
 
     def hidden_arrays(self) -> list[Any]:
         """Of those, the ones that are no part of the heap."""
-        arrays = []
+        return [array_of(leaf) for leaf in self._hidden_leaves()]
+
+    def _hidden_leaves(self) -> Iterator[Any]:
         for hidden in self.hidden:
             leaves = pytree.flatten(hidden.path.read())[0]
             pairs = zip(leaves, hidden.specs, strict=True)
-            arrays += [array_of(leaf) for leaf, spec in pairs if isinstance(spec, Spec)]
-        return arrays
+            yield from (leaf for leaf, spec in pairs if isinstance(spec, Spec))
+
+    def generators(self) -> list[Any]:
+        """NumPy's and Python's generators of random numbers whose states are inputs."""
+        inputs = [] if self.heap is None else [one.value for one in self.heap.inputs]
+        return [x for x in (*inputs, *self._hidden_leaves()) if kind_of(x) is not None]
 
     def guarded_arrays(self) -> list[np.ndarray[Any, Any]]:
         """The arrays that the function sees themselves."""

@@ -7,12 +7,12 @@
 The walk starts at the function and follows whatever its code can reach: bytecode, defaults, closure
 cells, the globals that it loads, the functions and classes behind them, all attributes of objects. It
 goes further than the guards (`free_variables`), which follow paths: what cannot be excluded is included.
-Arrays that are inputs of the compiled code (`hidden`) count by type and layout, others by content.
+Arrays that are inputs of the compiled code (`hidden`) count by type and layout, others by content;
+generators of random numbers that are inputs by their class.
 
-`Unkeyable` is raised for what has no content that lasts (open files, generators of random numbers,
-modules of other people, objects of C extensions) and for code that does what a hash cannot see: it
-prints, reads the clock, assigns to globals, looks names up at run time. Such functions are traced in
-each process.
+`Unkeyable` is raised for what has no content that lasts (open files, other generators, modules of
+other people, objects of C extensions) and for code that does what a hash cannot see: it prints, reads
+the clock, assigns to globals, looks names up at run time. Such functions are traced in each process.
 
 File names are left out, since notebooks give each process new ones: `files` lists them in the order
 of the walk, so that lines can be told with the names of today.
@@ -105,7 +105,7 @@ class Fingerprint:
         self._parts: list[str | bytes] = []
         self._seen: dict[int, int] = {}
         self._alive: list[Any] = []
-        self._hidden = {id(array) for array in hidden}
+        self._hidden = {id(one) for one in hidden}
         self._names: set[str] = set()  # that the user's code has for attributes and globals
         self._modules: dict[ModuleType, set[str]] = {}  # the user's, with the names walked so far
         self._listed_names: dict[ModuleType, set[str]] = {}
@@ -158,6 +158,8 @@ class Fingerprint:
             self._function(value)
         elif cls is np.ndarray:
             self._array(value)
+        elif id(value) in self._hidden:
+            self.put("input", cls.__name__)
         elif isinstance(value, enum.Enum):
             self.value(cls)
             self.put(value.name)

@@ -217,7 +217,7 @@ class CachedTrace:
     def _take(self, captured: CapturedVariables) -> _Key | None:
         """The key as things are now; None if nothing can stand for the call."""
         hidden = [leaf for leaf in captured.arrays() if isinstance(leaf, np.ndarray)]
-        key = Fingerprint(hidden, self._empty)
+        key = Fingerprint([*hidden, *captured.generators()], self._empty)
         try:
             key.value(self._function)
             key.put(self._options.key())

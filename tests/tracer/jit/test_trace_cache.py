@@ -135,6 +135,14 @@ RECALLED = {
         f(x)
         result = x
     """,
+    "generators": """
+        class Model: pass
+        model = Model()
+        model.rng, model.other = np.random.default_rng(0), random.Random(1)
+        draw = np.random.default_rng(2)
+        f = jt.jit(lambda x: x * model.rng.random(6) + model.other.random() - draw.random())
+        result = f(x) - f(x)
+    """,
     "private_arrays": """
         f = jt.jit(lambda x: x + (x[1] * np.arange(6000.0)).sum())
         result = f(x)
@@ -271,6 +279,18 @@ CHANGES = {
         "result = f(x)",
         "b = np.ones(6)",
         "b = a",
+    ),
+    "class_of_a_generator": (
+        "r = np.random.Generator(np.random.PCG64(0))\nf = jt.jit(lambda x: x + r.random(6))\n"
+        "result = f(x)",
+        "PCG64",
+        "MT19937",
+    ),
+    "two_names_of_a_generator": (
+        "class C: pass\nc = C(); c.a = np.random.default_rng(0); c.b = np.random.default_rng(0)\n"
+        "f = jt.jit(lambda x: x + c.a.random(6) - c.b.random(6))\nresult = f(x)",
+        "c.b = np.random.default_rng(0)",
+        "c.b = c.a",
     ),
     "closure": (
         "def make(k): return lambda x: x * k\nf = jt.jit(make(2))\nresult = f(x)",
