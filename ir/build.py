@@ -145,19 +145,19 @@ class Builder:
     def again(self, op: Op, operands: Sequence[Value]) -> Op:
         """Append `op` with other operands, at its own line. Of the same types they give the same types:
         the type rule is asked only about others."""
-        if all(
-            a.type is b.type or a.type == b.type for a, b in zip(operands, op.operands, strict=True)
-        ):
-            new = op.with_operands(operands)
-            self.put(new)
-            return new
-        with self.at(op.loc):
-            return self.append(op.definition, operands, op.attrs, op.regions)
+        for a, b in zip(operands, op.operands, strict=True):
+            if a.type is not b.type and a.type != b.type:
+                with self.at(op.loc):
+                    new = self.append(op.definition, operands, op.attrs, op.regions)
+                for value, old in zip(new.results, op.results, strict=True):
+                    value.name = old.name
+                return new
+        new = op.with_operands(operands)
+        self.put(new)
+        return new
 
     def copy(self, op: Op, env: dict[Value, Value]) -> Op:
         """Append a copy of `op` with operands looked up in `env`, and record its results there."""
         new = self.again(op, [env[v] for v in op.operands])
-        for old, value in zip(op.results, new.results, strict=True):
-            value.name = old.name
-            env[old] = value
+        env.update(zip(op.results, new.results, strict=True))
         return new

@@ -203,7 +203,11 @@ class Op:
         """The op with other operands, regions and attributes, which give results of the same types."""
         own = self.regions if regions is None else regions
         new = Op(self.definition, tuple(operands), attrs or self.attrs, own, self.loc)
-        new.results = tuple([Value(v.type, new, v.index, v.name) for v in self.results])
+        if len(self.results) == 1:  # nearly all: graphs are copied often
+            old = self.results[0]
+            new.results = (Value(old.type, new, 0, old.name),)
+        else:
+            new.results = tuple([Value(v.type, new, v.index, v.name) for v in self.results])
         return new
 
     def rebased(self, env: dict[Value, Value]) -> Op:

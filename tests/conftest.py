@@ -80,7 +80,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     fewer of those: tracing makes many objects that live, and took a third longer."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(100_000, 20, 50)
+    gc.set_threshold(10_000, 50, 50)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

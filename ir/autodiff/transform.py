@@ -256,8 +256,14 @@ def _remembering(op: Op) -> Op | None:
     if op.definition.remembers:
         types = (v.type for v in (*op.operands, *op.results))
         return op if any(map(is_differentiable, types)) else None
-    inner = (inner for region in op.regions for inner in region.ops)
-    return next((found for o in inner if (found := _remembering(o)) is not None), None)
+    for region in op.regions:
+        for inner in region.ops:
+            # Most are neither: loops of derivatives of loops are asked often.
+            if inner.regions or inner.definition.remembers:
+                found = _remembering(inner)
+                if found is not None:
+                    return found
+    return None
 
 
 def _passes(op: Op, varied: set[Value]) -> bool:

@@ -19,7 +19,6 @@ happens while tracing only.
 from __future__ import annotations
 
 import builtins
-import dis
 import functools
 import inspect
 import os
@@ -33,7 +32,7 @@ from typing import Any
 from ...ir.record import field, record
 from ..data.generators import kind_of
 from .frozen import Namespace, is_user_function, own_dictionary, walk
-from .loads import attributes, loads
+from .loads import attributes, instructions_of, loads
 from .paths import ABSENT, Path, is_ours, is_user_module, state_of
 
 _WRITERS: dict[type, tuple[str, ...]] = {
@@ -99,7 +98,7 @@ def _is_followed(name: str, function: Any) -> bool:
     code = function.__code__ if isinstance(function, FunctionType) else None
     if code is None or name not in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
         return False
-    stores = (op for op in dis.get_instructions(code) if op.opname in ("STORE_FAST", "STORE_DEREF"))
+    stores = (op for op in instructions_of(code) if op.opname in ("STORE_FAST", "STORE_DEREF"))
     return all(op.argval != name for op in stores)
 
 
@@ -207,7 +206,7 @@ class _Finder:
     ) -> None:
         """Enter code. `names` are its variables that have paths, and whether they are free."""
         self.variables.codes[code] = None
-        instructions = list(dis.get_instructions(code))
+        instructions = instructions_of(code)
         local = dict(names)
         for op in instructions:
             if op.opname == "STORE_GLOBAL":

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import dis
+import functools
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from types import CodeType
 
 
-def loads(instructions: list[dis.Instruction]) -> Iterator[tuple[int, str, bool]]:
+@functools.lru_cache(256)
+def instructions_of(code: CodeType) -> tuple[dis.Instruction, ...]:
+    """The instructions of code, without those of code inside. Tracing asks several times in a row."""
+    return tuple(dis.get_instructions(code))
+
+
+def loads(instructions: Sequence[dis.Instruction]) -> Iterator[tuple[int, str, bool]]:
     """(position, name, is it global) of each load of a name; of a pair of loads both."""
     for i, op in enumerate(instructions):
         if op.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
@@ -24,7 +32,7 @@ def loads(instructions: list[dis.Instruction]) -> Iterator[tuple[int, str, bool]
                 yield i, op.argval, False
 
 
-def attributes(ops: list[dis.Instruction], position: int) -> tuple[list[str], bool, bool]:
+def attributes(ops: Sequence[dis.Instruction], position: int) -> tuple[list[str], bool, bool]:
     """The attributes read from the name loaded at `position`; is it called; is it only stored to."""
     if position < 0:
         return [], False, False

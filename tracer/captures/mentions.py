@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dis
 import functools
 from collections import Counter
 from collections.abc import Iterable
 from types import CodeType
 
 from ...ir.record import field, record
+from .loads import instructions_of
 
 _ADDING = frozenset({"append", "extend", "add"})
 _CHANGING = _ADDING | frozenset(
@@ -40,7 +40,7 @@ def converts_values(code: CodeType) -> bool:
     """Whether code may put traced values where only numbers and arrays of NumPy's can be."""
     if not _CONVERTING.isdisjoint(code.co_names):
         return True
-    return any(op.opname in ITEM_STORES for op in dis.get_instructions(code))
+    return any(op.opname in ITEM_STORES for op in instructions_of(code))
 
 
 @record(frozen=False)
@@ -69,7 +69,7 @@ def mentions_of(codes: Iterable[CodeType]) -> Mentions:
         mentions.names.update(code.co_names)
         texts.update(c for c in code.co_consts if isinstance(c, str))
         before = ""  # the name that the instruction before has loaded
-        for op in dis.get_instructions(code):
+        for op in instructions_of(code):
             name = op.argval if op.opname in _LOADS else ""
             if name:
                 loaded[name] += 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dis
 import inspect
 from collections.abc import Callable, Container, Sequence
 from types import CodeType
@@ -10,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..captures.loads import instructions_of
 from ..captures.mentions import ITEM_STORES
 from ..captures.subjects import is_object
 
@@ -59,5 +59,5 @@ def _may_change(code: CodeType, name: str, default: Any) -> bool:
     return to_out or any(
         op.opname in ITEM_STORES or (op.opname in _STORES and op.argval == name)
         for own in codes
-        for op in dis.get_instructions(own)
+        for op in instructions_of(own)
     )

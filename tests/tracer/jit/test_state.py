@@ -19,6 +19,7 @@ from support import misses
 
 import jitney as jt
 from jitney.tracer.captures.frozen import freeze
+from jitney.tracer.captures.running import watched_code, without_watching
 
 X = np.ones(3)
 HERE = sys.modules[__name__]
@@ -412,6 +413,32 @@ def test_a_profiler_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     finally:
         sys.setprofile(before)
     assert "used" in seen
+
+
+@pytest.mark.parametrize("profiler", [None, lambda *_: None], ids=["none", "another"])
+def test_code_that_runs_is_noted(profiler: Any) -> None:
+    a, b, c, d = functions = [
+        lambda: 1,
+        lambda: 2,
+        lambda: 3,
+        lambda: 4,
+    ]
+    before = sys.getprofile()
+    sys.setprofile(profiler)
+    try:
+        with watched_code(True) as outer:
+            a()
+            with watched_code(True) as inner:
+                b()
+            assert without_watching({d.__code__}, c)() == 3
+        with watched_code(True) as taken:
+            sys.setprofile(None)
+    finally:
+        sys.setprofile(before)
+    ran = [[watch.any({f.__code__}) for f in functions] for watch in (outer, inner)]
+    unpaused = profiler is not None  # it sees all
+    assert ran == [[True, True, unpaused, not unpaused], [False, True, False, False]]
+    assert taken.everything and not (outer.everything or inner.everything)
 
 
 def test_a_function_that_is_compiled_again_and_again_is_told(

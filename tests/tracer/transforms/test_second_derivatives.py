@@ -128,48 +128,65 @@ PAIRS: dict[str, tuple[Function, Function, list[tuple[float, float]]]] = {
 def test_of_two_operands(name: str) -> None:
     function, of_mpmath, points = PAIRS[name]
     x, y = np.array(points).T
-    # These nest the same rules, at seconds each: every operand is moved once in each mode, and every
-    # derivative is taken; of the mixed ones one, backwards over forwards.
-    modes = {
-        (1, 0): [along],
-        (0, 1): [slope],
-        (2, 0): [along, along],
-        (1, 1): [along, slope],
-        (0, 2): [slope, slope],
+    # These nest the same rules, at a second each: every operand is moved once in each mode, and every
+    # derivative is taken, the first ones on the way to the second; of the mixed ones one, backwards
+    # over forwards.
+    ways = {
+        ((1, 0), (2, 0)): both_along(function, 0)(x, y),
+        ((0, 1), (0, 2)): both_slopes(function, 1)(x, y),
+        ((1, 1),): [slope(along(function, 0), 1)(x, y)],
     }
-    for orders, steps in modes.items():
-        with mp.workdps(60):
-            expected = [
-                float(mp.diff(of_mpmath, tuple(map(mp.mpf, at)), orders, h=mp.mpf(10) ** -18))
-                for at in points
-            ]
-        found = function
-        for step, i in zip(steps, [0] * orders[0] + [1] * orders[1], strict=True):
-            found = step(found, i)
-        np.testing.assert_allclose(found(x, y), expected, rtol=1e-7, atol=1e-9, err_msg=f"{orders}")
+    for orders, derivatives in ways.items():
+        for order, found in zip(orders, derivatives, strict=True):
+            with mp.workdps(60):
+                expected = [
+                    float(mp.diff(of_mpmath, tuple(map(mp.mpf, at)), order, h=mp.mpf(10) ** -18))
+                    for at in points
+                ]
+            np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9, err_msg=f"{order}")
 
 
-def along(f: Function, i: int) -> Function:
-    """The derivative by operand i, in forward mode; the other operand does not vary."""
+def with_change(f: Function, i: int) -> Function:
+    """What f gives, and its derivative by operand i, in forward mode; the others do not vary."""
 
-    def derivative(*operands: Any) -> Any:
+    def both(*operands: Any) -> Any:
         def of_one(x: Any) -> Any:
             return f(*operands[:i], x, *operands[i + 1 :])
 
-        return jt.jvp(of_one, (operands[i],), (np.ones_like(operands[i]),))[1]
+        return jt.jvp(of_one, (operands[i],), (np.ones_like(operands[i]),))
 
-    return derivative
+    return both
+
+
+def along(f: Function, i: int) -> Function:
+    return lambda *operands: with_change(f, i)(*operands)[1]
+
+
+def both_along(f: Function, i: int) -> Function:
+    """The first and the second derivative."""
+    return with_change(along(f, i), i)
 
 
 def slope(f: Function, i: int) -> Function:
     return jt.grad(lambda *operands: np.sum(f(*operands)), i)
 
 
+def both_slopes(f: Function, i: int) -> Function:
+    """The first and the second derivative, in reverse mode."""
+
+    def first(*operands: Any) -> Any:
+        found = slope(f, i)(*operands)
+        return np.sum(found), found
+
+    return lambda *operands: jt.grad(first, i, has_aux=True)(*operands)[::-1]
+
+
 def test_poles_are_those_of_polynomials() -> None:
     x = np.array([-2.0, -1.0, 0.0])
     # (x)_3 = x (x + 1) (x + 2), and 1 / ((x - 1) (x - 2)).
-    np.testing.assert_allclose(along(S.poch, 0)(x, 3.0), 3 * x * x + 6 * x + 2)
-    np.testing.assert_allclose(along(along(S.poch, 0), 0)(x, 3.0), 6 * x + 6, atol=1e-12)
+    first, second = both_along(S.poch, 0)(x, 3.0)
+    np.testing.assert_allclose(first, 3 * x * x + 6 * x + 2)
+    np.testing.assert_allclose(second, 6 * x + 6, atol=1e-12)
     below = (x - 1) * (x - 2)
     np.testing.assert_allclose(slope(S.poch, 0)(x, -2.0), (3 - 2 * x) / below**2)
     assert S.poch(-1.0, -1e-9) == 0
