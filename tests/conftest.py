@@ -140,6 +140,12 @@ def _numbers_stay(request: pytest.FixtureRequest) -> None:
             value.bit_generator.state = _first_states.setdefault(id(value), state)
 
 
+@pytest.fixture
+def all_cases(request: pytest.FixtureRequest) -> bool:
+    """Whether a test that goes through combinations itself runs all, or a quarter (`samples.chosen`)."""
+    return bool(request.config.option.cases == "all")
+
+
 @pytest.fixture(params=("native", "python"))
 def calls(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Run a test with native calls, and with the path that interpreters without them take."""

@@ -80,7 +80,7 @@ def test_restored_iterators_give_the_same_elements(files, random):
     check(drawn(files[random.draw(st.sampled_from(sorted(files)))], random, 4), random)
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
 @given(random=st.data())
 def test_restored_iterators_with_processes(files, random):
     dataset = drawn(files[random.draw(st.sampled_from(sorted(files)))], random, 2)

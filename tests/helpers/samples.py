@@ -10,8 +10,10 @@ from __future__ import annotations
 import subprocess
 import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -48,6 +50,22 @@ def thinned(items: Sequence[pytest.Item]) -> tuple[list[pytest.Item], list[pytes
 def chosen(name: str) -> bool:
     """True for a quarter of all names."""
     return zlib.crc32(name.encode()) % 4 == 0
+
+
+def by_eights(calls: Sequence[Any]) -> pytest.MarkDecorator:
+    """Parametrises a test by lists of calls: eight cases take longer than one of eight. See `told`."""
+    groups = [calls[i : i + 8] for i in range(0, len(calls), 8)]
+    return pytest.mark.parametrize("calls", groups, ids=lambda group: str(group[0]))
+
+
+@contextmanager
+def told(call: Any) -> Iterator[None]:
+    """What goes wrong inside says in which call."""
+    try:
+        yield
+    except BaseException as error:
+        error.add_note(f"call: {call}")
+        raise
 
 
 def sampled(items: Sequence[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Item]]:

@@ -129,7 +129,7 @@ trees = st.recursive(
 )
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(trees)
 def test_any_tree_comes_back(tmp_path_factory, tree):
     file = tmp_path_factory.getbasetemp() / "any.safetensors"

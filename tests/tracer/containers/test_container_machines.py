@@ -193,7 +193,7 @@ def plain(x: Any) -> Any:
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=lambda m: m.__name__)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(data=st.data())
 def test_machines(machine: Any, data: st.DataObject) -> None:
     codes = data.draw(st.lists(st.integers(0, 15), min_size=STEPS, max_size=STEPS))

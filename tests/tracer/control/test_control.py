@@ -342,7 +342,7 @@ PROGRAMS = st.recursive(
 )
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(PROGRAMS, st.integers(0, 100))
 def test_random_programs(program: Any, seed: int) -> None:
     x = np.random.default_rng(seed).normal(size=4)

@@ -75,7 +75,7 @@ def oscillator(w: Any) -> Callable[..., Any]:
 
 def test_ode_solver_and_its_gradient_against_the_solution(jit: Callable[..., Any]) -> None:
     def end(w: Any, t: Any) -> Any:
-        return solve(oscillator(w), np.array([1.0, 0.0]), 0.0, t, 1e-7)
+        return solve(oscillator(w), np.array([1.0, 0.0]), 0.0, t, 1e-6)
 
     w, t = 1.7, 3.0
     y, steps = jit(end)(w, t)
@@ -96,7 +96,7 @@ def pendulum(g: Any) -> Callable[..., Any]:
 
 def test_ode_gradient_against_the_adjoint_method(jit: Callable[..., Any]) -> None:
     """dL/dy0 and dL/dg of L = y0(T)^2 from the adjoint equation, solved backwards in time."""
-    start, g, end, tol = np.array([2.0, 0.3]), 1.3, 2.5, 1e-8
+    start, g, end, tol = np.array([2.0, 0.3]), 1.3, 2.5, 1e-7
 
     def loss(y0: Any, g: Any) -> Any:
         return solve(pendulum(g), y0, 0.0, end, tol)[0][0] ** 2
@@ -276,8 +276,8 @@ def beam_search(scores: Any, start: Any, width: int, end: int, length: int) -> A
 
 
 def test_beam_search(jit: Callable[..., Any]) -> None:
-    tokens, length, end = 4, 5, 0
-    search = jit(lambda s, start: beam_search(s, start, width=300, end=end, length=length))
+    tokens, length, end = 3, 4, 0
+    search = jit(lambda s, start: beam_search(s, start, width=60, end=end, length=length))
     for seed in range(4):
         scores = np.random.default_rng(seed).normal(size=(tokens, tokens)) - 1.0
         scores[:, end] += 0.5 * seed

@@ -338,7 +338,7 @@ def in_order(x, places, out):
     return out
 
 
-N = 60_000
+N = 24_000
 
 
 @pytest.fixture

@@ -361,7 +361,7 @@ STEPS: list[Callable[[Any, Any], Any]] = [
 ]
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     st.sampled_from(STEPS), st.integers(1, 6), st.integers(1, 4), st.booleans(),
     st.sampled_from(BACKENDS), st.integers(0, 9),

@@ -367,7 +367,7 @@ def model(steps: Any) -> tuple[list[float], list[float]] | None:
     return seen, [cells.get(i, -1.0) for i in range(5)]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(STEPS)
 def test_random_histories(steps: Any) -> None:
     indices = [np.asarray(step[1]) for step in steps]

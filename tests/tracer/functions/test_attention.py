@@ -221,7 +221,7 @@ def check(graph: Graph, target: Any) -> None:
 
 
 @pytest.mark.parametrize("keys", [8, 96])
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(graph=graphs())
 def test_kernels(keys: int, graph: Graph) -> None:
     with limited(replace(DEFAULT, attention_keys=keys)):
@@ -230,7 +230,7 @@ def test_kernels(keys: int, graph: Graph) -> None:
 
 
 @pytest.mark.skipif(not has_avx2(), reason="needs AVX2")
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(graphs())
 def test_avx2(graph: Graph) -> None:
     check(vjp_graph(graph, [0, 1, 2]), avx2_target())

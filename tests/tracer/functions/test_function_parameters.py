@@ -17,6 +17,7 @@ import pytest
 from calls import Call
 from drawn_calls import same
 from function_calls import CALLS
+from samples import by_eights, chosen, told
 
 import jitney as jt
 from jitney.tracer.messages.errors import JitneyError
@@ -85,19 +86,25 @@ def agree(call: Call, f: Callable[..., Any], *args: Any) -> None:
     same(call, mine, theirs, args, "argument")
 
 
-@pytest.mark.parametrize("call", [c for c in CALLS if numbers(c)], ids=str)
-def test_traced_numbers(call: Call) -> None:
-    chosen = {name: choice[0] for name, choice in call.choices.items()}
-    for text, value in numbers(call):
-        space = {"jt": jt, "np": np, **chosen}
-        f = eval(f"lambda {', '.join([*call.operands, 'traced'])}: {text}", space)
-        f.__name__ = "call"
-        agree(call, f, *call.arguments(), value)
+@by_eights([c for c in CALLS if numbers(c)])
+def test_traced_numbers(calls: list[Call]) -> None:
+    for call in calls:
+        usual = {name: choice[0] for name, choice in call.choices.items()}
+        for text, value in numbers(call):
+            space = {"jt": jt, "np": np, **usual}
+            f = eval(f"lambda {', '.join([*call.operands, 'traced'])}: {text}", space)
+            f.__name__ = "call"
+            with told(call):
+                agree(call, f, *call.arguments(), value)
 
 
-@pytest.mark.parametrize("call", [c for c in CALLS if {*c.choices} & {*AXIS_CHOICES}], ids=str)
-def test_axes(call: Call) -> None:
-    (name,) = {*call.choices} & {*AXIS_CHOICES}
-    for axis in AXES:
-        f = call.bind({name: axis})
-        agree(call, f, *call.arguments())
+@by_eights([c for c in CALLS if {*c.choices} & {*AXIS_CHOICES}])
+def test_axes(calls: list[Call], all_cases: bool) -> None:
+    """Each call with a quarter of the axes, each axis with a quarter of the calls; or all."""
+    for call in calls:
+        (name,) = {*call.choices} & {*AXIS_CHOICES}
+        for axis in AXES:
+            if all_cases or chosen(f"{call} {axis!r}"):
+                f = call.bind({name: axis})
+                with told(call):
+                    agree(call, f, *call.arguments())

@@ -14,24 +14,36 @@ from calls import Array, Call
 from drawn_calls import EXAMPLES, Drawn, agree, arguments, same
 from function_calls import CALLS
 from hypothesis import given, settings
+from hypothesis import strategies as st
+from samples import by_eights, told
 
 import jitney as jt
 
+LONG = [call for call in CALLS if "special" in call.expression]
+SHORT = [call for call in CALLS if call not in LONG]
 
-@pytest.mark.parametrize("call", CALLS, ids=str)
-def test_traced_calls_are_numpys(call: Call) -> None:
-    slow = "special" in call.expression  # hundreds of ops, interpreted
 
-    @settings(max_examples=EXAMPLES or (1 if slow else 2), derandomize=not EXAMPLES)
-    @given(arguments(call))
-    def check(drawn: Drawn) -> None:
-        agree(call, drawn)
+@by_eights(SHORT)
+def test_traced_calls_are_numpys(calls: list[Call]) -> None:
+    check_drawn(calls, EXAMPLES or 2)
+
+
+@by_eights(LONG)
+def test_traced_special_functions_are_numpys(calls: list[Call]) -> None:
+    check_drawn(calls, EXAMPLES or 1)  # hundreds of ops, interpreted
+
+
+def check_drawn(calls: list[Call], examples: int) -> None:
+    @settings(max_examples=examples, derandomize=not EXAMPLES)
+    @given(st.tuples(*map(arguments, calls)))
+    def check(drawn: tuple[Drawn, ...]) -> None:
+        for call, own in zip(calls, drawn, strict=True):
+            with told(call):
+                agree(call, own)
 
     check()
 
 
-LONG = [call for call in CALLS if "special" in call.expression]
-SHORT = [call for call in CALLS if call not in LONG]
 # Programs of several calls are compiled in less time than one for each.
 PROGRAMS = [[call] for call in LONG] + [SHORT[i : i + 8] for i in range(0, len(SHORT), 8)]
 

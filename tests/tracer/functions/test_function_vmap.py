@@ -6,26 +6,26 @@ import warnings
 from typing import Any
 
 import numpy as np
-import pytest
 from calls import Call
 from function_calls import CALLS
+from samples import by_eights, told
 
 import jitney as jt
 
 NO_ARRAYS = ("result_type", "einsum_path", "x.dtype")  # they give dtypes and text
 
 
-@pytest.mark.parametrize(
-    "call",
-    [c for c in CALLS if c.operands and not any(n in c.expression for n in NO_ARRAYS)],
-    ids=str,
-)
-def test_batched_calls_are_a_loop(call: Call) -> None:
-    rows = [call.arguments(seed=seed) for seed in range(2)]
-    batched = [np.stack(each) for each in zip(*rows, strict=True)]
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        same(jt.vmap(call.function)(*batched), [call.function(*row) for row in rows])
+BATCHED = [c for c in CALLS if c.operands and not any(n in c.expression for n in NO_ARRAYS)]
+
+
+@by_eights(BATCHED)
+def test_batched_calls_are_a_loop(calls: list[Call]) -> None:
+    for call in calls:
+        rows = [call.arguments(seed=seed) for seed in range(2)]
+        batched = [np.stack(each) for each in zip(*rows, strict=True)]
+        with told(call), warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            same(jt.vmap(call.function)(*batched), [call.function(*row) for row in rows])
 
 
 def same(got: Any, rows: list[Any]) -> None:

@@ -32,7 +32,21 @@ def tolerance(dtype: Any) -> float:
 
 def check_same(f: Callable[..., Any], *arrays: Array, exact: bool = False) -> None:
     """Compiled, `f` gives what it gives under NumPy: structure, dtypes, shapes, values."""
-    expected, got = f(*arrays), jt.jit(f)(*arrays)
+    compare(f(*arrays), jt.jit(f)(*arrays), exact)
+
+
+def check_each(*calls: tuple[Any, ...]) -> None:
+    """`check_same` of functions with their arrays, which are compiled as one program."""
+    functions, arrays = zip(*((f, given) for f, *given in calls), strict=True)
+
+    def program(arrays: Any) -> Any:
+        return [f(*given) for f, given in zip(functions, arrays, strict=True)]
+
+    for expected, got in zip(program(arrays), jt.jit(program)(arrays), strict=True):
+        compare(expected, got)
+
+
+def compare(expected: Any, got: Any, exact: bool = False) -> None:
     assert type(expected) is type(got) or not isinstance(expected, tuple)
     pairs = zip(expected, got, strict=True) if isinstance(expected, tuple) else [(expected, got)]
     for want, have in pairs:
@@ -51,20 +65,20 @@ OF_HERMITIAN = ("cholesky", "eigh", "eigvalsh")
 @pytest.mark.parametrize("name", OF_ANY + OF_HERMITIAN)
 def test_functions_give_what_numpy_gives(name: str, dtype: Any) -> None:
     make = definite if name in OF_HERMITIAN else numbers
-    for shape in ((4, 4), (3, 5, 5), (2, 3, 2, 2), (1, 1), (0, 3, 3), (0, 0)):
-        check_same(lambda a: getattr(L, name)(a), make(shape, dtype))
+    shapes = ((4, 4), (3, 5, 5), (2, 3, 2, 2), (1, 1), (0, 3, 3), (0, 0))
+    check_each(*((lambda a: getattr(L, name)(a), make(shape, dtype)) for shape in shapes))
 
 
 @pytest.mark.parametrize("name", ("svd", "svdvals", "qr", "pinv", "matrix_rank"))
 def test_matrices_that_are_not_square(name: str) -> None:
-    for shape in ((5, 3), (3, 5), (2, 4, 1), (1, 4), (3, 0), (0, 3)):
-        check_same(lambda a: getattr(L, name)(a), numbers(shape))
+    shapes = ((5, 3), (3, 5), (2, 4, 1), (1, 4), (3, 0), (0, 3))
+    check_each(*((lambda a: getattr(L, name)(a), numbers(shape)) for shape in shapes))
 
 
 def test_options() -> None:
     a, h, tall = numbers((4, 4)), definite((2, 4, 4), np.complex128), numbers((5, 3))
     z = numbers((4, 4), np.complex128)
-    for f, x in (
+    check_each(
         (lambda a: L.cholesky(a, upper=True), h),
         (lambda a: L.eigh(a, "U"), h),
         (lambda a: L.eigvalsh(a, UPLO="u"), h),
@@ -87,10 +101,9 @@ def test_options() -> None:
         *((lambda a, p=p: L.cond(a, p), z) for p in (None, 2, -2, 1, -1, np.inf, "fro")),
         (lambda a: L.cond(a), tall),
         (lambda a: L.tensorinv(a.reshape(2, 2, 2, 2)), a),
-    ):
-        check_same(f, x)
-    check_same(lambda a, b: L.tensorsolve(a.reshape(2, 2, 4), b), a, numbers((2, 2)))
-    check_same(lambda a, b: L.tensorsolve(a.reshape(2, 4, 2), b, axes=(1,)), a, numbers((2, 2)))
+        (lambda a, b: L.tensorsolve(a.reshape(2, 2, 4), b), a, numbers((2, 2))),
+        (lambda a, b: L.tensorsolve(a.reshape(2, 4, 2), b, axes=(1,)), a, numbers((2, 2))),
+    )
 
 
 def test_hermitian_svd_multiplies_to_the_matrix() -> None:

@@ -68,7 +68,7 @@ def outcome(function: Any, args: Any, kwargs: Any) -> Any:
             return Exception, isinstance(error, TypeError)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(
     st.lists(st.one_of(any_values, st.fixed_dictionaries({"x": leaves()})), max_size=3), given_names
 )
@@ -135,7 +135,7 @@ def accumulate(tree: Any, total: Any = 0.0) -> Any:
 accumulated = jt.jit(accumulate)
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(shared_trees())
 def test_random_aliases(both: Any) -> None:
     (tree, base), (plain, want) = both

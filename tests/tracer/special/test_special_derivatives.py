@@ -88,16 +88,18 @@ def test_parameters_for_which_a_fraction_ends() -> None:
     ]
     for f, of_mpmath, points in cases:
         p, *others = np.array(points).T
-        for order in (1, 2):
+        ones = np.ones_like(p)
+
+        def slope(v: Any, f: Any = f, others: Any = others, ones: Any = ones) -> Any:
+            return jt.jvp(lambda v: f(v, *others), (v,), (ones,))[1]
+
+        for order, found in enumerate(jt.jvp(slope, (p,), (ones,)), 1):
             with mpmath.workdps(60):
                 expected = [
                     float(mpmath.diff(lambda v, f=of_mpmath, r=rest: f(v, *r), at, order, h=1e-20))
                     for at, *rest in points
                 ]
-            found = lambda v, f=f, o=others: f(v, *o)  # noqa: E731
-            for _ in range(order):
-                found = lambda v, f=found: jt.jvp(f, (v,), (np.ones_like(v),))[1]  # noqa: E731
-            np.testing.assert_allclose(found(p), expected, rtol=1e-11)
+            np.testing.assert_allclose(found, expected, rtol=1e-11)
 
 
 def test_second_derivatives_of_loops_outside_of_jit() -> None:

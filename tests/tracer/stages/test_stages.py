@@ -271,7 +271,7 @@ def test_printed_loops_compute_what_they_say(name: str) -> None:
     np.testing.assert_allclose(run_listing(program, X), wanted, rtol=1e-12)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(random_graphs(library=True))
 def test_random_graphs(case: Any) -> None:
     graph: Graph = case[0]

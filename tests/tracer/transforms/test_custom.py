@@ -108,7 +108,7 @@ def test_check_grads_to_second_order() -> None:
 
 
 @pytest.mark.parametrize("make", MAKERS)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(data=st.data())
 def test_any_nesting_gives_the_same_numbers(make: Any, data: Any) -> None:
     """jit, vmap, cond and loops around and between, in random order."""

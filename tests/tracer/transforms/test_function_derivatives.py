@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from calls import Array, Call
 from function_calls import CALLS
+from samples import by_eights, told
 
 import jitney as jt
 from jitney.ir.types import C128, F32, F64, is_inexact
@@ -52,25 +53,32 @@ def quiet() -> Any:
         yield
 
 
-@pytest.mark.parametrize("call", MOVED, ids=str)
-def test_derivatives_are_those_of_differences(call: Call) -> None:
-    arrays = call.arguments(F64, seed=3)
-    if any(x.dtype == F64 for x in arrays):
-        jt.check_grads(call.function, arrays)
+@by_eights(MOVED)
+def test_derivatives_are_those_of_differences(calls: list[Call]) -> None:
+    for call in calls:
+        arrays = call.arguments(F64, seed=3)
+        if any(x.dtype == F64 for x in arrays):
+            with told(call):
+                jt.check_grads(call.function, arrays)
 
 
-@pytest.mark.parametrize("call", [c for c in MOVED if not named(c.expression, REAL)], ids=str)
-def test_complex_derivatives_are_those_of_differences(call: Call) -> None:
-    arrays = call.arguments(C128, seed=3)
-    if any(x.dtype == C128 for x in arrays) and takes(call, arrays):
-        jt.check_grads(call.function, arrays)
+@by_eights([c for c in MOVED if not named(c.expression, REAL)])
+def test_complex_derivatives_are_those_of_differences(calls: list[Call]) -> None:
+    for call in calls:
+        arrays = call.arguments(C128, seed=3)
+        if any(x.dtype == C128 for x in arrays) and takes(call, arrays):
+            with told(call):
+                jt.check_grads(call.function, arrays)
 
 
-@pytest.mark.parametrize(
-    "call", [c for c in MOVED if not named(c.expression, ("choose",))], ids=str
-)
-def test_gradients_have_the_dtype_of_the_arguments(call: Call) -> None:
-    arrays = call.arguments(F32, seed=3)
+@by_eights([c for c in MOVED if not named(c.expression, ("choose",))])
+def test_gradients_have_the_dtype_of_the_arguments(calls: list[Call]) -> None:
+    for call in calls:
+        with told(call):
+            check_dtypes(call, call.arguments(F32, seed=3))
+
+
+def check_dtypes(call: Call, arrays: list[Array]) -> None:
     moved = [i for i, x in enumerate(arrays) if x.dtype == F32]
     if not moved or not takes(call, arrays):
         return

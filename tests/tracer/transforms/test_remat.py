@@ -56,7 +56,7 @@ def test_gradients_are_those_without(policy: Any, backend: str) -> None:
         np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-11)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     layers=st.lists(
         st.sampled_from(["checkpoint", "dots", "jit", "vmap", "cond", "loop", "while", "grad"]),

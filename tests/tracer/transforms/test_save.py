@@ -137,7 +137,7 @@ def test_programs_without_a_backward_part_are_left_alone() -> None:
     assert f.lower(WS, X).plan.recomputed == 0
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(
     seed=st.integers(0, 10**6),
     length=st.integers(1, 12),
