@@ -60,7 +60,9 @@ def scale_by_adam(
         if nesterov:
             unbias_next, unbias_now = rest
             estimate = b1 * (mean * unbias_next) + (1 - b1) * (g * unbias_now)
-        return estimate / (np.sqrt(square * unbias_square + eps_root) + eps), mean, square
+        spread = square * unbias_square
+        root = np.sqrt(spread + eps_root if eps_root else spread)
+        return estimate / (root + eps), mean, square
 
     def each_step(count: Any) -> tuple[Any, ...]:
         numbers = unbias(b1, count), unbias(b2, count)

@@ -271,9 +271,27 @@ def _join_map(group: Group, stage: Stage) -> Refusal | None:
         if group.unrelated >= MAX_UNRELATED:
             return UNRELATED
         group.unrelated += 1
-    group.nests[0].stages.append(stage)
+    _place(group.nests[0].stages, stage)
     _add(group, stage)
     return None
+
+
+def _place(stages: list[Stage], stage: Stage) -> None:
+    """Put a stage behind the last one that it has to do with: what that computed is in registers then.
+
+    before: for i: a[i] = ...;  b[i] = ...;  x[i] -= f(a[i]);  y[i] -= f(b[i])
+    after:  for i: a[i] = ...;  x[i] -= f(a[i]);  b[i] = ...;  y[i] -= f(b[i])
+    """
+    read = {access.array for access in stage.reads}
+    at = len(stages)
+    while at and not survey(stage).checks:
+        before = stages[at - 1]
+        if before.array in read or before.array is stage.array:
+            break
+        if any(access.array is stage.array for access in before.reads):
+            break
+        at -= 1
+    stages.insert(at or len(stages), stage)
 
 
 def _join_row(group: Group, stage: Stage) -> Refusal | None:

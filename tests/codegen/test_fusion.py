@@ -435,3 +435,16 @@ def test_text_is_the_same_in_every_process():
         for seed in ("1", "2")
     }
     assert len(digests) == 1 and "" not in digests
+
+
+def test_what_depends_on_a_value_stands_behind_it():
+    """Updates of several arrays in one kernel are one after the other, not all their first halves."""
+
+    def updates(b, x, y, g):
+        first, second = b.add(x, b.exp(g)), b.add(y, b.tanh(g))
+        return first, second, b.mul(b.sqrt(first), g), b.mul(b.sqrt(second), g)
+
+    arrays = list(np.random.default_rng(0).random((3, 1000)) + 1)
+    (kernel,) = kernels(updates, *arrays)
+    order = [name for name in kernel.ops if name in ("exp", "tanh", "sqrt")]
+    assert order == ["exp", "sqrt", "tanh", "sqrt"]
