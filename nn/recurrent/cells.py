@@ -96,7 +96,7 @@ class Gated(RNNCore):
 
     def over(self, xs: Array) -> tuple[Array, Step]:
         projected = self._projected(xs)
-        return (projected + (self.b_x + self.b_h) if self.bias else projected), self.advance
+        return (projected + self.b_x + self.b_h if self.bias else projected), self.advance
 
     def _projected(self, xs: Array) -> Array:
         if self._features(xs) != self.w_x.shape[0]:
