@@ -258,7 +258,7 @@ def _array_functions() -> dict[str, Any]:
 
 
 def __getattr__(name: str) -> Any:
-    if name.startswith("__") and name not in _HOMES:
+    if name.startswith("_") and name not in _HOMES:  # who looks at modules asks for many of those
         raise AttributeError(name)
     if name in _FROM_NUMPY:
         value = getattr(import_module("numpy"), name)
