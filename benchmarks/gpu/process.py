@@ -51,7 +51,8 @@ def run(
     deadline = time.monotonic() + seconds
     records: Records = {}
     with tempfile.TemporaryDirectory(prefix="jitney-gpu-") as folder:
-        (Path(folder) / "jitney").symlink_to(ROOT)
+        if ROOT.name != "jitney":
+            (Path(folder) / "jitney").symlink_to(ROOT)
         for attempt in range(50):
             done = [*options.get("done", ()), *records]
             child = _Child(name, {**options, "done": done}, Path(folder), attempt)
@@ -67,7 +68,9 @@ class _Child:
         self.log = folder / f"{attempt}.log"
         self.lines.touch()
         self.keep_log = bool(options.get("before"))
-        paths = [str(folder), str(ROOT), os.environ.get("PYTHONPATH", "")]
+        # Under its own name bytecode that is kept by path is found again.
+        package = ROOT.parent if ROOT.name == "jitney" else folder
+        paths = [str(package), str(ROOT), os.environ.get("PYTHONPATH", "")]
         environment = {
             **os.environ,
             "PYTHONPATH": os.pathsep.join(filter(None, paths)),

@@ -36,7 +36,7 @@ def stage(options: Options, writer: Writer) -> Iterator[tuple[str, Callable[[], 
 class Bench:
     def __init__(self, options: Options) -> None:
         self.small = bool(options.get("small"))
-        self.seconds = float(options.get("row_seconds", 0.7))
+        self.seconds = float(options.get("row_seconds", 0.05 if self.small else 0.7))
         self.clock = timing.Clock(peers.context())
         self.frameworks: dict[str, Any] = {}
         self.missing: dict[str, str] = {}  # not installed, or not for this GPU
