@@ -57,7 +57,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     text = "tests of GPUs: all, a sample, or by default all if their code has changed since main"
     parser.addoption("--gpu", choices=("all", "sample", "auto"), default="auto", help=text)
     text = (
-        "code in tests: of the tracer and libraries made quickly, of a quarter of all tests checked "
+        "code in tests: of most tests made quickly, of a quarter of all tests checked "
         "after each pass (default); or as for users, and all checked"
     )
     parser.addoption("--code", choices=("quick", "full"), default="quick", help=text)
@@ -92,10 +92,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=left_out)
 
 
-_QUICK = ("tracer", "solve", "nn", "optim", "train", "data")
+_QUICK = ("tracer", "runtime", "solve", "nn", "optim", "train", "data")
 _QUICK += ("test_benchmarks.py", "test_complex.py", "test_complex_ops.py", "test_documents.py")
 # What is tested there is which machine code is made.
 _FULL = ("codegen", "explain", "stages", "profiling", "kernels")
+# Of parametrised tests there the first case and a quarter of the others have it as users have it.
+_PARTLY = ("codegen",)
+
+
+def _is_quick(request: pytest.FixtureRequest) -> bool:
+    """Whether a test asks nothing of the care with which machine code is made."""
+    rooms = request.path.relative_to(_tests).parts
+    if rooms[0] in _PARTLY:
+        indices = request.node.callspec.indices if hasattr(request.node, "callspec") else {}
+        return any(indices.values()) and not chosen(f"full {request.node.nodeid}")
+    return bool({rooms[0], rooms[-1]} & set(_QUICK)) and not set(rooms) & set(_FULL)
 
 
 @pytest.fixture(autouse=True)
@@ -107,12 +118,19 @@ def _code_is_made_quickly(request: pytest.FixtureRequest) -> Iterator[None]:
 
     rooms = request.path.relative_to(_tests).parts
     wanted = request.config.option.code == "quick"
-    quick = wanted and bool({rooms[0], rooms[-1]} & set(_QUICK)) and not set(rooms) & set(_FULL)
+    quick = wanted and _is_quick(request)
     # Graphs and steps are checked after each pass: a sixth of the time.
     always = rooms[0] == "ir" or rooms[-1] == "test_verify_steps.py"
     verify = not wanted or always or chosen(request.node.nodeid)
     with config(quick=quick, verify=verify):
         yield
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _collections_are_short(request: pytest.FixtureRequest) -> None:
+    """Where tests collect garbage, only theirs is looked at: all that others left takes a second."""
+    if "gc" in vars(request.module):
+        gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,9 @@ from jitney.codegen.llvm.scalars import ScalarEmitter, type_text
 from jitney.codegen.llvm.text import TextEmitter
 from jitney.codegen.scalar import DType, Expr, var
 from jitney.codegen.target import Target
-from jitney.runtime.native.engine import Engine, host_engine
+from jitney.ir.record import replace
+from jitney.runtime.config import config
+from jitney.runtime.native.engine import engine_for
 from jitney.runtime.native.host import held_to, host_target
 
 
@@ -81,8 +83,9 @@ def native(
 ) -> Callable[..., np.ndarray[Any, Any]]:
     """`function`, compiled; arrays are padded to whole vectors with copies of their last element."""
     width = natural_width(dtypes, target) if width is None else width
-    text, dtype = array_function_text(function, dtypes, width, target or host_target(), uniform)
-    engine = host_engine() if target is None else Engine(target)
+    target = replace(target or host_target(), quick=config.quick)
+    text, dtype = array_function_text(function, dtypes, width, target, uniform)
+    engine = engine_for(target)
     library = engine.link(engine.emit_object(text), ["f"], {})
     prototype = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (1 + len(dtypes)), ctypes.c_int64)
     entry = prototype(library.address("f"))
