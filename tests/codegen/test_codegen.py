@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
-from sampling import Case, cases
+from op_cases import check_cases, layouts
+from sampling import Case, cases, parts
 
 import jitney.ir  # noqa: F401  (registers the ops)
 from jitney.codegen.program.compile import compile_graph
@@ -15,16 +14,9 @@ from jitney.ir.graph import Graph
 from jitney.ir.interpreter import evaluate
 from jitney.ir.opdef import OPS
 from jitney.ir.passes import storable
-from jitney.ir.types import DTYPE_NAMES, F32, TensorType, dtype_name, finfo, is_float, is_small
+from jitney.ir.types import DTYPE_NAMES, TensorType, dtype_name, is_small
 from jitney.runtime.executable import Executable
 from jitney.runtime.native.host import current_target
-
-# Ops whose native form rounds otherwise than NumPy's: units in the last place that are allowed.
-ROUNDED_ALIKE = {
-    "add", "sub", "mul", "div", "neg", "abs", "sign", "sqrt", "floor", "ceil", "trunc", "rint",
-    "maximum", "minimum", "fmax", "fmin", "copysign", "nextafter", "select", "convert", "fmod",
-    "remainder", "floor_divide", "max", "min", "sort", "cummax", "cummin", "heaviside", "ldexp",
-}  # fmt: skip
 
 
 def is_complex(case: Case) -> bool:
@@ -41,81 +33,41 @@ def is_left_out(case: Case) -> bool:
 
 
 CASES = [case for definition in OPS.values() for case in cases(definition) if not is_left_out(case)]
-LAYOUTS = ["contiguous", "strided", "reversed", "transposed"]
+# The examples of an op at a dtype are one program, so vectors are as wide as those of that dtype are.
+ALIKE: dict[tuple[str, str], list[Case]] = {}
+for _part, _cases in parts(CASES).items():
+    for _case in _cases:
+        _name = f"{_case.definition.name} at {dtype_name(_case.dtype)}"
+        ALIKE.setdefault((_name, _part), []).append(_case)
+ELSEWHERE: dict[str, list[Case]] = {}
+for _case in CASES[::7]:
+    for _layout in layouts(_case):
+        ELSEWHERE.setdefault(f"{_layout} {dtype_name(_case.dtype)}", []).append(_case)
 
 
 def compiled(graph, strides=None):
-    signature = graph.input_types, graph.output_types
-    return Executable(
-        compile_graph(storable(graph), current_target(), strides, signature=signature)
-    )
+    signature, target = (graph.input_types, graph.output_types), current_target()
+    module = compile_graph(storable(graph), target, strides, signature=signature)
+    return Executable(module, target)
 
 
-def close(got, want, exact: bool, label: str) -> None:
-    assert got.shape == want.shape and got.dtype == want.dtype, label
-    rounding = 64 * finfo(want.dtype).eps if is_float(want.dtype) else 0
-    if is_small(want.dtype):
-        rounding = 2 * float(finfo(want.dtype).eps)
-        got, want = got.astype(F32), want.astype(F32)
-    if exact or not is_float(want.dtype):
-        np.testing.assert_array_equal(got, want, err_msg=label)
-    else:
-        np.testing.assert_allclose(got, want, rtol=rounding, atol=rounding, err_msg=label)
+def compiled_for(graph, arrays):
+    return compiled(graph, [tuple(s // a.itemsize for s in a.strides) for a in arrays])
 
 
-def laid_out(array: np.ndarray, layout: str) -> np.ndarray:
-    """The same values in other memory."""
-    if array.ndim == 0 or layout == "contiguous":
-        return array
-    if layout == "transposed":
-        return np.asfortranarray(array)
-    if layout == "reversed":
-        return np.ascontiguousarray(np.flip(array))[(slice(None, None, -1),) * array.ndim]
-    wide = np.zeros([2 * n + 1 for n in array.shape], array.dtype)
-    view = wide[tuple(slice(0, 2 * n, 2) for n in array.shape)]
-    view[...] = array
-    return view
+@pytest.mark.parametrize(("name", "part"), ALIKE)
+def test_op(name, part):
+    cases = ALIKE[name, part]
+    wild = cases[0].definition.family == "elementwise"
+    check_cases(cases, "contiguous", compiled_for, Executable.run, wild)
 
 
-def run_case(case: Case, layout: str, wild: bool = False) -> None:
-    """The op on a sample of tame values, and with `wild` on extreme ones too, by the same code."""
-    executable = None
-    for extreme in (False, True) if wild else (False,):
-        graph = case.graph()
-        rng = np.random.default_rng(len(str(case)))
-        arrays = [laid_out(a, layout) for a in case.sample(rng, extreme)]
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                want = evaluate(graph, arrays)
-        except (IndexError, AssertionError, ValueError) as error:
-            with pytest.raises(type(error)):
-                compiled(graph).run([np.asarray(a, order="C") for a in arrays])
-            continue
-        if executable is None:
-            strides = [tuple(s // a.itemsize for s in a.strides) for a in arrays]
-            executable = compiled(graph, strides)
-        for g, w in zip(executable.run(arrays), want, strict=True):
-            label = f"{case} {layout}{' extreme' if extreme else ''}"
-            close(g, w, case.definition.name in ROUNDED_ALIKE, label)
-
-
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_op(case):
-    run_case(case, "contiguous", wild=case.definition.family == "elementwise")
-
-
-def layouts(case: Case) -> list[str]:
-    """Those in which some operand of a case lies otherwise than in C order: a row has no transpose."""
-    arrays = [a for a in case.sample(np.random.default_rng(0)) if a.size > 1]
-    return [o for o in LAYOUTS[1:] if any(laid_out(a, o).strides != a.strides for a in arrays)]
-
-
-@pytest.mark.parametrize(
-    ("case", "layout"), [(case, layout) for case in CASES[::7] for layout in layouts(case)], ids=str
-)
-def test_op_on_other_layouts(case, layout):
-    run_case(case, layout)
+@pytest.mark.parametrize("where", ELSEWHERE)
+def test_op_on_other_layouts(where):
+    """Four cases in each program."""
+    alike = ELSEWHERE[where]
+    for part in range(0, len(alike), 4):
+        check_cases(alike[part : part + 4], where.split()[0], compiled_for, Executable.run)
 
 
 @pytest.mark.parametrize("index", [-9, -2, 0, 2, 9])

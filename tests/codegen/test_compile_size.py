@@ -343,10 +343,10 @@ GROWING |= {f"{name}, gradient": gradient(GROWING[name]) for name in ("sines", "
 
 @pytest.mark.parametrize("name", GROWING)
 def test_the_work_of_compiling_is_linear(name: str) -> None:
-    """From 25 to 100 of the same: less than 4 times as much, and no step that is quadratic."""
+    """From 16 to 64 of the same: less than 4 times as much, and no step that is quadratic."""
     with jt.config(cache=False):
         work(GROWING[name], 3)  # what is done once in a process
-        small, large = work(GROWING[name], 25), work(GROWING[name], 100)
+        small, large = work(GROWING[name], 16), work(GROWING[name], 64)
     assert large < 4.6 * small
 
 

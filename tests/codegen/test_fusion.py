@@ -303,11 +303,11 @@ def emit_everything(target: Target) -> None:
     from jitney.runtime.native.engine import engine_for
 
     engine = engine_for(target)
-    for turn, pattern in enumerate(PATTERNS):
-        for k, shape in enumerate(s for s in [(1003,), (37, 65), (65, 9)] if fits(pattern, s)):
-            x = sample(shape, ("f4", "f8")[(turn + k) % 2])
-            module = compile_graph(build(pattern, x), target)
-            assert len(engine.asm(module.text)) > 100
+    for turn, pattern in enumerate(PATTERNS, target.vector_bits):
+        shapes = [s for s in [(1003,), (37, 65), (65, 9)] if fits(pattern, s)]
+        x = sample(shapes[turn % len(shapes)], ("f4", "f8")[turn % 2])
+        module = compile_graph(build(pattern, x), target)
+        assert len(engine.asm(module.text)) > 100
     print("emitted")
 
 

@@ -22,30 +22,32 @@ def numbers(shape: tuple[int, ...], dtype: str) -> np.ndarray:
 
 def check(f, *arrays):
     got, want = jt.jit(f)(*arrays), f(*arrays)
-    np.testing.assert_array_equal(got, want)
-    assert got.dtype == want.dtype
+    for g, w in zip(jt.tree.leaves(got), jt.tree.leaves(want), strict=True):
+        np.testing.assert_array_equal(g, w)
+        assert g.dtype == w.dtype
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_squares(dtype):
     """Whole squares, squares that overlap at the ends, and arrays too narrow for any."""
-    for shape in ((64, 64), (100, 37), (16, 16), (17, 33), (8, 9), (3, 200), (301, 150)):
-        x, y = numbers(shape, dtype), numbers(shape[::-1], dtype)
-        if dtype == "?":
-            check(lambda x, y: x ^ y.T, x, y)
-        else:
-            check(lambda x, y: x + y.T, x, y)
-            check(lambda x, y: x.T * y - y[::-1], x, y)
+
+    def turned(x, y):
+        return x ^ y.T if dtype == "?" else (x + y.T, x.T * y - y[::-1])
+
+    shapes = ((64, 64), (100, 37), (16, 16), (17, 33), (8, 9), (3, 200), (301, 150))
+    pairs = [(numbers(shape, dtype), numbers(shape[::-1], dtype)) for shape in shapes]
+    check(lambda pairs: [turned(*pair) for pair in pairs], pairs)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_squares_over_an_edge(dtype):
     """Vectors that lie beyond the edge of what is padded are not read."""
+    edges = (((0, 20), (0, 0)), ((0, 0), (3, 9)), ((1, 2), (17, 0)))
     for shape in ((64, 64), (100, 37), (17, 33)):
-        x = numbers(shape, dtype)
-        for around in (((0, 20), (0, 0)), ((0, 0), (3, 9)), ((1, 2), (17, 0))):
-            check(lambda x, around=around: np.pad(x, around).T, x)
-            check(lambda x, around=around: np.pad(x[::-1], around).T, x)
+        check(
+            lambda x: [(np.pad(x, edge).T, np.pad(x[::-1], edge).T) for edge in edges],
+            numbers(shape, dtype),
+        )
 
 
 @given(
@@ -118,13 +120,12 @@ def test_division_of_padded_arrays(n: int, target: str) -> None:
     """Where one lane of the last vector is the array's and others are padding, LLVM must not take
     `x / select(c, 1, y)` for zero in those that are."""
     x = np.arange(1.0, n + 1) * 3
-    for low, high in [(0, 1), (0, 6), (1, 1), (1, 6), (7, 3), (8, 1)]:
 
-        def ratio(x: Any, pad: tuple[int, int] = (low, high)) -> Any:
-            y = np.pad(x, pad)
-            z = y / np.maximum(np.abs(y), 1)
-            return z, z.sum(), (y / np.where(y == 0, 1, y)).prod()
+    def ratio(x: Any, pad: tuple[int, int]) -> Any:
+        y = np.pad(x, pad)
+        z = y / np.maximum(np.abs(y), 1)
+        return z, z.sum(), (y / np.where(y == 0, 1, y)).prod()
 
-        with jt.config(cpu=target):
-            for got, want in zip(jt.jit(ratio)(x), ratio(x), strict=True):
-                np.testing.assert_array_equal(got, want)
+    pads = [(0, 1), (0, 6), (1, 1), (1, 6), (7, 3), (8, 1)]
+    with jt.config(cpu=target):
+        check(lambda x: [ratio(x, pad) for pad in pads], x)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from programs import PATTERNS, build, compiled, expected, fits, same, sample
+from programs import PATTERNS, build, compiled, each, expected, fits, same, sample
 
 import jitney as jt
 from jitney.codegen.limits import DEFAULT, TINY, limited
@@ -46,11 +46,10 @@ def slopes(f: Any, *arrays: np.ndarray) -> None:
 @pytest.mark.parametrize("pattern", PATTERNS, ids=lambda p: p.__name__)
 def test_patterns(tiny, pattern):
     turn = PATTERNS.index(pattern)
-    for k, shape in enumerate([(1003,), (37, 65), (130, 9), (5, 7, 33)]):
-        if fits(pattern, shape):
-            x = sample(shape, ("f4", "f8")[(turn + k) % 2])
-            graph = build(pattern, x)
-            same(compiled(graph, [x]).run([x]), expected(graph, [x]))
+    shapes = [s for s in [(1003,), (37, 65), (130, 9), (5, 7, 33)] if fits(pattern, s)]
+    arrays = [sample(shape, ("f4", "f8")[(turn + k) % 2]) for k, shape in enumerate(shapes)]
+    graph = build(each(pattern), *arrays)
+    same(compiled(graph, arrays).run(arrays), expected(graph, arrays))
 
 
 def layers(w, b, v, x):

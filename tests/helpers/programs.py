@@ -43,6 +43,16 @@ def build(f: Pattern, *arrays: Any, types: Sequence[Type] | None = None) -> Grap
     return graph
 
 
+def each(f: Pattern) -> Pattern:
+    """What `f` gives of each of several parameters: one program, which is compiled once."""
+
+    def program(b: Builder, *params: Value) -> list[Value]:
+        found = [f(b, p) for p in params]
+        return [v for some in found for v in (some if isinstance(some, (tuple, list)) else [some])]
+
+    return program
+
+
 def region(f: Pattern, *types: Type) -> Graph:
     return build(f, types=types)
 

@@ -7,7 +7,8 @@ for definition in OPS.values():
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -89,6 +90,18 @@ def cases(definition: OpDef) -> Iterator[Case]:
                 yield Case(definition, example, dtype)
                 if not any(a.dtype == "T" for a in example.args):
                     break
+
+
+def parts(cases: Iterable[Case]) -> dict[str, list[Case]]:
+    """Some that have each op with each dtype and with each example, and the others."""
+    found: dict[str, list[Case]] = {"each": [], "others": []}
+    seen: set[tuple[str, object]] = set()
+    for case in sorted(cases, key=lambda case: zlib.crc32(str(case).encode())):
+        name = case.definition.name
+        values = {(name, case.dtype), (name, id(case.example))}
+        found["others" if values <= seen else "each"].append(case)
+        seen |= values
+    return found
 
 
 def _specials(dtype: DType) -> Array:

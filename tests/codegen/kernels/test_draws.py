@@ -72,10 +72,11 @@ def state(generator: Any) -> Any:
     return plain(generator.get_state(legacy=False))
 
 
-def check(
-    maker: str, law: str, shape: tuple[int, ...], dtype: Any, *params: Any, n: int = 3
-) -> None:
-    """n draws one after the other, with what comes between two of them left in the generator."""
+Draw = tuple[Any, ...]  # the law, the shape, the dtype, and the law's parameters
+
+
+def check(maker: str, *draws: Draw, n: int = 3) -> None:
+    """n of each, one after the other, with what comes between two of them left in the generator."""
     asked, drawn = MAKERS[maker](), MAKERS[maker]()
     kind = kind_of(asked)
     assert kind is not None
@@ -83,18 +84,19 @@ def check(
     b = Builder(graph)
     handle = graph.add_param(HANDLE)
     token = b.op("create_token")
-    for _ in range(n):
-        values = [b.const(np.asarray(p)) for p in params]
-        x, token = b.op(
-            "draw", handle, *values, token,
-            law=law, source=kind.source, shape=shape, dtype=np.dtype(dtype), options=(),
-        )  # fmt: skip
-        graph.outputs.append(x)
+    for law, shape, dtype, *params in draws:
+        for _ in range(n):
+            values = [b.const(np.asarray(p)) for p in params]
+            x, token = b.op(
+                "draw", handle, *values, token,
+                law=law, source=kind.source, shape=shape, dtype=np.dtype(dtype), options=(),
+            )  # fmt: skip
+            graph.outputs.append(x)
     want = evaluate(graph, [handle_of(asked)])
     got = compile(graph)(handle_of(drawn))
-    for a, b_ in zip(want, got, strict=True):
-        assert a.tobytes() == b_.tobytes(), (law, shape, dtype, params)
-    assert state(asked) == state(drawn), (law, shape, dtype, params)
+    for k, (a, b_) in enumerate(zip(want, got, strict=True)):
+        assert a.tobytes() == b_.tobytes(), draws[k // n]
+    assert state(asked) == state(drawn), draws
 
 
 def test_states_are_known() -> None:
@@ -106,28 +108,27 @@ def test_states_are_known() -> None:
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("maker", GENERATORS)
 def test_floats_of_generators(maker: str, shape: tuple[int, ...]) -> None:
-    for law in ("random", "standard_normal", "standard_exponential"):
-        for dtype in (F64, F32):
-            check(maker, law, shape, dtype)
-    check(maker, "standard_gamma", shape, F32, np.float32(2.5))
+    laws = ("random", "standard_normal", "standard_exponential")
+    draws: list[Draw] = [(law, shape, dtype) for law in laws for dtype in (F64, F32)]
+    check(maker, *draws, ("standard_gamma", shape, F32, np.float32(2.5)))
 
 
 @pytest.mark.parametrize("law", sorted(PARAMETERS))
 @pytest.mark.parametrize("maker", [*GENERATORS, *LEGACY])
 def test_laws(maker: str, law: str) -> None:
-    for params in PARAMETERS[law]:
-        for shape in ((), (37,)):
-            check(maker, law, shape, I64 if law in COUNTS else F64, *params)
+    dtype = I64 if law in COUNTS else F64
+    check(maker, *[(law, s, dtype, *params) for params in PARAMETERS[law] for s in ((), (37,))])
 
 
 @pytest.mark.parametrize("maker", [*GENERATORS, *LEGACY])
 def test_integers(maker: str) -> None:
     bounds = ((0, 5), (0, 0), (1, 77), (0, 127))
     for shape in SHAPES:
+        draws: list[Draw] = [("integers", shape, BOOL, np.int64(0), np.int64(1))]
         for k, name in enumerate(("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")):
             for low, high in bounds if shape == (1001,) else (bounds[k % 4],):
-                check(maker, "integers", shape, name, np.int64(low), np.int64(high))
-        check(maker, "integers", shape, BOOL, np.int64(0), np.int64(1))
+                draws.append(("integers", shape, name, np.int64(low), np.int64(high)))
+        check(maker, *draws)
 
 
 @pytest.mark.parametrize("maker", [*GENERATORS, *LEGACY])
@@ -140,39 +141,37 @@ def test_integers(maker: str) -> None:
 )
 def test_wide_integers(maker: str, low: int, high: int) -> None:
     """Spans where a word of 32 bits is just enough, or not, and where many words are refused."""
-    for shape in ((), (50,)):
-        check(maker, "integers", shape, I64, np.int64(low), np.int64(high), n=20)
+    draws = [("integers", shape, I64, np.int64(low), np.int64(high)) for shape in ((), (50,))]
+    check(maker, *draws, n=20)
 
 
 def test_refused_words() -> None:
     """A span of which each second word is refused, often."""
-    check("PCG64", "integers", (), I64, np.int64(0), np.int64(2**31), n=300)
-    check("RandomState", "integers", (), I64, np.int64(0), np.int64(2**31), n=300)
+    for maker in ("PCG64", "RandomState"):
+        check(maker, ("integers", (), I64, np.int64(0), np.int64(2**31)), n=300)
 
 
 @pytest.mark.parametrize("maker", [*GENERATORS, *LEGACY])
 def test_counts_with_whole_parameters(maker: str) -> None:
-    for n, p in ((10, 0.3), (1000, 0.7), (0, 0.5), (5, 0.0), (5, 1.0), (100, 0.31), (1, 0.5)):
-        check(maker, "binomial", (7,), I64, np.int64(n), p)
-    check(maker, "hypergeometric", (7,), I64, np.int64(10), np.int64(20), np.int64(7))
+    pairs = ((10, 0.3), (1000, 0.7), (0, 0.5), (5, 0.0), (5, 1.0), (100, 0.31), (1, 0.5))
+    draws: list[Draw] = [("binomial", (7,), I64, np.int64(n), p) for n, p in pairs]
+    check(maker, *draws, ("hypergeometric", (7,), I64, np.int64(10), np.int64(20), np.int64(7)))
 
 
 @pytest.mark.parametrize("maker", list(MAKERS))
 @pytest.mark.parametrize("n", [1, 2, 50, 700])
 def test_permutations(maker: str, n: int) -> None:
-    check(maker, "permutation", (n,), I64)
+    check(maker, ("permutation", (n,), I64))
 
 
 def test_twister_of_python() -> None:
-    check("Random", "random", (), F64, n=700)
-    for n in (1, 2, 3, 7, 2**31, 2**32 - 1, 2**32, 2**32 + 1, 2**40 + 7, 2**62):
-        check("Random", "below", (), I64, np.int64(n), n=20)
-    for k in (1, 7, 31, 32):
-        check("Random", "bits", (), I64, np.int64(k), n=5)
-    for law in ("python.expovariate", "python.gauss", "python.normalvariate"):
-        params = (1.0,) if law == "python.expovariate" else (0.0, 1.0)
-        check("Random", law, (), F64, *params, n=30)
-    check("Random", "sample", (5,), I64, np.int64(50))
+    check("Random", ("random", (), F64), n=700)
+    spans = (1, 2, 3, 7, 2**31, 2**32 - 1, 2**32, 2**32 + 1, 2**40 + 7, 2**62)
+    draws: list[Draw] = [("below", (), I64, np.int64(span)) for span in spans]
+    draws += [("bits", (), I64, np.int64(k)) for k in (1, 7, 31, 32)]
+    draws += [(f"python.{law}", (), F64, 0.0, 1.0) for law in ("gauss", "normalvariate")]
+    check("Random", *draws, ("python.expovariate", (), F64, 1.0), n=20)
+    check("Random", ("sample", (5,), I64, np.int64(50)))
 
 
 def test_long_streams() -> None:
@@ -181,8 +180,8 @@ def test_long_streams() -> None:
         *(("PCG64", "random"), ("PCG64", "standard_normal"), ("PCG64", "standard_exponential")),
         *(("RandomState", "random"), ("RandomState", "standard_normal")),
     ):
-        check(maker, law, (1_000_000,), F64, n=1)
-    check("PCG64", "integers", (1_000_000,), I64, np.int64(0), np.int64(999), n=1)
+        check(maker, (law, (1_000_000,), F64), n=1)
+    check("PCG64", ("integers", (1_000_000,), I64, np.int64(0), np.int64(999)), n=1)
 
 
 @pytest.mark.parametrize("maker", ["PCG64", "SFC64", "RandomState"])
@@ -190,15 +189,13 @@ def test_checked_code(maker: str) -> None:
     """What code is given to NumPy's functions, and what it reads itself, is checked as all else."""
     with jt.config(sanitize=True):
         for shape in ((), (9,)):
-            for law in ("random", "standard_normal", "standard_exponential"):
-                check(maker, law, shape, F64)
-                if maker != "RandomState":
-                    check(maker, law, shape, F32)
+            laws = ("random", "standard_normal", "standard_exponential")
+            dtypes = (F64,) if maker == "RandomState" else (F64, F32)
+            draws: list[Draw] = [(law, shape, dtype) for law in laws for dtype in dtypes]
             for name in ("i1", "i2", "i4", "i8", "bool"):
-                check(maker, "integers", shape, name, np.int64(0), np.int64(1))
-            check(maker, "binomial", shape, I64, np.int64(10), 0.3)
-            check(maker, "poisson", shape, I64, 3.0)
-        check(maker, "permutation", (9,), I64)
+                draws.append(("integers", shape, name, np.int64(0), np.int64(1)))
+            draws.append(("binomial", shape, I64, np.int64(10), 0.3))
+            check(maker, *draws, ("poisson", shape, I64, 3.0), ("permutation", (9,), I64))
 
 
 def test_every_law_of_native_code_was_drawn() -> None:

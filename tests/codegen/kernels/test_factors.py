@@ -31,6 +31,11 @@ cholesky = jt.jit(lambda a: L.cholesky(a))
 cholesky_upper = jt.jit(lambda a: L.cholesky(a, upper=True))
 
 
+@jt.jit
+def together(a: Any, h: Any, sides: list[Any]) -> Any:
+    return [L.solve(a, b) for b in sides], L.inv(a), L.cholesky(h), L.cholesky(h, upper=True)
+
+
 def numbers(*shape: int, seed: int = 0) -> Array:
     return np.random.default_rng(seed).standard_normal(shape)
 
@@ -50,12 +55,11 @@ def check_solution(a: Array, x: Array, b: Array) -> None:
 @pytest.mark.parametrize("n", SIZES)
 def test_sizes(n: int) -> None:
     a = numbers(n, n)
-    for k in (1, 3, n):
-        b = numbers(n, k, seed=1)
-        check_solution(a, solve(a, b), b)
-    check_solution(a, inv(a), np.eye(n))
     h = a @ a.T + np.eye(n)
-    lower, upper = cholesky(h), cholesky_upper(h)
+    sides = [numbers(n, k, seed=1) for k in (1, 3, n)]
+    solutions, inverse, lower, upper = together(a, h, sides)
+    for x, b in zip([*solutions, inverse], [*sides, np.eye(n)], strict=True):
+        check_solution(a, x, b)
     assert np.abs(lower @ lower.T - h).max() <= 8 * n * EPSILON * largest(h)
     assert np.abs(upper.T @ upper - h).max() <= 8 * n * EPSILON * largest(h)
     np.testing.assert_array_equal(lower, np.tril(lower))
@@ -155,20 +159,21 @@ def test_triangular_systems(n: int) -> None:
     operands = [np.where(half == 0, junk, half) for half in halves]
     ways = list(itertools.product((False, True), (0, 1), (False, True)))
 
-    def solutions(operands: list[Any], b: Any) -> list[Any]:
+    def solutions(operands: list[Any], sides: list[Any]) -> list[Any]:
         return [
             jt.linalg.solve_triangular(
                 operands[lower], b, lower=lower, trans=trans, unit_diagonal=unit
             )
+            for b in sides
             for lower, trans, unit in ways
         ]
 
-    for k in (1, 5):
-        b = numbers(n, k, seed=1)
-        for (lower, trans, unit), x in zip(ways, jt.jit(solutions)(operands, b), strict=True):
-            half = halves[lower]
-            want = half - np.diag(np.diag(half)) + np.eye(n) if unit else half
-            check_solution(want.T if trans else want, x, b)
+    sides = [numbers(n, k, seed=1) for k in (1, 5)]
+    cases = itertools.product(sides, ways)
+    for (b, (lower, trans, unit)), x in zip(cases, jt.jit(solutions)(operands, sides), strict=True):
+        half = halves[lower]
+        want = half - np.diag(np.diag(half)) + np.eye(n) if unit else half
+        check_solution(want.T if trans else want, x, b)
 
 
 @pytest.mark.parametrize(

@@ -36,8 +36,7 @@ def check(f, *arrays, rtol=2e-5):
     finally:
         pool.set_threads(before)
     want = f(*(a.astype("f8") if a.dtype == np.float32 else a for a in arrays))
-    parts = (got, alone, want) if isinstance(got, tuple) else ((got,), (alone,), (want,))
-    for a, b, c in zip(*parts, strict=True):
+    for a, b, c in zip(*map(jt.tree.leaves, (got, alone, want)), strict=True):
         assert a.tobytes() == b.tobytes()
         assert a.shape == c.shape
         if c.dtype.kind == "f":
@@ -66,8 +65,8 @@ COLUMNS = {
 @pytest.mark.parametrize("name", COLUMNS)
 def test_columns_in_tiles(name, dtype):
     """Rows that are walked in the order of memory: whole tiles and parts of one, odd numbers of rows."""
-    for shape in ((531, 2100), (3, 347, 411)):
-        check(COLUMNS[name], numbers(shape, dtype))
+    arrays = [numbers(shape, dtype) for shape in ((531, 2100), (3, 347, 411))]
+    check(lambda x, y: (COLUMNS[name](x), COLUMNS[name](y)), *arrays)
 
 
 def test_columns_with_nan_and_infinities():
@@ -112,11 +111,11 @@ def test_variance_in_one_pass(shape):
     rng = np.random.default_rng(8)
     for dtype, rtol in (("f4", 2e-5), ("f8", 1e-12)):
         x = (rng.standard_normal(shape) + 3000).astype(dtype)
+        wide = x.astype("f8")
         for axis in (None, 0, tuple(range(len(shape)))[1:]):
-            f = jt.jit(lambda x: (x.var(axis=axis), x[::-1].std(axis=axis)))  # noqa: B023
-            wide = x.astype("f8")
-            np.testing.assert_allclose(f(x)[0], wide.var(axis=axis), rtol=rtol, atol=rtol)
-            np.testing.assert_allclose(f(x)[1], wide[::-1].std(axis=axis), rtol=rtol, atol=4e-4)
+            var, std = jt.jit(lambda x: (x.var(axis=axis), x[::-1].std(axis=axis)))(x)  # noqa: B023
+            np.testing.assert_allclose(var, wide.var(axis=axis), rtol=rtol, atol=rtol)
+            np.testing.assert_allclose(std, wide[::-1].std(axis=axis), rtol=rtol, atol=4e-4)
     for value in (np.nan, np.inf):
         x.flat[77] = value
         assert np.isnan(jt.jit(lambda x: x.var())(x))

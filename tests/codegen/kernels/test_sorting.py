@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,6 @@ from jitney.codegen.target import Target
 from jitney.ir.record import replace
 from jitney.ir.types import BASIC, is_small
 from jitney.runtime.native.host import host_target
-from jitney.runtime.threads import pool
 
 # Complex: test_complex_ops; small floats: test_small_floats.
 DTYPES = [d for d in BASIC.values() if d.kind != "c" and not is_small(d)]
@@ -112,8 +112,7 @@ def test_axes(shape, axis):
     ids=["sorted", "reversed", "equal", "nan", "alternating", "two runs"],
 )
 def test_orders(make):
-    for n in (RUN + 1, 777):
-        check(make(n))
+    check_together([make(n) for n in (RUN + 1, 777)])
 
 
 @pytest.mark.parametrize("depth", [1, 3])
@@ -175,18 +174,16 @@ def test_sorts_of_computed_and_reversed_values():
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i8", "u2"])
-def test_blocks(dtype):
+def test_blocks(dtype, threads):
     """Long enough to be sorted in several blocks, by several threads; several such rows."""
     rng = np.random.default_rng(5)
-    before = pool.get_threads()
-    try:
-        for threads in (1, 3):
-            pool.set_threads(threads)
-            check(sample(rng, 200_003, np.dtype(dtype), kinds=50_000))
-            check(sample(rng, (3, 70_001), np.dtype(dtype), kinds=9))
-            check(sample(rng, 70_001, np.dtype(dtype), kinds=9), target=narrow())
-    finally:
-        pool.set_threads(before)
+    sizes = ((200_003, 50_000, None), ((3, 70_001), 9, None), (70_001, 9, narrow()))
+    for shape, kinds, target in sizes:
+        x = sample(rng, shape, np.dtype(dtype), kinds)
+        run = compiled(build(lambda b, v: both(b, v, len(v.shape) - 1), x), [x], target).run
+        for count in (1, 3):
+            threads(count)
+            check_order(x, *run([x]), x.ndim - 1)
 
 
 def test_a_sort_fuses_with_what_is_around_it():
@@ -203,6 +200,7 @@ PARTS = {
     "places": lambda x: np.argsort(x, kind="stable")[-50:],
     "two parts": lambda x: (np.sort(x)[100:300], np.sort(x)[200:3000:3]),
 }
+PART = {name: jt.jit(part) for name, part in PARTS.items()}  # for all orders
 ORDERS = {
     "random": lambda x, rng: x,
     "sorted": lambda x, rng: np.sort(x),
@@ -222,7 +220,7 @@ def test_parts_of_a_sorted_row(dtype, order):
     if dtype[0] == "f" or order != "nan":
         x = x.astype(dtype)
         for name, part in PARTS.items():
-            found, want = jt.jit(part)(x), part(x)
+            found, want = PART[name](x), part(x)
             pairs = zip(found, want, strict=True) if name == "two parts" else [(found, want)]
             for a, b in pairs:
                 np.testing.assert_array_equal(a, b)
@@ -244,7 +242,7 @@ def test_a_sample_that_misleads():
     at = [s * stride + s * 7919 % stride for s in range(SAMPLE)]
     x[at] = np.arange(SAMPLE) / SAMPLE
     for name in ("largest", "smallest", "middle"):
-        np.testing.assert_array_equal(jt.jit(PARTS[name])(x), PARTS[name](x))
+        np.testing.assert_array_equal(PART[name](x), PARTS[name](x))
 
 
 def test_rows_of_which_parts_are_wanted():
@@ -268,9 +266,9 @@ def test_isin(dtype, count):
             [np.nan, 0.0, -0.0, np.inf],
             np.array([np.nan, -0.0, -np.inf, 7.0])[:count],
         )
-    for invert in (False, True):
-        got = jt.jit(lambda x, t, v=invert: np.isin(x, t, invert=v))(x.reshape(50, 10), tests)
-        want = np.isin(wide(x).reshape(50, 10), wide(tests), invert=invert)
+    both = jt.jit(lambda x, t: [np.isin(x, t, invert=invert) for invert in (False, True)])
+    for invert, got in enumerate(both(x.reshape(50, 10), tests)):
+        want = np.isin(wide(x).reshape(50, 10), wide(tests), invert=bool(invert))
         np.testing.assert_array_equal(got, want)
 
 
@@ -287,18 +285,30 @@ def test_searches(table, keys, dtype):
         table, keys = (np.nan_to_num(v) if dtype == "i8" else v for v in (table, keys))
         table = np.sort(np.array(table, "f8").astype(dtype))
         keys = np.concatenate([np.array(keys, "f8").astype(dtype), table])
-    for side in ("left", "right"):
-        got = jt.jit(lambda t, k, side=side: np.searchsorted(t, k, side))(table, keys)
-        np.testing.assert_array_equal(got, np.searchsorted(table, keys, side))
+    check_searches([(table, keys)])
+
+
+def check_searches(pairs: list[Any]) -> None:
+    def found(pairs: Any) -> list[Any]:
+        return [np.searchsorted(*pair, side) for pair in pairs for side in ("left", "right")]
+
+    for got, want in zip(jt.jit(found)(pairs), found(pairs), strict=True):
+        np.testing.assert_array_equal(got, want)
 
 
 LONG_ROW = 1 << 12  # from here on a partition is no sort
 
 
+@lru_cache
+def partitions(kth: int, axis: int, backend: str = "native") -> Any:
+    """One function for all orders and dtypes."""
+    both = lambda x: (np.partition(x, kth, axis), np.argpartition(x, kth, axis))  # noqa: E731
+    return jt.jit(both, backend=backend)
+
+
 def check_partition(x: np.ndarray, kth: int, axis: int = -1) -> None:
     """The order that NumPy asks for, and elements and places that belong together."""
-    f = jt.jit(lambda x: (np.partition(x, kth, axis), np.argpartition(x, kth, axis)))
-    values, places = f(x)
+    values, places = partitions(kth, axis)(x)
     want = np.sort(wide(x), axis)
     rows, order, s = (np.moveaxis(v, axis, -1) for v in (wide(values), places, want))
     np.testing.assert_array_equal(rows[..., kth], s[..., kth])
@@ -306,10 +316,7 @@ def check_partition(x: np.ndarray, kth: int, axis: int = -1) -> None:
     np.testing.assert_array_equal(np.sort(rows[..., kth:]), s[..., kth:])
     np.testing.assert_array_equal(np.sort(order), np.broadcast_to(np.arange(s.shape[-1]), s.shape))
     np.testing.assert_array_equal(np.take_along_axis(x, places, axis), values)
-    law = jt.jit(
-        lambda x: (np.partition(x, kth, axis), np.argpartition(x, kth, axis)), backend="interpreter"
-    )
-    for a, b in zip(law(x), (values, places), strict=True):
+    for a, b in zip(partitions(kth, axis, "interpreter")(x), (values, places), strict=True):
         np.testing.assert_array_equal(a, b)
 
 
@@ -371,13 +378,8 @@ def test_partitions_at_traced_places():
 
 @pytest.mark.parametrize("n", [1, 31, 32, 33, 48, 49, 100, 255, 256, 257, 1000, 4097])
 def test_searches_in_tables_of_all_lengths(n):
-    rng = np.random.default_rng(n)
-    for dtype in ("f4", "i8"):
-        table = np.sort(rng.integers(0, 2 * n, n)).astype(dtype)
-        keys = np.arange(-2, 2 * n + 2).astype(dtype)
-        for side in ("left", "right"):
-            got = jt.jit(lambda t, k, side=side: np.searchsorted(t, k, side))(table, keys)
-            np.testing.assert_array_equal(got, np.searchsorted(table, keys, side))
+    table, keys = np.sort(np.random.default_rng(n).integers(0, 2 * n, n)), np.arange(-2, 2 * n + 2)
+    check_searches([(table.astype(dtype), keys.astype(dtype)) for dtype in ("f4", "i8")])
 
 
 CLUSTERS = {
@@ -393,16 +395,18 @@ CLUSTERS = {
 }
 
 
+PLACES = jt.jit(lambda x: np.argsort(x, kind="stable"))
+
+
 @pytest.mark.parametrize("kind", CLUSTERS)
 @pytest.mark.parametrize("n", [1, 2, 3, 65, 300, 5000, 140_003])
 def test_places_of_elements_that_differ_in_few_bits(kind, n):
     """Keys of which no prefix that fits beside a place tells all apart."""
     x = CLUSTERS[kind](np.random.default_rng(n), n)
     want = np.argsort(x, kind="stable")
-    f = jt.jit(lambda x: np.argsort(x, kind="stable"))
     for threads in (1, 3):
         with jt.threads(threads):
-            np.testing.assert_array_equal(f(x), want)
+            np.testing.assert_array_equal(PLACES(x), want)
 
 
 def test_places_without_vectors_that_compress():

@@ -6,18 +6,14 @@ assembled: by LLVM to PTX, and by ptxas where there is one.
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Sequence
-
 import numpy as np
 import pytest
 from emulated import assembled, compiled, run
-from sampling import Case
+from op_cases import LAYOUTS, check_cases, close, sampled, together, wanted
+from sampling import Case, parts
 from test_codegen import CASES as ALL_CASES
-from test_codegen import LAYOUTS, ROUNDED_ALIKE, close, laid_out
 from test_codegen import compiled as native
 
-from jitney.codegen.cuda.program import DeviceProgram
 from jitney.ir.autodiff.transform import is_differentiable, vjp_graph
 from jitney.ir.build import Builder
 from jitney.ir.graph import Graph
@@ -27,76 +23,19 @@ from jitney.ir.types import DTYPE_NAMES, F16, F32, is_small, type_of
 from jitney.runtime.cuda.assemble import architecture_number
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90")
-BY_OP: dict[str, list[Case]] = {}
+BY_OP: dict[tuple[str, str], list[Case]] = {}
 CASES = [c for c in ALL_CASES if not is_small(c.dtype) or c.dtype == F16]
-for _case in CASES:
-    BY_OP.setdefault(_case.definition.name, []).append(_case)
-NAMES = list(BY_OP)
-REFUSED: set[tuple[str, type[Exception]]] = set()  # what has been seen to be refused
+for _part, _cases in parts(CASES).items():
+    for _case in _cases:
+        BY_OP.setdefault((_case.definition.name, _part), []).append(_case)
+NAMES = [name for name, part in BY_OP if part == "each"]
 
 
-def wanted(graph: Graph, arrays: list[np.ndarray]) -> list[np.ndarray]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return list(evaluate(graph, arrays))
-
-
-def together(graphs: Sequence[Graph]) -> Graph:
-    """One graph that computes all: their parameters and their outputs, one graph's after the other's."""
-    whole = Graph("ops")
-    b = Builder(whole)
-    for graph in graphs:
-        params = [whole.add_param(p.type) for p in graph.params]
-        whole.outputs += b.inline(graph, params)
-    return whole
-
-
-def sampled(case: Case, layout: str, wild: bool) -> list[np.ndarray]:
-    rng = np.random.default_rng(len(str(case)))
-    return [laid_out(a, layout) for a in case.sample(rng, wild)]
-
-
-def fails(case: Case, wild: bool) -> bool:
-    """Whether a sample is refused; the program must refuse it, too."""
-    graph, arrays = case.graph(), sampled(case, "contiguous", wild)
-    try:
-        wanted(graph, arrays)
-    except (IndexError, AssertionError, ValueError) as error:
-        refused = case.definition.name, type(error)
-        if refused not in REFUSED:  # once: a program of its own takes time
-            REFUSED.add(refused)
-            with pytest.raises(type(error)):
-                run(compiled(graph, arrays), arrays)
-        return True
-    return False
-
-
-def check_cases(cases: Sequence[Case], layout: str, wild: bool = False) -> DeviceProgram:
-    """The cases in one program; with `wild` on extreme values as well. Returns the program."""
-    good = [case for case in cases if not fails(case, False)]
-    tame = [wild and fails(case, True) for case in good]
-    graphs = [case.graph() for case in good]
-    program = None
-    for extreme in (False, True) if wild else (False,):
-        samples = [
-            sampled(case, layout, extreme and not kept)
-            for case, kept in zip(good, tame, strict=True)
-        ]
-        given = [a for arrays in samples for a in arrays]
-        program = program or compiled(together(graphs), given)
-        got = iter(run(program, given))
-        for case, graph, arrays in zip(good, graphs, samples, strict=True):
-            for want in wanted(graph, arrays):
-                label = f"{case} {layout}{' extreme' if extreme else ''}"
-                close(next(got), want, case.definition.name in ROUNDED_ALIKE, label)
-    assert program is not None
-    return program
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_op(name: str) -> None:
-    cases = BY_OP[name]
-    program = check_cases(cases, "contiguous", cases[0].definition.family == "elementwise")
+@pytest.mark.parametrize(("name", "part"), BY_OP)
+def test_op(name: str, part: str) -> None:
+    cases = BY_OP[name, part]
+    wild = cases[0].definition.family == "elementwise"
+    program = check_cases(cases, "contiguous", compiled, run, wild)
     assembled(
         program.ir, max(ARCHITECTURES[NAMES.index(name) % 3], program.arch, key=architecture_number)
     )
@@ -105,7 +44,7 @@ def test_op(name: str) -> None:
 @pytest.mark.parametrize("layout", LAYOUTS[1:])
 @pytest.mark.parametrize("part", range(3))
 def test_ops_on_other_layouts(layout: str, part: int) -> None:
-    check_cases(CASES[7 * part :: 33], layout)
+    check_cases(CASES[7 * part :: 33], layout, compiled, run)
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
@@ -134,9 +73,9 @@ def gradients(case: Case) -> tuple[Graph, list[np.ndarray]] | None:
     return vjp_graph(graph, wrt), arrays + [rng.normal(size=v.shape).astype(v.dtype) for v in outs]
 
 
-@pytest.mark.parametrize("part", range(8))
+@pytest.mark.parametrize("part", range(12))
 def test_gradients(part: int) -> None:
-    cases = [c for c in CASES if c.dtype.kind == "f"][part::8]
+    cases = [c for c in CASES if c.dtype.kind == "f"][part::12]
     found = [pair for case in cases if (pair := gradients(case)) is not None]
     given = [a for _, arrays in found for a in arrays]
     program = compiled(optimise(together([graph for graph, _ in found])), given)
