@@ -159,5 +159,8 @@ class Builder:
     def copy(self, op: Op, env: dict[Value, Value]) -> Op:
         """Append a copy of `op` with operands looked up in `env`, and record its results there."""
         new = self.again(op, [env[v] for v in op.operands])
-        env.update(zip(op.results, new.results, strict=True))
+        if len(op.results) == 1:
+            env[op.results[0]] = new.results[0]
+        else:
+            env.update(zip(op.results, new.results, strict=True))
         return new

@@ -110,18 +110,24 @@ def test_bits() -> None:
         jt.jit(lambda x: np.packbits(x))(np.ones(3))
 
 
+def divided(u: Any, v: Any) -> tuple[Any, ...]:
+    """Quotient, remainder, and the remainder's value: its length depends on its elements in NumPy."""
+    quotient, rest = np.polydiv(u, v)
+    return quotient, rest, np.polyval(rest, 2.0)
+
+
 def test_polynomials() -> None:
     p, q = np.array([2.0, -3.0, 1.0, 4.0]), np.array([1.0, 2.0])
-    for name in ("polyadd", "polysub", "polymul"):
-        check(lambda p, q, n=name: getattr(np, n)(p, q), p, q)
-        check(lambda p, q, n=name: getattr(np, n)(q, p), p, q + 1j)
+    names = ("polyadd", "polysub", "polymul")
+    check(lambda p, q: tuple(getattr(np, name)(p, q) for name in names), p, q)
+    check(lambda p, q: tuple(getattr(np, name)(q, p) for name in names), p, q + 1j)
     for u in (p, q, p * q[0], np.array([1.0, -3, 3, -1]), np.zeros(3), np.array([1, 2, 1])):
-        for v in (q, p, np.array([1.0, -1.0]), np.array([4.0])):
-            check(lambda u, v: np.polydiv(u, v), u, v)
-            check(lambda u, v: np.polyval(np.polydiv(u, v)[1], 2.0), u, v)
-    for m in (0, 1, 2):
-        check(lambda p, m=m: np.polyder(p, m), p)
-        check(lambda p, m=m: np.polyint(p, m), p)
+        check(
+            lambda u, *by: tuple(part for v in by for part in divided(u, v)),
+            *(u, q, p, np.array([1.0, -1.0]), np.array([4.0])),
+        )
+    check(lambda p: tuple(np.polyder(p, m) for m in (0, 1, 2)), p)
+    check(lambda p: tuple(np.polyint(p, m) for m in (0, 1, 2)), p)
     check(lambda p, k: np.polyint(p, 2, k), p, np.array([1.0, 5.0]))
     check(lambda p: np.poly(p), p)
     check(lambda p: np.poly(p.reshape(2, 2)), p)

@@ -23,15 +23,23 @@ def padded(found: Array, size: int, fill: Any, axis: int = 0) -> Array:
 
 def check(f: Any, arrays: tuple[Array, ...], expected: Any) -> None:
     """Eagerly and compiled, `f` gives what is expected, dtypes included."""
-    for found in (f(*arrays), jt.jit(f)(*arrays)):
-        pairs = (
-            zip(found, expected, strict=True)
-            if isinstance(expected, tuple)
-            else [(found, expected)]
-        )
-        for have, want in pairs:
-            assert have.dtype == want.dtype
-            np.testing.assert_array_equal(have, want)
+    check_all((f, arrays, expected))
+
+
+def check_all(*calls: tuple[Any, tuple[Array, ...], Any]) -> None:
+    """`check` of each, compiled as one program."""
+
+    def program(arrays: Any) -> Any:
+        return [f(*given) for (f, *_), given in zip(calls, arrays, strict=True)]
+
+    arrays = [given for _, given, _ in calls]
+    for results in (program(arrays), jt.jit(program)(arrays)):
+        for found, (_, _, expected) in zip(results, calls, strict=True):
+            several = isinstance(expected, tuple)
+            pairs = zip(found, expected, strict=True) if several else [(found, expected)]
+            for have, want in pairs:
+                assert have.dtype == want.dtype
+                np.testing.assert_array_equal(have, want)
 
 
 elements = st.sampled_from([0.0, -0.0, 1.0, 2.0, -1.0, np.nan, np.inf])
@@ -42,15 +50,17 @@ vectors = st.lists(elements, max_size=12).map(lambda v: np.array(v, np.float64))
 @given(vectors, st.integers(0, 14))
 def test_places(x: Array, size: int) -> None:
     want = padded(np.flatnonzero(x), size, 0)
-    check(lambda x: jt.nonzero(x, size=size), (x,), (want,))
-    check(
-        lambda x: jt.flatnonzero(x, size=size, fill_value=-1),
-        (x,),
-        padded(np.flatnonzero(x), size, -1),
+    check_all(
+        (lambda x: jt.nonzero(x, size=size), (x,), (want,)),
+        (
+            lambda x: jt.flatnonzero(x, size=size, fill_value=-1),
+            (x,),
+            padded(np.flatnonzero(x), size, -1),
+        ),
+        (lambda x: jt.where(x > 0, size=size), (x,), (padded(np.flatnonzero(x > 0), size, 0),)),
+        (lambda x: jt.extract(x > 0, x, size=size, fill_value=9), (x,), padded(x[x > 0], size, 9)),
+        (lambda x: jt.trim_zeros(x, size=size), (x,), padded(np.trim_zeros(x), size, 0)),
     )
-    check(lambda x: jt.where(x > 0, size=size), (x,), (padded(np.flatnonzero(x > 0), size, 0),))
-    check(lambda x: jt.extract(x > 0, x, size=size, fill_value=9), (x,), padded(x[x > 0], size, 9))
-    check(lambda x: jt.trim_zeros(x, size=size), (x,), padded(np.trim_zeros(x), size, 0))
 
 
 @pytest.mark.parametrize("n", [1, 63, 64, 65, 1000, 70_001, 200_003])
@@ -109,16 +119,20 @@ def test_sets(x: Array, y: Array, size: int, equal_nan: bool) -> None:
     np.testing.assert_array_equal(got[2], inverse)
     if len(counts) <= size:
         np.testing.assert_array_equal(got[3], padded(counts, size, 0))
-    check(
-        lambda x: jt.unique_values(x, size=size, fill_value=0),
-        (x,),
-        padded(np.unique_values(x), size, 0),
-    )
+    calls = [
+        (
+            lambda x: jt.unique_values(x, size=size, fill_value=0),
+            (x,),
+            padded(np.unique_values(x), size, 0),
+        )
+    ]
     for name in ("union1d", "intersect1d", "setdiff1d", "setxor1d"):
         want = padded(getattr(np, name)(x, y), size, fill)
         if np.isnan(x).any() or np.isnan(y).any():
             continue  # NumPy's set functions differ among themselves about NaN
-        check(lambda x, y, n=name: getattr(jt, n)(x, y, size=size, fill_value=fill), (x, y), want)
+        f = lambda x, y, n=name: getattr(jt, n)(x, y, size=size, fill_value=fill)  # noqa: E731
+        calls.append((f, (x, y), want))
+    check_all(*calls)
 
 
 def test_unique_rows_and_named_tuples() -> None:
@@ -168,13 +182,11 @@ def test_sets_of_two_arrays(x: Array, y: Array, dtype: str) -> None:
     if dtype == "i8":
         x, y = np.nan_to_num(x, posinf=9), np.nan_to_num(y, posinf=9)
     x, y = x.astype(dtype), y.astype(dtype)
-    for name in ("intersect1d", "setdiff1d", "setxor1d", "union1d"):
-        size = len(x) + len(y) + 2
-        want = padded(getattr(np, name)(x, y), size, 5)
-        f = jt.jit(
-            lambda x, y, name=name, size=size: getattr(jt, name)(x, y, size=size, fill_value=5)
-        )
-        np.testing.assert_array_equal(f(x, y), want, name)
+    names = ("intersect1d", "setdiff1d", "setxor1d", "union1d")
+    size = len(x) + len(y) + 2
+    f = jt.jit(lambda x, y: [getattr(jt, n)(x, y, size=size, fill_value=5) for n in names])
+    for name, found in zip(names, f(x, y), strict=True):
+        np.testing.assert_array_equal(found, padded(getattr(np, name)(x, y), size, 5), name)
 
 
 @pytest.mark.parametrize("few", [0, 3, 300])
