@@ -24,13 +24,17 @@ def identity(x: Array) -> Array:
     return x
 
 
-@jt.custom_jvp
-def _relu(x: Array) -> Array:
-    """Its derivative asks for the result only: what went in need not be kept, or computed again."""
+def _positive(x: Array) -> Array:
     return jt.maximum(x, 0)
 
 
-_relu.defjvps(lambda t, y, x: jt.where(y <= 0, 0, t))
+def _positive_tangent(t: Array, y: Array, x: Array) -> Array:
+    """It asks for the result only: what went in need not be kept for it, or computed again."""
+    return jt.where(y <= 0, 0, t)
+
+
+_relu: Any = jt.custom_jvp(_positive)
+_relu.defjvps(_positive_tangent)
 
 
 def relu(x: Array) -> Array:
