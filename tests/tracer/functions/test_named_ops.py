@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -217,10 +216,3 @@ def test_wrong_calls_say_what_and_where() -> None:
             text = str(caught.value).split("\n")
             kept = [t for t in text if not t.startswith("  at ")]
             golden.check(name, "\n".join(t.partition(": ")[2] if ".py:" in t else t for t in kept))
-
-
-def test_examples_of_the_docstrings() -> None:
-    finder, runner = doctest.DocTestFinder(recurse=False), doctest.DocTestRunner()
-    for name, function in vars(O).items():
-        (example,) = finder.find(function, name, globs={"jt": jt, "np": np})
-        assert example.examples and not runner.run(example).failed, name

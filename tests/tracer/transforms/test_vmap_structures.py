@@ -113,15 +113,14 @@ def test_values_and_gradients_are_those_of_a_loop(name: str) -> None:
     def total(*args: Any) -> Any:
         return np.sum(f(*args))
 
-    want = np.stack([f(*row) for row in rows])
-    close(jt.vmap(f)(*arguments), want)
-    close(jt.jit(jt.vmap(f))(*arguments), want)
-    want = np.stack([jt.grad(total)(*row) for row in rows])
-    close(jt.vmap(jt.grad(total))(*arguments), want)
-    close(jt.jit(jt.vmap(jt.grad(total)))(*arguments), want)
+    values = np.stack([f(*row) for row in rows])
+    slopes = np.stack([jt.grad(total)(*row) for row in rows])
     over = jt.grad(lambda x, *rest: np.sum(jt.vmap(total)(x, *rest)))
-    close(over(*arguments), want)
-    close(jt.jit(over)(*arguments), want)
+    ways = jt.vmap(f), jt.vmap(jt.grad(total)), over
+    compiled = jt.jit(lambda *args: [way(*args) for way in ways])(*arguments)
+    for way, found, want in zip(ways, compiled, (values, slopes, slopes), strict=True):
+        close(way(*arguments), want)
+        close(found, want)
 
 
 def test_the_derivative_of_what_is_shared_by_a_custom_rule() -> None:
