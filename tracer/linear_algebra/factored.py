@@ -12,7 +12,7 @@ from ..arrays import ufuncs
 from ..arrays.common import array, build
 from ..arrays.creation import arange, filled
 from ..arrays.elementwise import where
-from ..arrays.movement import broadcast_to, concatenate, matrix_transpose, moveaxis, stack
+from ..arrays.movement import broadcast_to, concatenate, matrix_transpose, moveaxis, reshape, stack
 from ..arrays.reductions import absolute_square, sum_
 from ..arrays.table import function
 from ..control.control import fori_loop
@@ -72,18 +72,22 @@ def lu_factor(a: Any) -> Any:
     """
     packed, order = eliminated(a)
     m, short = packed.shape[-2], min(packed.shape[-2:])
-    rows, steps = arange(m, dtype=I64), arange(short, dtype=I64)
+    lead = packed.shape[:-2]
+    order = reshape(order, (-1, m))
+    lanes = arange(order.shape[0], dtype=I64)
+    rows = broadcast_to(arange(m, dtype=I64), order.shape)
 
     def exchange(k: Any, state: Any) -> Any:
-        now, chosen = state
-        other = (now == order[..., k][..., None]).astype(I64).argmax(axis=-1)[..., None]
-        swapped = where(rows == k, other, where(rows == other, k, rows))
-        return take_along_axis(now, swapped, axis=-1), where(steps == k, other, chosen)
+        """`now` has the row at each place, `place` where each row is."""
+        now, place, chosen = state
+        wanted, moved = order[:, k], now[:, k]
+        other = place[lanes, wanted]
+        chosen[:, k] = other
+        now[lanes, other], place[lanes, moved] = moved, other
+        return now, place, chosen
 
-    lead = packed.shape[:-2]
-    start = broadcast_to(rows, (*lead, m)), broadcast_to(steps, (*lead, short))
-    _, chosen = fori_loop(0, short, exchange, start)
-    return packed, chosen
+    start = (rows, rows, filled((lanes.shape[0], short), 0, I64))
+    return packed, reshape(fori_loop(0, short, exchange, start)[2], (*lead, short))
 
 
 @function("linalg.lu_solve", composed=True)
@@ -100,14 +104,18 @@ def lu_solve(lu_and_piv: Any, b: Any, trans: int = 0) -> Tracer:
         right = right[:, None]
     n = packed.shape[-1]
     rows = arange(n, dtype=I64)
-    start = broadcast_to(rows, packed.shape[:-1])
+    exchanges = reshape(chosen, (-1, n))
+    lanes = arange(exchanges.shape[0], dtype=I64)
 
     def exchange(k: Any, order: Any) -> Any:
-        other = chosen[..., k][..., None]
-        swapped = where(rows == k, other, where(rows == other, k, rows))
-        return take_along_axis(order, swapped, axis=-1)
+        other = exchanges[:, k]
+        here, there = order[:, k], order[lanes, other]
+        order[lanes, other] = here  # a view, which is read before it changes
+        order[:, k] = there
+        return order
 
-    order = fori_loop(0, n, exchange, start)
+    order = fori_loop(0, n, exchange, broadcast_to(rows, exchanges.shape))
+    order = reshape(order, chosen.shape)
     lead = np.broadcast_shapes(packed.shape[:-2], right.shape[:-2])
     right = broadcast_to(right, (*lead, *right.shape[-2:]))
     order = broadcast_to(order, (*lead, n))[..., None]

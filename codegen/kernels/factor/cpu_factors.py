@@ -19,6 +19,7 @@ from functools import partial
 
 from ...llvm.builder import Callee, Value
 from ..matmul.cpu_gemm import loop
+from ..matmul.cpu_tiles import multiply_add
 from .cpu_blocks import BlockProducts
 from .cpu_leaves import LANES, LeafEmitter, carrying
 
@@ -59,10 +60,13 @@ class Factors(BlockProducts):
         unit: Value,
     ) -> None:
         subtract = self.subtract()
+        single = (r <= 1) & (ldx <= 1)
         small = n <= LANES
-        with e.b.when(small):
+        with e.b.when(single):
+            self._triangular_vector(e, name, t, ld, n, x, unit)
+        with e.b.when(~single & small):
             self._triangular_leaf(e, name, t, ld, n, x, ldx, r, unit)
-        with e.b.when(~small):
+        with e.b.when(~single & ~small):
             first, second = self._halves(e, n)
             left, down = e.b.times(first, ld), e.b.times(first, ldx)
             x2, t2 = e.element(x, down), e.element(t, left, first)
@@ -77,6 +81,23 @@ class Factors(BlockProducts):
                 if number:
                     e.b.run(subtract, c, ldx, a, ld, b, ldx, 1, m, r, k, 0)
                 e.b.run(solve, corner, ld, size, rows, ldx, r, unit)
+
+    def _triangular_vector(
+        self, e: LeafEmitter, name: str, t: Value, ld: Value, n: Value, x: Value, unit: Value
+    ) -> None:
+        """One column whose elements are adjacent: a row's product with what is known, by vectors."""
+        with loop(e.b, 0, n, 1) as step:
+            i = step if name == "lower" else e.b.minus(e.b.minus(n, 1), step)
+            own = e.element(t, e.b.times(i, ld))
+            lo, hi = (0, i) if name == "lower" else (e.b.plus(i, 1), n)
+            with carrying(e, lo, hi, LANES, [e.everywhere(e.number(0))]) as (j, (sums,), new):
+                mask = e.lanes_below(e.b.minus(hi, j))
+                row = e.b.load_elements(self.dtype, e.element(own, j), LANES, mask=mask)
+                known = e.b.load_elements(self.dtype, e.element(x, j), LANES, mask=mask)
+                new.append(multiply_add(e.b, self.dtype, e.fused, row, known, sums))
+            rest = e.b.binary("fsub", e.get(x, i), e.sum_of(sums))
+            d = e.b.select(unit, e.number(1), e.get(own, i))
+            e.put(e.b.binary("fdiv", rest, d), x, i)
 
     def _triangular_leaf(
         self,

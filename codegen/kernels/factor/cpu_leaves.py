@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from ...llvm.builder import Value, vector_constant
+from ...llvm.builder import Value, poison, vector_constant
 from ...llvm.instructions import SCALAR_TYPES, type_text
 from ...llvm.text import Operand
 from ...llvm.whole import Whole, Word
@@ -54,6 +54,17 @@ class LeafEmitter:
         """value - factor * row: a scalar times a vector."""
         negated = self.b.negated(factor)
         return multiply_add(self.b, self.dtype, self.fused, self.everywhere(negated), row, value)
+
+    def sum_of(self, value: Value) -> Value:
+        """The sum of a vector's lanes, halves added to each other."""
+        lanes = LANES
+        while lanes > 2:
+            lanes //= 2
+            low, high = (
+                self.b.shuffle(value, poison(value.type), range(k, k + lanes)) for k in (0, lanes)
+            )
+            value = self.b.binary("fadd", low, high)
+        return self.b.binary("fadd", self.b.extract(value, 0), self.b.extract(value, 1))
 
     def choose(self, mask: Value, a: Value, b: Value) -> Value:
         return self.b.select(mask, a, b)
