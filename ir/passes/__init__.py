@@ -18,6 +18,7 @@ from .accumulate import gather_sums
 from .attention import recognise_attention
 from .cse import eliminate_common_subexpressions
 from .dead import eliminate_dead_code
+from .factors import share_factors
 from .hoist import hoist_invariants
 from .inline_calls import inline_calls
 from .pack_floats import pack_floats
@@ -42,6 +43,7 @@ __all__ = [
     "pack_floats",
     "read_back",
     "recognise_attention",
+    "share_factors",
     "simplify",
     "simplify_fast",
     "sink_views",
@@ -60,6 +62,7 @@ PIPELINE: tuple[Pass, ...] = (
     recognise_attention,
     simplify,  # folds constants and merges common subexpressions in the same walk
     eliminate_dead_code,
+    share_factors,
     hoist_invariants,
     gather_sums,
     read_back,

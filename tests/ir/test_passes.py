@@ -30,6 +30,7 @@ from jitney.ir.passes import (
     optimise,
     read_back,
     recognise_attention,
+    share_factors,
     simplify,
     simplify_fast,
     sink_views,
@@ -66,6 +67,7 @@ def test_pipeline_is_the_documented_passes() -> None:
         hoist_invariants,
         sink_views,
         gather_sums,
+        share_factors,
         read_back,
         recognise_attention,  # in test_attention.py
     }  # too wide for two columns; tested below
@@ -407,6 +409,34 @@ def test_what_was_written_is_read_where_it_was_written() -> None:
 def test_what_is_read_elsewhere_stays(n: int, early: str, also: str) -> None:
     graph = parse_graph(STENCIL.format(n=n, m=n + 2, early=early, also=also))
     assert read_back(graph) is graph
+
+
+def test_systems_with_one_matrix_share_its_factors() -> None:
+    text = """graph f(%a: f64[16,16], %b: f64[16,2]) -> f64[16,2], f64[16,2] {
+      %x = solve %a, %b mode="check" : f64[16,2]
+      %t = transpose %a perm=[1,0] : f64[16,16]
+      %y = solve %t, %x mode="fill" : f64[16,2]
+      return %x, %y
+    }"""
+    graph = parse_graph(text)
+    got = share_factors(graph)
+    verify(got)
+    names = [op.name for op in got.ops]
+    assert names.count("lu") == 1 and names.count("triangular_solve") == 4 and "solve" not in names
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal((16, 16)), rng.standard_normal((16, 2))]
+    for one_, other in zip(evaluate(got, arrays), evaluate(graph, arrays), strict=True):
+        np.testing.assert_allclose(one_, other, rtol=1e-10)
+    arrays[0][:, 3] = 0
+    for run in (graph, got):
+        with pytest.raises(np.linalg.LinAlgError, match="Singular matrix"):
+            evaluate(run, arrays)
+    for other_text in (
+        text.replace("16", "15"),
+        text.replace("solve %t", "solve %b").replace(",2]", ",16]"),
+    ):
+        other_graph = parse_graph(other_text)
+        assert share_factors(other_graph) is other_graph
 
 
 def test_a_sum_of_products_leaves_the_loop() -> None:

@@ -29,6 +29,7 @@ _PASSES = {
     "simplify": "rewritten by exact rules, equal ops merged",
     "simplify_fast": "rewritten by rules, equal ops merged",
     "hoist_invariants": "what does not change in loops is before them",
+    "share_factors": "systems with one matrix share its factors",
     "gather_sums": "sums of loops are gathered",
     "read_back": "what was written into an array is read there",
     "sink_views": "views are where they are read",
