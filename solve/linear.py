@@ -231,22 +231,22 @@ def _gmres(
 def _smallest_residual(a: Function, r: Any, size: Any, limit: Any, width: int) -> Any:
     """The z of the Krylov space of so many products for which `r - a(z)` is smallest.
 
-    The basis stands in the rows of `basis`; rotations keep the coefficients triangular (`upper`), so
-    that the last element of `rhs` is the size of the residual.
+    The basis stands in the rows of `basis`, its latest vector in v too; rotations keep the coefficients
+    triangular (`upper`), so that the last element of `rhs` is the size of the residual.
     """
 
     def body(carry: Any) -> Any:
-        basis, upper, cosines, sines, rhs, _, k = carry
-        w = a(basis[k])
-        h = np.conj(basis) @ w
-        w = w - h @ basis
-        again = (
-            np.conj(basis) @ w
-        )  # as one pass leaves the vectors less orthogonal than rounding does
-        w = w - again @ basis
-        h = h + again
+        basis, v, upper, cosines, sines, rhs, _, k = carry
+
+        def without(j: Any, carry: Any) -> Any:
+            w, h = carry
+            h[j] = jt.vdot(basis[j], w)
+            return w - h[j] * basis[j], h
+
+        w, h = jt.fori_loop(0, k + 1, without, (a(v), jt.zeros(width + 1, dtype)))
         rest = _norm(w)
-        basis[k + 1] = w / jt.where(rest > 0, rest, 1)
+        v = w / jt.where(rest > 0, rest, 1)
+        basis[k + 1] = v
 
         def rotate(i: Any, h: Any) -> Any:
             one, other = h[i], h[i + 1]
@@ -265,19 +265,20 @@ def _smallest_residual(a: Function, r: Any, size: Any, limit: Any, width: int) -
         upper[k] = h[:width]
         rhs[k + 1] = -np.conj(sines[k]) * rhs[k]
         rhs[k] = cosines[k] * rhs[k]
-        return basis, upper, cosines, sines, rhs, np.abs(rhs[k + 1]), k + 1
+        return basis, v, upper, cosines, sines, rhs, np.abs(rhs[k + 1]), k + 1
 
     dtype = r.dtype
     basis = jt.zeros((width + 1, r.shape[0]), dtype)
-    basis[0] = r / jt.where(size > 0, size, 1)
+    v = r / jt.where(size > 0, size, 1)
+    basis[0] = v
     rhs = jt.zeros(width + 1, dtype)
     rhs[0] = size
     carry = (
-        *(basis, jt.zeros((width, width), dtype), jt.zeros(width, size.dtype)),
+        *(basis, v, jt.zeros((width, width), dtype), jt.zeros(width, size.dtype)),
         *(jt.zeros(width, dtype), rhs, size, 0),
     )
-    loop = jt.while_loop(lambda c: (c[5] > limit) & (c[6] < width), body, carry)
-    basis, upper, _, _, rhs, _, k = loop
+    loop = jt.while_loop(lambda c: (c[6] > limit) & (c[7] < width), body, carry)
+    basis, _, upper, _, _, rhs, _, k = loop
 
     def back(i: Any, y: Any) -> Any:
         j = k - 1 - i

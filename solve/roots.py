@@ -126,12 +126,13 @@ def _hybrid(value: Function, jacobian: Function, x0: Any, options: Any) -> dict[
         slow = jt.where(accepted & (gained >= 0.002), 0, slow + 1)
         x = jt.where(accepted, trial, x)
         f = jt.where(accepted, f_new, f)
-        j = jt.cond(accepted, lambda: jacobian(x), lambda: j)
-        scale = np.maximum(scale, _column_sizes(j))
         status = jt.where(nfev + 1 >= most, 2, jt.where(slow >= 10, 5, 0))
         near = np.minimum(radius, length) <= xtol * jt.linalg.norm(scale * x)
         status = jt.where(near | (f == 0).all(), 1, status)
-        njev = njev + jt.where(accepted, 1, 0)
+        more = accepted & (status == 0)
+        j = jt.cond(more, lambda: jacobian(x), lambda: j)
+        scale = np.maximum(scale, _column_sizes(j))
+        njev = njev + jt.where(more, 1, 0)
         return x, f, j, scale, radius, successes, failures, slow, nfev + 1, njev, status
 
     f, j = value(x0), jacobian(x0)
@@ -151,11 +152,12 @@ def _column_sizes(j: Any) -> Any:
 
 def _dogleg(j: Any, f: Any, radius: Any) -> tuple[Any, Any]:
     """The step within the radius, and which part of |f|**2 it is expected to take away."""
-    q, r = np.linalg.qr(j)
-    pivots = jt.diagonal(r)
-    least = np.finfo(r.dtype).eps * np.max(np.abs(pivots))
-    lift = jt.where(np.abs(pivots) < least, least - pivots, 0.0)  # a singular Jacobian is no error
-    newton = -jt.linalg.solve_triangular(r + jt.diag(lift), f @ q)
+    lu, piv = jt.linalg.lu_factor(j)
+    each = np.arange(f.size)
+    pivots = lu[each, each]
+    least = np.finfo(lu.dtype).eps * np.max(np.abs(pivots))
+    lu[each, each] = jt.where(np.abs(pivots) < least, least, pivots)  # a singular one is no error
+    newton = -jt.linalg.lu_solve((lu, piv), f)
     g = f @ j
     jg = j @ g
     g_size = jt.linalg.norm(g)
