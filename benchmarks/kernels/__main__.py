@@ -34,7 +34,12 @@ def same(a: Any, b: Any) -> bool:
     return bool(np.allclose(np.asarray(a), np.asarray(b), rtol=1e-9, atol=1e-12, equal_nan=True))
 
 
-def best(calls: Sequence[Callable[[int], Any]], clock: Callable[[], float]) -> list[float]:
+def best(
+    calls: Sequence[Callable[[int], Any]],
+    clock: Callable[[], float],
+    budget: float = SECONDS,
+    rounds: int = ROUNDS,
+) -> list[float]:
     """The best time of each, in alternation. A call takes how often it shall run."""
 
     def seconds(call: Callable[[int], Any], times: int) -> float:
@@ -43,8 +48,8 @@ def best(calls: Sequence[Callable[[int], Any]], clock: Callable[[], float]) -> l
         return (clock() - start) / times
 
     found = [seconds(call, 1) for call in calls]
-    times = [max(1, min(10_000, int(SECONDS / ROUNDS / max(t, 1e-7)))) for t in found]
-    for _ in range(ROUNDS):
+    times = [max(1, min(10_000, int(budget / rounds / max(t, 1e-7)))) for t in found]
+    for _ in range(rounds):
         for k, call in enumerate(calls):
             found[k] = min(found[k], seconds(call, times[k]))
     return found

@@ -193,3 +193,17 @@ def test_training_steps_agree_and_wrong_losses_have_no_time(benchmarks):
     assert [column for column, cell in cells.items() if "reason" in cell] == ["torch", "jax"]
     times = {"jitney": 2.0, "by hand": 1.6, "jax": 3.0}
     assert ratios({k: {"least": t} for k, t in times.items()}) == (1.5, 1.25)
+
+
+def test_problems_are_solved_as_exactly_as_they_say(benchmarks):
+    from benchmarks.solving import use_jitney
+    from benchmarks.solving.problems import TOLERANCE, problems
+
+    found = problems()
+    assert found.keys() == use_jitney.FORMS.keys() and len(found) >= 10
+    for name in ("cg", "fit", "linear_grad"):
+        problem = found[name]
+        answer = use_jitney.ready(name, problem.inputs, TOLERANCE)()
+        assert problem.error(answer) < problem.allowed, name
+        assert problem.error(answer * 1.001) > problem.allowed, name
+        assert problem.error(answer[:-1]) == math.inf
