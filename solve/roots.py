@@ -155,7 +155,8 @@ def _dogleg(j: Any, f: Any, radius: Any) -> tuple[Any, Any]:
     lu, piv = jt.linalg.lu_factor(j)
     each = np.arange(f.size)
     pivots = lu[each, each]
-    least = np.finfo(lu.dtype).eps * np.max(np.abs(pivots))
+    largest = np.max(np.abs(pivots))
+    least = np.finfo(lu.dtype).eps * jt.where(largest > 0, largest, 1.0)
     lu[each, each] = jt.where(np.abs(pivots) < least, least, pivots)  # a singular one is no error
     newton = -jt.linalg.lu_solve((lu, piv), f)
     g = f @ j

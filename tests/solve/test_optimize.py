@@ -101,6 +101,18 @@ def test_roots(method: str) -> None:
     assert not lost.success and ("progress" in lost.message or "limit" in lost.message)
 
 
+def test_roots_from_where_the_jacobian_is_singular() -> None:
+    """In [1, 1] it has rank 1, in [0, 0] rank 0."""
+
+    def circle(x, a):
+        return np.array([x[0] * x[1] - a, x[0] ** 2 + x[1] ** 2 - 5])
+
+    res = solve.root(circle, [1.0, 1.0], (2.0,))
+    assert res.success and np.abs(res.fun).max() < 1e-10
+    res = solve.root(circle, [0.0, 0.0], (2.0,))  # was a LinAlgError
+    assert not res.success and "progress" in res.message
+
+
 def test_derivatives_of_roots() -> None:
     def found(a):
         return solve.root(curved, [1.0, 1.0], (a,), tol=1e-13).x @ np.array([1.0, 2.0])
