@@ -82,6 +82,7 @@ class CodeBudget:
     def __init__(self) -> None:
         self._lock = renewed(threading.RLock())
         self._entries: OrderedDict[int, tuple[weakref.ref[Evictable], int]] = OrderedDict()
+        self._most = 0  # no less than `nbytes`, which looks at all entries
 
     def add(self, entry: Evictable) -> None:
         """Count a new entry. `trim` comes later: it may not be called while code is being made."""
@@ -100,7 +101,11 @@ class CodeBudget:
     def trim(self, newest: Evictable | None = None) -> None:
         """Let go of code until the rest fits; never of `newest`."""
         limit = config.memory_cache_size
-        if self.nbytes() <= limit:
+        if newest is not None:
+            self._most += getattr(newest.code, "nbytes", 0)
+            if self._most <= limit:
+                return
+        if self._counted() <= limit:
             return
         for _ in range(2):
             for key, entry, hits in self._alive():
@@ -110,12 +115,16 @@ class CodeBudget:
                 if now == hits and entry.evict():
                     with self._lock:
                         self._entries.pop(key, None)
-                    if self.nbytes() <= limit:
+                    if self._counted() <= limit:
                         return
                 else:
                     with self._lock:
                         self._entries[key] = weakref.ref(entry), now
                         self._entries.move_to_end(key)
+
+    def _counted(self) -> int:
+        self._most = self.nbytes()
+        return self._most
 
     def _alive(self) -> list[tuple[int, Evictable, int]]:
         with self._lock:

@@ -99,6 +99,19 @@ def test_shared_code_counts_once_and_the_busy_stay() -> None:
     assert budget.nbytes() == 0
 
 
+def test_entries_are_counted_where_they_may_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process with thousands of functions does not look at all of them for each new one."""
+    budget = CodeBudget()
+    counted = []
+    count = budget.nbytes
+    monkeypatch.setattr(budget, "nbytes", lambda: counted.append(count()) or counted[-1])
+    with jt.config(memory_cache_size=1000):
+        budget.trim()
+        for _ in range(25):
+            budget.trim(Kept(budget, Thing()))  # which is let go of at once
+    assert counted == [0, 100, 100]
+
+
 def make(k: int) -> Any:
     return jt.jit(lambda x: x * float(k) + 1)
 

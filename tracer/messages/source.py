@@ -141,11 +141,21 @@ def _source_line(
     return SourceLine(file, line, function, scope, knobs=knobs, column=column)
 
 
+_columns: dict[tuple[bytes, int], int] = {}  # each op asks, and finding one walks the code
+
+
 def _column(frame: FrameType) -> int:
     """Where in its line the expression begins that a frame evaluates, from 1 on; 0 if Python does not
     know (`-X no_debug_ranges`)."""
-    position = next(islice(frame.f_code.co_positions(), frame.f_lasti // 2, None), None)
-    return 0 if position is None or position[2] is None else position[2] + 1
+    code, at = frame.f_code, frame.f_lasti
+    column = _columns.get((code.co_linetable, at))
+    if column is None:
+        position = next(islice(code.co_positions(), at // 2, None), None)
+        column = 0 if position is None or position[2] is None else position[2] + 1
+        if len(_columns) > 4096:
+            _columns.clear()
+        _columns[code.co_linetable, at] = column
+    return column
 
 
 def source_text(line: SourceLine | None) -> str:
