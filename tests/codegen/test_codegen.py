@@ -40,7 +40,7 @@ for _part, _cases in parts(CASES).items():
         _name = f"{_case.definition.name} at {dtype_name(_case.dtype)}"
         ALIKE.setdefault((_name, _part), []).append(_case)
 ELSEWHERE: dict[str, list[Case]] = {}
-for _case in CASES[::7]:
+for _case in CASES[::9]:
     for _layout in layouts(_case):
         ELSEWHERE.setdefault(f"{_layout} {dtype_name(_case.dtype)}", []).append(_case)
 
@@ -64,10 +64,10 @@ def test_op(name, part):
 
 @pytest.mark.parametrize("where", ELSEWHERE)
 def test_op_on_other_layouts(where):
-    """Four cases in each program."""
+    """Eight cases in each program."""
     alike = ELSEWHERE[where]
-    for part in range(0, len(alike), 4):
-        check_cases(alike[part : part + 4], where.split()[0], compiled_for, Executable.run)
+    for part in range(0, len(alike), 8):
+        check_cases(alike[part : part + 8], where.split()[0], compiled_for, Executable.run)
 
 
 @pytest.mark.parametrize("index", [-9, -2, 0, 2, 9])

@@ -343,10 +343,10 @@ GROWING |= {f"{name}, gradient": gradient(GROWING[name]) for name in ("sines", "
 
 @pytest.mark.parametrize("name", GROWING)
 def test_the_work_of_compiling_is_linear(name: str) -> None:
-    """From 16 to 64 of the same: less than 4 times as much, and no step that is quadratic."""
+    """From 12 to 48 of the same: less than 4 times as much, and no step that is quadratic."""
     with jt.config(cache=False):
         work(GROWING[name], 3)  # what is done once in a process
-        small, large = work(GROWING[name], 16), work(GROWING[name], 64)
+        small, large = work(GROWING[name], 12), work(GROWING[name], 48)
     assert large < 4.6 * small
 
 

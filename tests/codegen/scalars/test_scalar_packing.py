@@ -26,18 +26,19 @@ FUNCTIONS = {
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_packed_operations_agree_with_numpy(name: str, dtype: Any) -> None:
     f = FUNCTIONS[name]
-    for count in (1, 2, 3, 4, 5, 8, 9, 17):
-        x = np.linspace(-1.3, 1.1, count).astype(dtype)
-        got = jt.jit(lambda x: jt.fori_loop(0, 3, lambda i, x: f(x).astype(x.dtype), x))(x)
-        want = x.astype(np.float64) if name != "sin" else x
-        for _ in range(3):
+
+    def looped(x: Any) -> Any:
+        if name == "sin":  # a rounding at 1e5 is large in the next sine
+            return jt.scan(lambda c, i: (f(c), c), x, np.arange(2))[1][1]
+        return jt.fori_loop(0, 3, lambda i, x: f(x).astype(x.dtype), x)
+
+    arrays = [np.linspace(-1.3, 1.1, n).astype(dtype) for n in (1, 2, 3, 4, 5, 8, 9, 17)]
+    found = jt.jit(lambda arrays: list(map(looped, arrays)))(arrays)
+    for x, got in zip(arrays, found, strict=True):
+        want = f(x) if name == "sin" else x.astype(np.float64)
+        for _ in range(0 if name == "sin" else 3):
             want = f(want).astype(want.dtype)
         tolerance = 1e-12 if dtype == np.float64 else 2e-5
-        if name == "sin":  # a rounding at 1e5 is large in the next sine
-            want, got = (
-                f(x),
-                jt.jit(lambda x: jt.scan(lambda c, i: (f(c), c), x, np.arange(2))[1])(x)[1],
-            )
         np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
 
 
