@@ -243,6 +243,6 @@ def test_an_import_that_was_interrupted_can_be_repeated():
     assert said(code) == "True"
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [2, 11])  # busy threads and resting ones, logging first or last
 def test_forks_under_load(seed):
     assert not fork_stress.run_round(seed, 18)
