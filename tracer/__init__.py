@@ -33,7 +33,7 @@ from ..ir.surface import provides
 @provides("trace")
 def _arrays() -> None:
     from . import autograph, functions, host_random, images, linear_algebra  # noqa: F401
-    from .core import asked, conversions, tracing, views  # noqa: F401
+    from .core import asked, computations, conversions, tracing, views  # noqa: F401
 
     tracing.serve_twins(autograph.convert)
 

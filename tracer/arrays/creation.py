@@ -171,10 +171,30 @@ def full_like(
     return like(x, as_value(made), order)
 
 
-def _if_known(x: Any) -> Any:
+def known_number(x: Any) -> Any:
     """The number that a traced one is known to be; else `x`."""
-    constant = known_array(x) if isinstance(x, Tracer) else None
+    constant = known_array(x) if isinstance(x, Tracer) and not x.shape else None
     return x if constant is None else constant[()]
+
+
+def _steps(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
+    """A range of which how long it is, but no more, is known for this call; DynamicShapeError."""
+    distance = ufuncs.apply(np.subtract, stop, start)
+    count = ufuncs.apply(np.ceil, ufuncs.apply(np.true_divide, distance, step)).astype(I64)
+    length = ufuncs.apply(np.maximum, count, 0)
+    known = known_array(length)
+    if known is None:
+        complain(
+            errors.DynamicShapeError,
+            "the length of arange would depend on traced values",
+            "use numbers that are known while tracing (shapes, static arguments), or scale a "
+            "static range: start + step * jt.arange(n).",
+            asks=[length],
+        )
+    dtype = common_dtype(start, stop, step) if dtype is None else canonical(dtype)
+    index = wrap(build().iota(shape=(int(known),), dtype=dtype, axis=0), scalar=False)
+    each = ufuncs.apply(np.subtract, ufuncs.apply(np.add, start, step), start)
+    return ufuncs.apply(np.add, ufuncs.apply(np.multiply, index, each), start).astype(dtype)
 
 
 def _counted_range(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
@@ -212,17 +232,12 @@ def arange(
     start, step = 0 if start is None else start, 1 if step is None else step
     if stop is None:
         start, stop = 0, start
-    start, stop, step = map(_if_known, (start, stop, step))
+    start, stop, step = map(known_number, (start, stop, step))
     if holds_tracers((start, stop, step)):
         counted = _counted_range(start, stop, step, dtype)
         if counted is not None:
             return counted
-        complain(
-            errors.DynamicShapeError,
-            "the length of arange would depend on traced values",
-            "use numbers that are known while tracing (shapes, static arguments), or scale a "
-            "static range: start + step * jt.arange(n).",
-        )
+        return _steps(start, stop, step, dtype)
     values = np.arange(start, stop, step, dtype=dtype)
     out_dtype = canonical(values.dtype)
     n = len(values)

@@ -44,14 +44,15 @@ def wrapped(x: Any, dtype: np.dtype[Any]) -> Any:
     return np.asarray(x).astype(dtype)[()] if type(x) is int else x
 
 
-def no_static_shape(what: str, instead: str) -> NoReturn:
-    """The error of functions whose result's shape depends on values."""
+def no_static_shape(what: str, instead: str, *asks: Any) -> NoReturn:
+    """The error of functions whose result's shape depends on values, those that it asks for."""
     complain(
         errors.DynamicShapeError,
         f"{what} has a shape that depends on the values, which are known only when the compiled "
         "function runs",
         f"give the result's length, {instead}; or keep the full shape and choose by element, "
         "jt.where(condition, x, y); or compute this outside of the compiled function.",
+        asks=asks,
     )
 
 

@@ -51,9 +51,9 @@ class Items:
     packed: bool = False  # lists of numbers: a comprehension over them is one loop
 
     def __iter__(self) -> Iterator[Any]:
-        if isinstance(self.length, int):
-            return map(self.item, range(self.length))
-        self._only_loops()
+        if is_undecided(self.length):
+            self._only_loops()
+        return map(self.item, range(int(self.length)))
 
     def walked(self) -> tuple[Any, Callable[[Any], Any]]:
         """What `containers.walking` asks, for comprehensions."""
@@ -66,6 +66,7 @@ class Items:
             "`for` statement can run over it",
             "write a `for` statement, and assign the results into an array; or compute with the "
             "numbers that the range is made of.",
+            asks=[self.length],
         )
 
     __len__ = __getitem__ = __contains__ = __reversed__ = _only_loops

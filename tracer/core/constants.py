@@ -17,6 +17,7 @@ from .tracing import is_private
 
 _MOST_OPS = 128
 _MOST_ELEMENTS = 4096
+_MOST_ANSWERED = 8
 
 
 def is_traced(x: Any) -> bool:
@@ -57,9 +58,19 @@ def _known(value: Value, trace: Trace, left: list[int]) -> Array | None:
             result = _captured(value, trace, left)
         elif _is_pure(value.op):
             result = _computed(value, value.op, trace, left)
+        if result is None and value.type.size <= _MOST_ANSWERED:
+            result = _answered(value, trace)
     if left[0] >= 0:
         values[value] = result
     return result
+
+
+def _answered(value: Value, trace: Trace) -> Array | None:
+    """What is known of a number for this call."""
+    outermost = trace
+    while outermost.parent is not None:
+        outermost = outermost.parent
+    return None if outermost.answers is None else outermost.answers.known(value, trace)
 
 
 def is_differentiated(x: Tracer) -> bool:

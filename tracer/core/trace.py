@@ -196,6 +196,8 @@ class Trace:
         self.stand_ins: dict[int, Tracer] | None = None
         # Whether an object is one of those that the guards of this trace compare by identity.
         self.is_guarded: Callable[[Any], bool] | None = None
+        # Of the outermost trace: which computed numbers are known, see `jit.computed_numbers`.
+        self.answers: Any = None
         # Gives the user's own form of a callback, see `captures.callbacks.reads`.
         self.own: Callable[[Any], Any] | None = None if parent is None else parent.own
         # Arrays that results of branches may be, where it matters which (see `identity.origins`).

@@ -19,7 +19,7 @@ import numpy as np
 from ...ir.graph import Graph, Op, Value
 from ...ir.opdef import OPS
 from ...ir.record import field, record, replace
-from ...ir.types import I64, TensorType, type_of
+from ...ir.types import I64, TensorType, is_inexact, type_of
 from ...runtime.cuda.array import DeviceArray
 from ..data import pytree
 from ..data.accept import refuse
@@ -223,6 +223,7 @@ def trace_function(
     adapted: bool = False,
     converts: bool = False,
     present: Callable[[Any], Any] | None = None,
+    lent: Sequence[Value] = (),
 ) -> Traced:
     """Call `function` with tracers for its leaves and return what it did.
 
@@ -236,7 +237,8 @@ def trace_function(
     enclosing trace unless they are given. Where they ask for autograph its twin is called in place of
     `function`, unless what that calls is `adapted` already; in eager traces only if one `converts`. With
     `sharing`, leaves that are views of one array made inside come back as such. `present` makes the
-    result of what the function returns.
+    result of what the function returns. `lent` are the values of the enclosing trace for which the
+    graph's parameters stand, if it is run once and with these.
     """
     name = name or str(getattr(function, "__name__", what))
     trace = Trace(Graph(name), parent=current_trace(), eager=eager, what=what, options=options)
@@ -246,6 +248,11 @@ def trace_function(
     alone = trace.parent is None and not eager
     with tracing(trace), borrowed or nullcontext(), _alone(trace) if alone else nullcontext():
         leaves = _parameters(trace, specs, concrete)
+        # Not those that have derivatives, which would be lost if Python were to know them.
+        pairs = zip(trace.graph.params, lent, strict=False)
+        trace.lent.update(
+            (p, v) for p, v in pairs if isinstance(v.type, TensorType) and not is_inexact(v.dtype)
+        )
         watched = trace.watched if conditional else None
         before = None if watched is None else watched.snapshot()
         args, kwargs = pytree.unflatten(tree, _held(specs, leaves))

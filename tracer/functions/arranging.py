@@ -113,7 +113,13 @@ def repeat(a: Any, repeats: Any, axis: Any = None, *, total_repeat_length: Any =
         return _repeated(x, index_array(repeats), axis, operator.index(total_repeat_length))
     counts = known_array(index_array(repeats))
     if counts is None:
-        no_static_shape("np.repeat of traced repeats", "jt.repeat(x, r, total_repeat_length=n)")
+        counts = index_array(repeats)
+        total = counts.sum() if counts.size != 1 else counts.reshape(()) * x.shape[axis]
+        length = known_array(total)
+        if length is not None:
+            return _repeated(x, counts, axis, int(length))
+        instead = "jt.repeat(x, r, total_repeat_length=n)"
+        no_static_shape("np.repeat of traced repeats", instead, total)
     n = x.shape[axis]
     if counts.size == 1:
         count = int(counts.reshape(()))

@@ -21,6 +21,7 @@ from ..arrays.common import (
     finish_written_back,
     index_array,
     ints,
+    known_array,
     static_array,
     store,
 )
@@ -217,12 +218,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0, *, length: Any 
         check_real("bincount", weights)
     dtype = np.dtype(np.int64 if weights is None else np.float64)
     if length is None:
-        constant = static_array(x)
-        if constant is None:
-            no_static_shape("np.bincount", "jt.bincount(x, length=n)")
-        if constant.size and constant.min() < 0:
-            raise ValueError("'list' argument must have no negative elements")
-        size = max(int(constant.max()) + 1 if constant.size else 0, operator.index(minlength))
+        size = _counted(x, minlength)
     else:
         size = operator.index(length)
         # Negative ones are beyond all others.
@@ -230,6 +226,23 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0, *, length: Any 
         x = ufuncs.apply(np.minimum, unsigned, np.uint64(size)).astype(np.int64)
     added = np.ones((), dtype) if weights is None else array(weights).astype(dtype)
     return totals(array(x), added, size, spare=length is not None)
+
+
+def _counted(x: Any, minlength: Any) -> int:
+    """How many counts bincount gives, which depends on the values."""
+    negative = "'list' argument must have no negative elements"
+    constant = static_array(x)
+    if constant is not None:
+        if constant.size and constant.min() < 0:
+            raise ValueError(negative)
+        return max(int(constant.max()) + 1 if constant.size else 0, operator.index(minlength))
+    x = array(x)
+    size = ufuncs.apply(np.maximum, x.max() + 1, minlength) if x.size else array(minlength)
+    known = known_array(size)
+    if known is None:
+        no_static_shape("np.bincount", "jt.bincount(x, length=n)", size)
+    check_values((x >= 0).all(), negative)
+    return int(known)
 
 
 def totals(indices: Tracer, added: Any, size: int, spare: bool = False) -> Tracer:

@@ -8,6 +8,7 @@ import numpy as np
 
 from ...ir.types import F64, I64
 from ..arrays.common import array, axis_index
+from ..arrays.creation import known_number
 from ..core.tracers import Tracer, as_value
 from ..messages import errors
 from ..messages.errors import complain
@@ -237,6 +238,7 @@ class Distributions(StandIn):
         x[...] = np.take(x, self._draw("permutation", (x.shape[axis],), I64), axis=axis)
 
     def permutation(self, x: Any, axis: int = 0) -> Any:
+        x = known_number(x)
         if isinstance(x, (int, np.integer)):
             return self._draw("permutation", (max(int(x), 0),), I64)  # of arange(x), as NumPy's
         x = array(x)
@@ -245,6 +247,7 @@ class Distributions(StandIn):
                 errors.DynamicShapeError,
                 "permutation(n) of a traced n has a length that is not known while tracing",
                 "make n static, or permute an array.",
+                asks=[x],
             )
         axis = axis_index(axis, x.ndim, x)
         return np.take(x, self._draw("permutation", (x.shape[axis],), I64), axis=axis)
@@ -271,6 +274,7 @@ class Distributions(StandIn):
 
     def _population(self, a: Any) -> tuple[Any, int]:
         """What `choice` chooses from, None for numbers, and how many there are."""
+        a = known_number(a)
         if isinstance(a, (int, np.integer)):
             if a <= 0:
                 require_that(False, "a must be a positive integer unless no samples are taken")
@@ -282,6 +286,7 @@ class Distributions(StandIn):
                 errors.DynamicShapeError,
                 "choice(n) of a traced n is not there in a compiled function",
                 "draw rng.integers(0, n).",
+                asks=[a],
             )
         return a, a.shape[0]
 

@@ -110,6 +110,7 @@ class Bounded:
             "write x.shape[0], a traced int.",
             operands={"x": self.padded},
             line=self._line,
+            asks=[count],
         )
 
     def __bool__(self) -> NoReturn:
@@ -164,6 +165,7 @@ def refuse(x: Bounded, what: str | None = None) -> NoReturn:
         "jt.where(mask, x, other) with the full length.",
         operands={"x": x.padded},
         line=x._line,
+        asks=[*x.counts.values()],
     )
 
 

@@ -35,11 +35,11 @@ class Bucket:
     def add(self, entry: Entry) -> None:
         self.entries = [entry, *self.entries][:_ENTRIES]
 
-    def holding(self) -> tuple[Entry, tuple[Any, ...]] | None:
-        """The first entry whose guards hold, and its hidden arrays."""
+    def holding(self, leaves: Sequence[Any]) -> tuple[Entry, tuple[Any, ...]] | None:
+        """The first entry whose guards hold for a call's leaves, and its hidden arrays."""
         for entry in tuple(self.entries):
             hidden = entry.check()
-            if hidden is not None:
+            if hidden is not None and entry.admits(leaves, hidden):
                 return entry, hidden
         return None
 
@@ -85,6 +85,7 @@ _REMEDIES = {
     "kind of": "Pass the same kind each time, always an array or always a number.",
     "static": "Pass it as an array or a number, and leave it out of static_argnames.",
     "guard": "Pass what changes as an argument.",
+    "another number": "Give a length that is always enough, and leave out what is too much.",
     "another": "Pass containers with the same keys and lengths each time, or stack what they hold.",
 }
 
@@ -103,7 +104,11 @@ def warn_of_many(name: str, count: int, reason: str) -> None:
 def reason(call: Call, bucket: Bucket, others: Iterable[Bucket]) -> str:
     """Why `call` finds no entry in its bucket. `others` are all buckets of the function."""
     if bucket.entries:
-        changes = bucket.entries[0].captured.changes()
+        latest = bucket.entries[0]
+        if latest.guard is not None:
+            lines = dict.fromkeys(str(number.line) for number, _ in latest.guard.numbers)
+            return f"another number decides a shape at {' or '.join(lines)}"
+        changes = latest.captured.changes()
         return "guard " + " and ".join(changes) if changes else "a guard did not hold"
     entries = [e for b in others for e in b.entries]
     if not entries:

@@ -11,7 +11,7 @@ import enum
 import functools
 import inspect
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from itertools import accumulate
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -201,6 +201,9 @@ class Call:
         ]
         self._static = numbers(self.structure).union(bools)
         self.failure: Exception | None = None  # what became of tracing it
+        # Those that tracing may ask for, and what it was given, see `computed_numbers`.
+        self.computed: Mapping[str, Any] = {}
+        self.guard: Any = None
         self.containers = Kinds()  # those that the function makes, and that grow
         self.still: Sequence[tuple[Any, Any]] = ()  # see `Trace`
         self.names: list[str] = []
@@ -393,6 +396,11 @@ class Call:
     def has_static(self) -> bool:
         """Whether the value of a leaf decides, and not its type alone, which code runs."""
         return any(isinstance(spec, Static) for spec in self.specs)
+
+    @property
+    def on_cpu(self) -> bool:
+        """Whether it runs on the CPU, as far as its arguments say."""
+        return (self.device or CHOSEN.get() or CPU) == CPU
 
     @property
     def key(self) -> Hashable:

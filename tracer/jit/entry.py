@@ -19,6 +19,7 @@ from ..core.tracing import Traced
 from ..data.accept import to_array
 from ..data.generators import GeneratorKind
 from ..data.lists import ListKind
+from .computed_numbers import inputs_of
 from .dispatch import Call
 
 if TYPE_CHECKING:
@@ -110,7 +111,8 @@ class Entry:
         self.structure = call.structure
         self._hits = 0  # of the calls that came through Python
         self.programs: list[NativeProgram] = []
-        self.attempts = 0  # at writing a program
+        # At writing a program; those ask no computed numbers.
+        self.attempts = 0 if call.guard is None else 1 << 30
         self.owner: weakref.ref[JitFunction] | None = None
         captures = tuple(capture.outer for capture in traced.captures)
         self.check: Callable[[], tuple[Any, ...] | None] = captured.compile(captures)
@@ -131,6 +133,7 @@ class Entry:
         self.written = [*self.mutated, *self.overwritten]
         self.changed_lists = [k for k in self.lists if k in self.written]
         self.donated = donated
+        self.guard = call.guard
         self._run = runnable.run
         self.finish = self._finisher(traced)
         plain = self.all_explicit and self.effects is None
@@ -175,13 +178,17 @@ class Entry:
     def fast(self, leaves: Sequence[Any]) -> Any:
         """The result; STALE, and nothing done, if a guard does not hold."""
         hidden = self.check()
-        if hidden is None:
+        if hidden is None or not self.admits(leaves, hidden):
             return STALE
         if not self._direct:
             return self(leaves, hidden)
         self._hits += 1
         inputs = [*leaves, *hidden]
         return self.finish(self._run(inputs), inputs)
+
+    def admits(self, leaves: Sequence[Any], hidden: tuple[Any, ...]) -> bool:
+        """Whether numbers that were compiled in are those of these leaves."""
+        return self.guard is None or self.guard.holds(inputs_of(self.specs, leaves, hidden))
 
     def __call__(self, leaves: Sequence[Any], hidden: tuple[Any, ...]) -> Any:
         heap, effects = self.captured.heap, self.effects

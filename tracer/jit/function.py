@@ -44,6 +44,7 @@ from .asked import ASKED
 from .binding import BoundJitFunction, is_owner
 from .buckets import Bucket, fast_key, reason, warn_of_many
 from .cache_info import CacheInfo, cache_info, log_compile
+from .computed_numbers import ComputedNumbers
 from .defaults import Defaults
 from .dispatch import Call, StaticNames, arrange, signature_of, static_names
 from .entry import STALE, Entry, Overlap, ReadOnly, Refused, SameArrays
@@ -131,6 +132,7 @@ class JitFunction(Inspection, Generic[P, R]):
         signature = self._signature if options.autograph else None  # else nobody looks for changes
         self._defaults = Defaults(function, signature, self._static.names)
         self._numbers = CompiledNumbers()
+        self._computed = ComputedNumbers()
         self._tables = (
             False  # some calls had tables: the leaves of all containers are not looked at
         )
@@ -256,8 +258,8 @@ class JitFunction(Inspection, Generic[P, R]):
         calls: list[Call] = []
 
         def analyse() -> Call:
-            calls[:] = [self._analysed(args, kwargs)]
-            return calls[0]
+            calls.append(self._analysed(args, kwargs))
+            return calls[-1]
 
         packs, failure = self._packs, None
         while True:
@@ -266,9 +268,12 @@ class JitFunction(Inspection, Generic[P, R]):
             except errors.TraceAgain:
                 raise
             except Exception as error:
-                fewer = calls[0].packs_less() if calls else None
+                fewer = calls[-1].packs_less() if calls else None
                 if fewer is None or self._packs == 0:
-                    self._packs = packs
+                    self._packs, first = packs, failure or error
+                    if any(self._computed.add(call) for call in calls if call.failure is first):
+                        failure = None
+                        continue
                     if failure is None:
                         raise
                     raise error from failure.__cause__
@@ -333,11 +338,11 @@ class JitFunction(Inspection, Generic[P, R]):
     def _run_entry(
         self, call: Call, bucket: Bucket, args: Sequence[Any], kwargs: dict[str, Any]
     ) -> Any:
-        match, made = bucket.holding(), None
+        match, made = bucket.holding(call.leaves), None
         if match is None:
             with self._lock, standing_in if call.objects else nullcontext():
                 with standing_in:  # tracers of other threads are out of the way
-                    match = bucket.holding()  # made by another thread in the meantime?
+                    match = bucket.holding(call.leaves)  # made by another thread in the meantime?
                 if match is None:
                     made = self._compile(call, bucket)
                     # What the function itself changed while it was traced must not send it back here.
@@ -391,7 +396,7 @@ class JitFunction(Inspection, Generic[P, R]):
             raise
 
     def _analyse(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Call:
-        return Call(
+        call = Call(
             args,
             kwargs,
             self._static,
@@ -401,6 +406,8 @@ class JitFunction(Inspection, Generic[P, R]):
             numbers=self._numbers.of,
             packs=self._packs,
         )
+        call.computed = self._computed.of(call)
+        return call
 
     def _order(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[int] | None:
         """Where the leaves of a call stand among those of `(args, kwargs)` as written; None: there."""

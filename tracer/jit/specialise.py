@@ -91,7 +91,8 @@ def make_entry(function: JitFunction, call: Call, reason: str) -> Entry:
     if module is not None:
         note_program(module, function.__name__)
         traced = _settle(function, traced, module)
-    cached.store(traced, captured, getattr(executable, "key", ""))
+    if call.guard is None:
+        cached.store(traced, captured, getattr(executable, "key", ""))
     donated = frozenset(_donated(function, call))
     return Entry(call, traced, captured, executable, reason, seconds, donated)
 

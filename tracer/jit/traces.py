@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...ir.record import replace
-from ...runtime.devices import CPU
 from ..captures.captured_variables import CapturedVariables, refuse_random
 from ..captures.effects import Effects
 from ..captures.heap import Policy
@@ -27,11 +26,11 @@ from ..core.specs import Static
 from ..core.trace import nesting, require_trace
 from ..core.tracing import Traced, trace_function
 from ..data import pytree
-from ..devices.devices import CHOSEN
 from ..host_random.interception import exchanged
 from ..messages import errors
 from ..messages.errors import complain
 from ..messages.source import is_user_frame, raised_line
+from .computed_numbers import Answers, inputs_of
 from .dispatch import Call
 from .options import annotated
 from .stack import deep_stack
@@ -275,11 +274,16 @@ def _trace_once(
     leaves = [*named, *captured.specs]
     tree = pytree.flatten(((call.args, call.kwargs, stand_ins), {}))[1]
 
+    answers = None
+    if call.computed:
+        answers = Answers(call.computed, inputs_of(call.specs, call.leaves, captured.arrays()))
+
     def run(args: Any, kwargs: Any, hidden: Any) -> Any:
         before = call.parts(args, kwargs)
         kept = call.kept(args, kwargs)
         here = require_trace()
         here.lacks_heap, here.still = captured.heap is None and captured.substitutes, call.still
+        here.answers = answers
         for container, place in (*kept.taken_apart, *call.packed(args, kwargs)):
             call.containers.births[container] = Argument(place)
         work = partial(captured.call, args, kwargs, hidden, kept)
@@ -303,9 +307,11 @@ def _trace_once(
             values_only=False,
             views=views,
             refuse_as=function._function,
-            options=function._options.trace((call.device or CHOSEN.get() or CPU) == CPU),
+            options=function._options.trace(call.on_cpu),
             sharing=captured.heap is not None,
             adapted=True,
         )
 
-    return settled(trace, call.containers)
+    traced = settled(trace, call.containers)
+    call.guard = None if answers is None else answers.guard()
+    return traced

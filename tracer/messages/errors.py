@@ -36,6 +36,10 @@ class TracerBase:
         """Which parameters it was computed of, see `core.asked`."""
         return None
 
+    def _computation(self) -> Any:
+        """How the number is computed, see `core.computations`."""
+        return None
+
 
 class JitneyError(Exception):
     """Base of the errors that the tracer raises about user code. `what` is what happened, `asked` tells
@@ -44,6 +48,9 @@ class JitneyError(Exception):
     line: SourceLine | None = None
     what: str = ""
     asked: tuple[frozenset[int] | None, ...] = ()
+    wanted: tuple[
+        Any, ...
+    ] = ()  # how numbers that it asks for are computed, see `core.computations`
 
 
 class TraceAgain(Exception):
@@ -227,9 +234,11 @@ def complain(
     details: Sequence[str] = (),
     line: SourceLine | None = None,
     cause: BaseException | None = None,
+    asks: Sequence[Any] = (),
 ) -> NoReturn:
     """Raise `kind`, one of these or of Python's own. `what` happened; `remedy` says what to write
-    instead, as a full sentence.
+    instead, as a full sentence. Integers that it `asks` for, or among its operands, may be known at
+    another trace, where shapes need them.
 
     `operands` are shown by name with shape and dtype, `details` as they are. `line` defaults to the
     user's current line.
@@ -251,8 +260,11 @@ def complain(
     error = kind("\n".join(text))
     if isinstance(error, JitneyError):
         error.line, error.what = line, what
-        traced = [o for o in (operands or {}).values() if isinstance(o, TracerBase)]
-        error.asked = tuple([operand._behind() for operand in traced])
+        traced = [x for x in (*(operands or {}).values(), *asks) if isinstance(x, TracerBase)]
+        error.asked = tuple([x._behind() for x in traced])
+        if isinstance(error, (DynamicShapeError, TracerIndexError)):
+            computed = [x._computation() for x in traced]
+            error.wanted = tuple([number for number in computed if number is not None])
     raise error from cause
 
 

@@ -248,6 +248,7 @@ def apply(
         concrete=arrays,
         borrowed=BorrowedStates(),
         present=present,
+        lent=() if eager else [x for x in outer if isinstance(x, Value)],
     )
     env: dict[Value, Leaf] = dict(zip(result.graph.params, outer, strict=False))
     env.update((capture.param, capture.outer) for capture in result.captures)

@@ -23,7 +23,7 @@ def filtered(x):
 
 
 def shape_in_a_list(x):
-    return np.zeros([int(x[0]), 2])
+    return jt.map_fn(lambda v: np.zeros([int(v), 2]), x)
 
 
 REFUSED = {
@@ -31,11 +31,15 @@ REFUSED = {
     "max": (by_key, "`max(x, key=lambda v: -v)`", "np.argmax"),
     "filter": (filtered, "`list(filter(lambda v: v > 1, x))`", "np.where"),
     "median": (lambda x: statistics.median([x[0], x[1]]), "`statistics.median(", "before the call"),
-    "zeros": (lambda x: np.zeros(int(x[0])), "`np.zeros(int(x[0]))` needs an integer", "argument"),
-    "zeros of a list": (shape_in_a_list, "`np.zeros([int(x[0]), 2])` needs", "argument"),
+    "zeros": (
+        lambda x: jt.map_fn(lambda v: np.zeros(int(v)), x),
+        "`np.zeros(int(v))` needs an integer",
+        "argument",
+    ),
+    "zeros of a list": (shape_in_a_list, "`np.zeros([int(v), 2])` needs", "argument"),
     "mgrid": (lambda x: np.mgrid[0 : x[0]], "bounds of np.mgrid", "np.arange(n)"),
     "ogrid": (
-        lambda x: np.ogrid[0:3, 0 : int(x[0])],
+        lambda x: jt.map_fn(lambda v: np.ogrid[0:3, 0 : int(v)], x),
         "bounds of np.mgrid and np.ogrid",
         "np.arange",
     ),

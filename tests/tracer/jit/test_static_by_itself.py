@@ -154,7 +154,7 @@ def test_the_error_is_that_of_the_first_attempt_where_numbers_do_not_help():
     f = jt.jit(lambda x, n: x @ np.ones((3, 3)) * n)
     with pytest.raises(errors.ShapeError):
         f(X, 2)
-    g = jt.jit(lambda x, n: np.zeros(int(x[0]) + n))
+    g = jt.jit(lambda x, n: jt.map_fn(lambda v: np.zeros(int(v) + n), x))
     with pytest.raises(errors.TracerIndexError, match="integer"):
         g(X, 2)
 
