@@ -35,6 +35,7 @@ def test_runs_from_top_to_bottom(path, tmp_path, monkeypatch):
     monkeypatch.setenv("MPLBACKEND", "module://matplotlib_inline.backend_inline")
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     monkeypatch.setenv("JITNEY_QUICK", "1")  # what is shown is the same
+    monkeypatch.delenv("JITNEY_VERIFY", raising=False)
     book = nbformat.read(path, as_version=4)
     client = nbclient.NotebookClient(
         book, timeout=120, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}

@@ -12,8 +12,9 @@ from ...ir.build import Builder
 from ...ir.graph import Graph, Op, SourceLine, Value
 from ...ir.record import record
 from ...ir.types import TensorType
-from .trace import Trace
+from .trace import Array, Trace
 from .tracers import Tracer, method
+from .tracing import is_private
 
 MOST_NUMBERS = 8  # in a row: a shape
 _MOST = 2_000  # ops
@@ -85,6 +86,10 @@ class _Copier:
         if value.op is not None:
             self.builder.copy(value.op, self._copies)
             return
+        made = _made_inside(value, trace)
+        if made is not None:
+            self._copies[value] = self.builder.const(made)
+            return
         outer = _outer(value, trace)
         self._copies[value] = self._parameter(value) if outer is None else self._copies[outer[0]]
 
@@ -103,8 +108,14 @@ def _needed(value: Value, trace: Trace) -> list[tuple[Value, Trace]]:
         if not _can_run_twice(value.op):
             raise _Hidden
         return [(operand, trace) for operand in value.op.operands]
-    outer = _outer(value, trace)
+    outer = None if _made_inside(value, trace) is not None else _outer(value, trace)
     return [] if outer is None else [outer]
+
+
+def _made_inside(value: Value, trace: Trace) -> Array | None:
+    """The elements of a parameter that is a NumPy array which the function has made."""
+    captures = (c for c in trace.captures if c.param is value and trace.parent is None)
+    return next((c.snapshot for c in captures if is_private(c)), None)
 
 
 def _outer(value: Value, trace: Trace) -> tuple[Value, Trace] | None:

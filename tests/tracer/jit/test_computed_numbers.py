@@ -1,4 +1,4 @@
-"""Shapes that are numbers computed of the arguments: they are compiled in, and asked for at each call."""
+"""Shapes that depend on numbers which are computed of the arguments: each call asks for these first."""
 
 from __future__ import annotations
 
@@ -72,6 +72,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], list[tuple[Any, ...]]]] = {
     "chosen": (lambda x: x[x[:, 0] > 0].reshape(2, -1), [(X * [1, 0],), (np.abs(X),)]),
     "split": (lambda x: np.array_split(x[x[:, 0] > 0], 2), [(X,), (-X,)]),
     "list": (lambda x: np.zeros(max(x) + 1), [([1, 2, 3] * 10,), ([1, 2, 5] * 10,)]),
+    "beside a constant": (lambda r: np.repeat(r, r + np.array([1, 0] * 3)), [(LABELS,)]),
     "groups": (lambda y: [np.sum(y == i) for i in range(int(y.max()) + 1)], [(LABELS,)]),
 }
 
