@@ -23,6 +23,7 @@ from ..containers.leaving import leaving
 from ..control.recursion import natively
 from ..control.unions import with_exact
 from ..core.specs import Static
+from ..core.stack import deep_stack
 from ..core.trace import nesting, require_trace
 from ..core.tracing import Traced, trace_function
 from ..data import pytree
@@ -33,7 +34,6 @@ from ..messages.source import is_user_frame, raised_line
 from .computed_numbers import Answers, inputs_of
 from .dispatch import Call
 from .options import annotated
-from .stack import deep_stack
 
 if TYPE_CHECKING:
     from .function import JitFunction
