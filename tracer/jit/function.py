@@ -296,6 +296,7 @@ class JitFunction(Inspection, Generic[P, R]):
             return self._call(args, kwargs, None)
         except SameArrays:
             call.alias()
+            call.computed = self._computed.of(call)
             try:
                 return self._run(call, self._bucket(call.key), args, kwargs)
             except (Overlap, SameArrays):  # still the same: one of the two came from outside

@@ -180,3 +180,19 @@ def test_what_cannot_be_known_before_the_call() -> None:
         jt.jit(lambda y: y[0] + np.zeros(rng.integers(1, 5)))(LABELS)
     with pytest.raises(jt.errors.TracerIndexError):  # no values to compute it of
         jt.jit(lambda y: np.zeros(y.max())).trace(jt.ShapeDtype((3,), np.int64))
+
+
+def test_arguments_that_share_memory() -> None:
+    @jt.jit
+    def f(a, b):
+        a[0] += 1
+        return np.zeros(b.max()), a + b
+
+    for one, other in ((slice(4), slice(4)), (slice(4), slice(2, 6)), (slice(4), slice(4, 8))):
+        x = np.arange(8)
+        zeros, total = f(x[one], x[other])
+        y = np.arange(8)
+        y[0] += 1
+        assert zeros.shape == (y[other].max(),)
+        np.testing.assert_array_equal(total, y[one] + y[other])
+        np.testing.assert_array_equal(x, y)
