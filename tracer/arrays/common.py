@@ -179,6 +179,7 @@ def require_static(x: Any, what: str) -> np.ndarray[Any, Any]:
             "compiled function runs",
             f"pass {what} as a Python number or make the argument static (static_argnames).",
             operands={what: x},
+            asks=[x],
         )
     return constant
 

@@ -36,10 +36,10 @@ class _Hidden(Exception):
 
 
 @method("_computation")
-def computation_of(x: Tracer) -> Computation | None:
-    """How `x` is computed; None if it is no integer or row of them, or if that can't be told."""
+def computation_of(x: Tracer, row: bool = False) -> Computation | None:
+    """How `x` is computed; None if it is no integer, or `row` of a few, or if that can't be told."""
     trace: Trace | None = x._storage.trace
-    few = x.ndim == 0 or (x.ndim == 1 and x.size <= MOST_NUMBERS)
+    few = x.ndim == 0 or (row and x.ndim == 1 and x.size <= MOST_NUMBERS)
     if trace is None or trace.done or not few or x.dtype.kind not in "iu":
         return None
     return computation(x._storage.value, trace)

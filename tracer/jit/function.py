@@ -254,14 +254,16 @@ class JitFunction(Inspection, Generic[P, R]):
 
     def _settled(self, work: Callable[[Call], T], args: Sequence[Any], kwargs: dict[str, Any]) -> T:
         """What `work` makes of the call, see `CompiledNumbers`. Where the function can't be traced with
-        tables or lists that are arrays, their rows or numbers are values from now on."""
+        tables or lists that are arrays, their rows or numbers are values from now on; at last, numbers
+        that shapes need are computed, see `ComputedNumbers`. If nothing helps, the first refusal is
+        what is said."""
         calls: list[Call] = []
 
         def analyse() -> Call:
             calls.append(self._analysed(args, kwargs))
             return calls[-1]
 
-        packs, failure = self._packs, None
+        packs, failure, refusal = self._packs, None, None
         while True:
             try:
                 return self._numbers.settle(analyse, work)
@@ -272,8 +274,10 @@ class JitFunction(Inspection, Generic[P, R]):
                 if fewer is None or self._packs == 0:
                     self._packs, first = packs, failure or error
                     if any(self._computed.add(call) for call in calls if call.failure is first):
-                        failure = None
+                        failure, refusal = None, refusal or first
                         continue
+                    if refusal is not None and isinstance(error, errors.Refusal):
+                        raise refusal from None
                     if failure is None:
                         raise
                     raise error from failure.__cause__

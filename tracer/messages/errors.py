@@ -36,8 +36,8 @@ class TracerBase:
         """Which parameters it was computed of, see `core.asked`."""
         return None
 
-    def _computation(self) -> Any:
-        """How the number is computed, see `core.computations`."""
+    def _computation(self, row: bool = False) -> Any:
+        """How the number is computed, or the `row` of them, see `core.computations`."""
         return None
 
 
@@ -263,7 +263,7 @@ def complain(
         traced = [x for x in (*(operands or {}).values(), *asks) if isinstance(x, TracerBase)]
         error.asked = tuple([x._behind() for x in traced])
         if isinstance(error, (DynamicShapeError, TracerIndexError)):
-            computed = [x._computation() for x in traced]
+            computed = [x._computation(any(x is a for a in asks)) for x in traced]
             error.wanted = tuple([number for number in computed if number is not None])
     raise error from cause
 

@@ -39,7 +39,10 @@ def known_size(name: str, parameter: str, given: int | None, numbers: Tracer) ->
     """How long the result is: as given, else as long as the largest of the numbers asks for."""
     if given is not None:
         return operator.index(given)
-    constant = known_array(numbers)
+    if not numbers.size:
+        return 0
+    size = numbers.max() + 1
+    constant = known_array(size)
     if constant is None:
         complain(
             errors.DynamicShapeError,
@@ -47,8 +50,9 @@ def known_size(name: str, parameter: str, given: int | None, numbers: Tracer) ->
             "compiled function runs",
             f"pass {parameter}=.",
             operands={"numbers": numbers},
+            asks=[size],
         )
-    return int(constant.max()) + 1 if constant.size else 0
+    return int(constant)
 
 
 def counted(name: str, called: str, numbers: Tracer, n: int) -> Tracer:

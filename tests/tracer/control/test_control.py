@@ -565,6 +565,7 @@ def test_changes_that_undo_each_other_while_tracing_are_not_lost() -> None:
         return zeros + t
 
     TABLE[:] = 2
-    with pytest.raises(jt.errors.TracerIndexError, match="needs an integer"):
-        jt.jit(f)(np.float64(1.0))
-    assert TABLE.tolist() == [2, 2]
+    compiled = jt.jit(f)
+    for t, table in ((1.0, 3), (1.0, 4), (-1.0, 3)):
+        assert compiled(np.float64(t)).tolist() == [t] * int(TABLE[0] - (1 if t > 0 else -1))
+        assert TABLE.tolist() == [table, table]

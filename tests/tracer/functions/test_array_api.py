@@ -69,8 +69,9 @@ def test_repeat_as_often_as_values_say() -> None:
         want = np.repeat(x, r, 0)
         np.testing.assert_array_equal(got[:6], want[:length])
         np.testing.assert_array_equal(got[6:], np.broadcast_to(x[-1:], got[6:].shape))
+    same(lambda x, r: np.repeat(x, r, 0), x, r)
     with pytest.raises(TypeError, match="total_repeat_length"):
-        jt.jit(lambda x, r: np.repeat(x, r, 0))(x, r)
+        jt.jit(jt.vmap(lambda x, r: np.repeat(x, r, 0)))(x[None], r[None])
 
 
 def test_frequencies_of_a_dtype() -> None:

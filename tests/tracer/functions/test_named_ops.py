@@ -190,7 +190,7 @@ WRONG: dict[str, Callable[[Any], Any]] = {
     "no matrix": lambda x: O.xw_plus_b(x, W[0], W[0]),
     "ids of another length": lambda x: O.segment_sum(x, IDS[:2], 6),
     "ids of floats": lambda x: O.segment_sum(x, x[:, 0], 6),
-    "how many": lambda x: O.segment_sum(x, jt.argsort(x[:, 0])),
+    "how many": jt.vmap(lambda x: O.segment_sum(x, jt.argsort(x))),
     "ids that are known": lambda x: O.segment_max(x, [2, 0, 2, 5], 5),
     "a mask of numbers": lambda x: O.boolean_mask(x, IDS),
     "a length for each row": lambda x: O.reverse_sequence(x, LENGTHS[:3]),

@@ -424,7 +424,7 @@ def test_negative_sizes_are_errors(draw: Callable[..., Any]) -> None:
 def test_what_is_refused() -> None:
     r = np.random.default_rng(1)
     with pytest.raises(jt.errors.TracerIndexError, match="needs an integer"):
-        jt.jit(lambda g, n: g.random(n[0]))(r, np.array([3]))
+        jt.jit(lambda g, n: g.random(g.integers(1, n[0])))(r, np.array([3]))
     with pytest.raises(TypeError, match=r"spawn is not there"):
         jt.jit(lambda g: g.spawn(2)[0].random())(r)
     with pytest.raises(TypeError, match="integers"):
