@@ -193,6 +193,38 @@ def comprehended(
     return _native_if_wanted(into if cls is list else cls(into), site)
 
 
+def comprehended_parts(
+    items: Any,
+    make: Callable[[Any], Any],
+    listed: Callable[[Any], Any],
+    when: Callable[[Any], Any] | None = None,
+) -> Any:
+    """`[y for x in items if p(x) for y in f(x)]`, which is `make(items)`. `listed` makes a list of the
+    lists of what goes in of some items."""
+    kinds = current()
+    if kinds is None:
+        return make(items)
+    site = _site()
+    kind, cls = kinds.sites.get(site), type(make(()))
+    found = walked(items)
+    if kind is None and found is not None:  # one after the other, if they are few
+        length, item = found
+        if not isinstance(length, int) or (length > _LONG and isinstance(items, Packed)):
+            kind = kinds.sites.setdefault(site, Kind(cls))
+        else:
+            items = map(item, range(length))
+    elif type(items) is range and len(items) > _LONG and kind is not None:
+        items = Numbered(*_numbered(items))
+    into = [] if kind is None else CLASSES[kind.cls](kind)
+    walk(items, lambda x: _put_in(into, (x,), lambda one: listed(one)[0], when, site, cls))
+    if kind is not None:
+        return into
+    if cls in _HASHED and _keys_traced(cls, into):
+        kinds.sites[site] = Kind(cls)
+        raise Again
+    return _native_if_wanted(into if cls is list else cls(into), site)
+
+
 def _numbered(numbers: range) -> Any:
     """The numbers of a range by their places."""
     return len(numbers), lambda i: i * numbers.step + numbers.start
@@ -210,17 +242,26 @@ def _put_in(into: Any, one: Any, listed: Any, when: Any, site: Any, cls: type) -
     """Add what one item gives, if it is wanted."""
 
     def add() -> None:
-        into.extend(listed(one)) if type(into) is list else into.add_all(listed(one))
+        found = listed(one)
+        if type(into) is not list:
+            into.add_all(found)
+        elif walked(found) is None:
+            into.extend(found)
+        else:
+            turn_native()
+
+    def turn_native() -> None:
+        kinds = current()
+        assert kinds is not None
+        kinds.sites[site] = Kind(cls)
+        raise Again
 
     wanted = True if when is None else when(one)[0]
     if not is_undecided(wanted):
         if wanted:
             add()
     elif type(into) is list:
-        kinds = current()
-        assert kinds is not None
-        kinds.sites[site] = Kind(cls)
-        raise Again
+        turn_native()
     else:
         cond(wanted, add, lambda: None)
 

@@ -118,7 +118,7 @@ def test_what_is_not_transformed_says_so() -> None:
     fails(generator, TypeError, "a generator", args=(1.0,))
 
     def comprehension(x):
-        return [v for u in range(3) for v in range(u) if v < x]  # here
+        return [v for u in range(3) if (v := 2 * u) < x]  # here
 
     fails(comprehension, TypeError, "a comprehension", args=(1.0,))
 

@@ -113,6 +113,14 @@ LISTS: dict[str, Callable[..., Any]] = {
     "a table": lambda x, m: np.array([[np.sum((a - b) ** 2) for a in m] for b in m]),
     "of two classes": lambda x, m: [1 if v > 0.5 else v * 2 for v in x],
     "filtered": lambda x, m: [v * 2 for v in x if v > 0.5],
+    "of two loops": lambda x, m: [x[0] * i * j for i in range(20) for j in range(3)],
+    "of two loops, filtered": lambda x, m: (
+        [(i, j) for i in range(20) if x[i] > 0.5 for j in range(i % 3) if x[i] > x[j]],
+        {i + j for i in range(3) for j in range(20) if x[i] > x[j]},
+        {(i, j): x[i] for i in range(20) for j in range(2) if x[i] > x[j]},
+        [v for row in m for v in row if v > 0.5],
+        np.array([v * w for v in m[0] for w in m[1]]).sum(),
+    ),
 }
 
 

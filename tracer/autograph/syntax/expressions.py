@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from .lazy import is_lazy
 from .names import bound, declared, dotted, parameters
@@ -250,6 +250,7 @@ class Expressions(ast.NodeTransformer):
         return result
 
     def comprehension(self, node: Any) -> ast.AST:
+        inner = self.inner(node)
         first = node.generators[0]
         first.iter = self.visit(first.iter)
         hidden: set[str] = set()
@@ -282,14 +283,32 @@ class Expressions(ast.NodeTransformer):
         else:
             elements = listed.elt
         listed.generators[0].ifs = []
-        parts.append(taking(_ITEMS, located(ast.ListComp(elements, listed.generators), node)))
+        one = listed.generators[:1]
+        made = ast.ListComp(elements, one) if inner is None else ast.ListComp(inner, one)
+        parts.append(taking(_ITEMS, located(made, node)))
         if tests:
             target = copied(listed.generators[0])
             asked_all = helper("truth", [self.logic("and_", tests, node)], node)
             parts.append(taking(_ITEMS, located(ast.ListComp(asked_all, [target]), node)))
-        elif getattr(node, "into", None) is not None:
+        elif inner is None and getattr(node, "into", None) is not None:
             parts += [constant(None, node), node.into]
-        return helper("comprehended", parts, node)
+        return helper("comprehended_parts" if inner is not None else "comprehended", parts, node)
+
+    def inner(self, node: Any) -> ast.expr | None:
+        """Of a comprehension with several `for`: the list of what the others give for an item of the
+        first, as a comprehension of its own."""
+        first, *others = copied(node.generators)
+        asynchronous = any(g.is_async for g in node.generators)
+        if not others or asynchronous or isinstance(node, ast.GeneratorExp) or _binds([node]):
+            return None
+        if isinstance(node, ast.DictComp):
+            element: ast.expr = ast.Tuple([copied(node.key), copied(node.value)], ast.Load())
+        else:
+            element = copied(node.elt)
+        self.hidden.append({n.id for n in ast.walk(first.target) if isinstance(n, ast.Name)})
+        result = self.comprehension(located(ast.ListComp(element, others), node))
+        self.hidden.pop()
+        return cast(ast.expr, result)
 
     def display(self, node: Any) -> ast.AST:
         """`[a, b]`, `{a}` and `{a: b}`."""
