@@ -193,6 +193,17 @@ def test_calls(function: Any) -> None:
     agrees(function, VECTOR)
 
 
+def test_methods_of_arrays_that_are_known() -> None:
+    def f(x, i, m):
+        a, v = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 2.0, 4.0])
+        taken = a.take(i), a.take(i, axis=1), v.item(i), a.repeat(i), v.compress(m)
+        chosen = np.array([0, 1, 1]).choose([v, v * x[0]])
+        reduced = a.sum(where=x > 1.0), v.max(initial=x[1]), v.mean(where=m)
+        return a.dot(x), *taken, chosen, *reduced, v.searchsorted(x), v.clip(x[0], 3.0)
+
+    agrees(f, np.array([1.5, 2.5]), 1, np.array([True, False, True]))
+
+
 def test_recursion_by_a_global_name() -> None:
     agrees(halves, np.arange(8.0))
 

@@ -45,6 +45,10 @@ _MADE = {
         *("linspace", "logspace", "geomspace", "tri", "tile", "repeat", "diag", "indices"),
     )
 }
+_ANEW = frozenset(  # methods of arrays that change nothing and give no view
+    "all any argmax argmin choose clip compress cumprod cumsum dot item max mean min prod repeat "
+    "searchsorted std sum take var".split()
+)
 _UNASKED = {  # functions that ask no argument what to do
     getattr(np, name): name
     for name in (
@@ -101,7 +105,19 @@ def _function(function: Any) -> Callable[..., Any] | None:
         return where_traced(function, scalar)
     if isinstance(getattr(function, "__self__", None), np.ufunc):
         return _with_arrays(function, indexed=function.__name__ == "at")
-    return None
+    return _method(function)
+
+
+def _method(function: Any) -> Callable[..., Any] | None:
+    """A method of an array whose elements are known, for arguments that are traced: `A.dot(x)`."""
+    array, name = getattr(function, "__self__", None), function.__name__
+    if type(array) is not np.ndarray or name not in _ANEW or not is_supported(array.dtype):
+        return None
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return getattr(wrap(as_value(array), scalar=False), name)(*args, **kwargs)
+
+    return where_traced(function, call)
 
 
 def _makes(function: Any) -> bool:
