@@ -252,8 +252,9 @@ class _Normal:
 
     name = "multivariate_normal"
 
-    def logpdf(self, x: Any, mean: Any = None, cov: Any = 1.0) -> Any:
+    def logpdf(self, x: Any, mean: Any = None, cov: Any = 1.0, allow_singular: bool = False) -> Any:
         """The logarithm of the density at x, of shape (..., n); mean (n,); cov (n, n), (n,) or a number.
+        With `allow_singular` it is the density on the subspace that cov spans, and -inf off it.
 
         >>> float(np.round(jt.solve.stats.multivariate_normal.logpdf(np.zeros(2), cov=np.eye(2)), 6))
         -1.837877
@@ -263,16 +264,34 @@ class _Normal:
         x = x[..., None] if n == 1 and (x.ndim == 0 or x.shape[-1] != 1) else x
         cov = jt.eye(n) * cov if cov.ndim < 2 else cov
         away = x - (0.0 if mean is None else floats(mean))
-        lower = np.linalg.cholesky(cov)
         rows = jt.reshape(away, (-1, n))
-        white = jt.linalg.solve_triangular(lower, rows.T, lower=True)
-        log_size = jt.sum(np.log(jt.diagonal(lower)))
-        value = -0.5 * jt.sum(white * white, axis=0) - log_size - n * _ROOT
+        value = (_singular if allow_singular else _regular)(rows, cov)
         return jt.reshape(value, away.shape[:-1])[()]
 
-    def pdf(self, x: Any, mean: Any = None, cov: Any = 1.0) -> Any:
+    def pdf(self, x: Any, mean: Any = None, cov: Any = 1.0, allow_singular: bool = False) -> Any:
         """The density at x."""
-        return np.exp(self.logpdf(x, mean, cov))
+        return np.exp(self.logpdf(x, mean, cov, allow_singular))
+
+
+def _regular(rows: Any, cov: Any) -> Any:
+    """The logarithms of the densities at rows, of a covariance with a Cholesky factor."""
+    lower = np.linalg.cholesky(cov)
+    white = jt.linalg.solve_triangular(lower, rows.T, lower=True)
+    log_size = jt.sum(np.log(jt.diagonal(lower)))
+    return -0.5 * jt.sum(white * white, axis=0) - log_size - rows.shape[1] * _ROOT
+
+
+def _singular(rows: Any, cov: Any) -> Any:
+    """The same by eigenvalues, those that are nearly 0 left out, as SciPy leaves them out."""
+    sizes, axes = np.linalg.eigh(cov)
+    least = 1e6 * np.finfo(np.float64).eps * jt.max(np.abs(sizes))
+    kept = sizes > least
+    safe = jt.where(kept, sizes, 1.0)
+    along = rows @ axes
+    distance = jt.sum(jt.where(kept, along * along / safe, 0.0), axis=1)
+    off = np.sqrt(jt.sum(jt.where(kept, 0.0, along * along), axis=1))
+    value = -0.5 * (distance + jt.sum(np.log(safe))) - jt.sum(kept) * _ROOT
+    return jt.where((off < 1e3 * least) | np.all(kept), value, -np.inf)
 
 
 class _Dirichlet:

@@ -33,10 +33,12 @@ without source (`exec`) and `autograph=False` need; elsewhere jitney turns that 
 (from SciPy 1.17 on).
 
 These are ours in any case, with SciPy's signatures, and have derivatives: of `scipy.linalg`
-`block_diag`, `cho_factor`, `cho_solve`, `cholesky`, `circulant`, `det`, `eigvals`, `eigvalsh`, `expm`,
-`inv`, `lstsq`, `lu`, `lu_factor`, `lu_solve`, `norm`, `pinv`, `qr`, `solve`, `solve_triangular`,
-`svd`, `svdvals`, `toeplitz`; of `scipy.special` `logsumexp`, `softmax`, `log_softmax`;
-`scipy.spatial.distance.cdist`; of `scipy.ndimage` `convolve`, `convolve1d`, `correlate`,
+`block_diag`, `cho_factor`, `cho_solve`, `cholesky`, `circulant`, `det`, `eig`, `eigh`, `eigvals`,
+`eigvalsh`, `expm`, `inv`, `lstsq`, `lu`, `lu_factor`, `lu_solve`, `norm`, `pinv`, `qr`, `solve`,
+`solve_triangular`, `svd`, `svdvals`, `toeplitz`; of `scipy.special` `logsumexp`, `softmax`,
+`log_softmax`; of `scipy.spatial.distance` `cdist`, `chebyshev`, `cityblock`, `cosine`, `euclidean`,
+`minkowski`, `pdist`, `sqeuclidean`, `squareform`; of `scipy.fftpack` `fft`, `fft2`, `fftn`, `ifft`,
+`ifft2`, `ifftn`; of `scipy.ndimage` `convolve`, `convolve1d`, `correlate`,
 `correlate1d`, `gaussian_filter`, `gaussian_filter1d`, `laplace`, `maximum_filter`, `maximum_filter1d`,
 `minimum_filter`, `minimum_filter1d`, `prewitt`, `sobel`, `uniform_filter`, `uniform_filter1d` of
 signed integers and floats, without `output=`; of `scipy.signal` `convolve`, `convolve2d`, `correlate`,

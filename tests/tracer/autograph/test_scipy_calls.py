@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.linalg
-from scipy import fft, integrate, linalg, ndimage, signal, special, stats
+from scipy import fft, fftpack, integrate, linalg, ndimage, signal, special, stats
 from scipy.linalg import cholesky as factor
+from scipy.spatial import distance
 from scipy.spatial.distance import cdist
 from scipy.stats import norm
 
@@ -56,6 +57,9 @@ def solutions(a: Any, tall: Any, b: Any) -> Any:
         linalg.expm(a / 4),
         linalg.eigvalsh(a, lower=False),
         linalg.eigvals(a),
+        linalg.eig(a)[0],
+        np.abs(linalg.eigh(a)[1]),
+        linalg.eigh(a, eigvals_only=True),
         linalg.block_diag(a, tall),
         linalg.toeplitz(b, b[::-1]),
         linalg.circulant(b),
@@ -63,7 +67,45 @@ def solutions(a: Any, tall: Any, b: Any) -> Any:
         special.softmax(tall, axis=1),
         cdist(tall, tall[:2]),
         cdist(tall, tall[:2], metric="cityblock"),
+        fftpack.ifft(fftpack.fft(b, 8)),
+        fftpack.fftn(tall, shape=(4, 4)),
     )
+
+
+def apart(u: Any, v: Any, rows: Any) -> Any:
+    names = "euclidean sqeuclidean cityblock chebyshev cosine minkowski".split()
+    pairs = distance.pdist(rows, "cityblock")
+    return (
+        *(getattr(distance, name)(u, v) for name in names),
+        distance.minkowski(u, v, 3),
+        *(pairs, distance.squareform(pairs), distance.squareform(rows.T @ rows, checks=False)),
+        *(
+            linalg.norm(u),
+            linalg.norm(u, 1),
+            linalg.norm(u[:, None]),
+            linalg.norm(u, keepdims=True),
+        ),
+    )
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64])
+def test_distances_are_of_scipys_types(dtype: Any) -> None:
+    arguments = [np.array(x).astype(dtype) for x in ([0, 3, -1], [2, 5, 1], TALL * 4)]
+    for wanted, found in zip(apart(*arguments), jt.jit(apart)(*arguments), strict=True):
+        assert type(found) is type(wanted)
+        assert np.asarray(found).dtype == np.asarray(wanted).dtype
+        np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("cov", [[[1.0, 1.0], [1.0, 1.0]], [[2.0, 1.0], [1.0, 2.0]]])
+def test_normal_distribution_of_a_singular_covariance(cov: Any) -> None:
+    def densities(x: Any, cov: Any) -> Any:
+        normal = stats.multivariate_normal
+        return normal.logpdf(x, None, cov, True), normal.pdf(x[0], cov=cov, allow_singular=True)
+
+    arguments = np.array([[1.0, 1.0], [2.0, 2.0], [0.5, -0.5]]), np.array(cov)
+    for wanted, found in zip(densities(*arguments), jt.jit(densities)(*arguments), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-12)
 
 
 def normal(x: Any, loc: Any, scale: Any) -> Any:

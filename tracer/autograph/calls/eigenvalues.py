@@ -29,10 +29,22 @@ def _looking(function: Any) -> Callable[..., Any]:
         if array(x).dtype.kind == "c" or _is_one_of_many():
             return result
         values = pytree.flatten(result)[0][0]
-        are_real = np.all(values.imag == 0)
-        return if_exp(are_real, lambda: pytree.tree_map(lambda z: z.real, result), lambda: result)
+        return _real_if_all_are(values, result)
 
     return call
+
+
+def _real_if_all_are(values: Any, result: Any) -> Any:
+    are_real = np.all(values.imag == 0)
+    return if_exp(are_real, lambda: pytree.tree_map(lambda z: z.real, result), lambda: result)
+
+
+def complex_eig(x: Any) -> tuple[Any, Any]:
+    """Complex eigenvalues, with vectors as NumPy has them."""
+    values, vectors = BY_NUMPY[np.linalg.eig](x)
+    if array(x).dtype.kind == "c" or _is_one_of_many():
+        return values, vectors
+    return values, _real_if_all_are(values, vectors)
 
 
 def _is_one_of_many() -> bool:

@@ -18,7 +18,9 @@ import numpy as np
 
 from ...arrays.common import array
 from ...arrays.table import holds_tracer
-from .scipy_common import Formula, Unfit, any_arrays, finite, ours, unless
+from .eigenvalues import complex_eig
+from .scipy_common import Formula, Unfit, any_arrays, blas_norm, finite, ours, unless
+from .scipy_distances import DISTANCES
 from .scipy_filters import FILTERS
 from .scipy_solvers import DENSITIES, SOLVERS, density, solver
 
@@ -195,6 +197,33 @@ def _eigvals(
     return np.linalg.eigvals(finite(a, check_finite))
 
 
+def _eig(
+    a: Any,
+    b: Any = None,
+    left: bool = False,
+    right: bool = True,
+    check_finite: bool = True,
+    homogeneous_eigvals: bool = False,
+) -> Any:
+    unless(b is not None, left, homogeneous_eigvals)
+    return complex_eig(finite(a, check_finite)) if right else _eigvals(a, check_finite=check_finite)
+
+
+def _eigh(
+    a: Any,
+    b: Any = None,
+    *,
+    lower: bool = True,
+    eigvals_only: bool = False,
+    check_finite: bool = True,
+    **subsets: Any,
+) -> Any:
+    if eigvals_only:
+        return _eigvalsh(a, b, lower=lower, check_finite=check_finite, **subsets)
+    unless(b is not None, subsets.pop("type", 1) != 1, *(s is not None for s in subsets.values()))
+    return tuple(np.linalg.eigh(finite(a, check_finite), UPLO="L" if lower else "U"))
+
+
 def _pinv(
     a: Any,
     *,
@@ -213,7 +242,8 @@ def _pinv(
 def _norm(
     a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, check_finite: bool = True
 ) -> Any:
-    return np.linalg.norm(finite(a, check_finite), ord, axis, keepdims)
+    finite(a, check_finite)
+    return blas_norm(array(a), ord, axis, keepdims)
 
 
 def _lstsq(a: Any, b: Any, cond: Any = None, check_finite: bool = True) -> Any:
@@ -222,21 +252,21 @@ def _lstsq(a: Any, b: Any, cond: Any = None, check_finite: bool = True) -> Any:
     return tuple(found)
 
 
+def _transform(name: str) -> Formula:
+    """A Fourier transform of `scipy.fftpack`."""
+
+    def call(x: Any, *options: Any, overwrite_x: bool = False, **more: Any) -> Any:
+        if "shape" in more:
+            more["s"] = more.pop("shape")
+        return getattr(np.fft, name)(x, *options, **more)
+
+    return call
+
+
 def _circulant(c: Any) -> Any:
     c = array(c)
     unless(c.ndim != 1)
     return ours("linalg.toeplitz")(c, np.roll(c[::-1], 1))
-
-
-def _cdist(xa: Any, xb: Any, metric: Any = "euclidean") -> Any:
-    xa, xb = (array(x).astype(np.float64)[:, None] for x in (xa, xb))
-    apart = np.abs(xa - xb[:, 0])
-    if metric == "euclidean":
-        return np.sqrt((apart * apart).sum(axis=-1))
-    if metric == "sqeuclidean":
-        return (apart * apart).sum(axis=-1)
-    unless(metric not in ("cityblock", "chebyshev"))
-    return apart.sum(axis=-1) if metric == "cityblock" else apart.max(axis=-1)
 
 
 def _normal(formula: Callable[[Any], Any], density: bool = False, log: bool = False) -> Formula:
@@ -276,12 +306,16 @@ _FORMULAS: dict[tuple[str, str], Formula] = {
         ("scipy.linalg", formula.__name__[1:]): formula
         for formula in (
             *(_cholesky, _cho_factor, _cho_solve, _det, _inv, _solve, _solve_triangular),
-            *(_lu, _lu_factor, _lu_solve, _qr, _svd, _eigvalsh, _eigvals, _pinv, _norm),
-            *(_lstsq, _circulant),
+            *(_lu, _lu_factor, _lu_solve, _qr, _svd, _eigh, _eigvalsh, _eig, _eigvals, _pinv),
+            *(_norm, _lstsq, _circulant),
         )
     },
     ("scipy.linalg", "block_diag"): ours("linalg.block_diag"),
     ("scipy.linalg", "toeplitz"): ours("linalg.toeplitz"),
-    ("scipy.spatial", "cdist"): _cdist,
+    **DISTANCES,
+    **{
+        ("scipy.fftpack", n): _transform(n)
+        for n in ("fft", "ifft", "fft2", "ifft2", "fftn", "ifftn")
+    },
     **{("scipy.special", n): ours(f"special.{n}") for n in ("logsumexp", "softmax", "log_softmax")},
 }

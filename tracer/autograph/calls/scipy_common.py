@@ -14,6 +14,7 @@ import numpy as np
 from ....ir.surface import ensure
 from ...arrays.common import array, check_values
 from ...arrays.table import FUNCTIONS
+from ..iteration import float_
 
 FINITE = "array must not contain infs or NaNs"
 Formula = Callable[..., Any]
@@ -45,6 +46,13 @@ def finite(a: Any, check: bool = True) -> Any:
     if check:
         check_values(np.isfinite(a).all(), FINITE, ValueError)
     return a
+
+
+def blas_norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """`scipy.linalg.norm`: that of a vector is a float of Python's, as BLAS gives it."""
+    norm = np.linalg.norm(a, ord, axis, keepdims)
+    by_blas = a.ndim == 1 and a.size and axis is None and not keepdims and ord in (None, 2)
+    return float_(norm) if by_blas and a.dtype.kind in "fc" else norm
 
 
 class _Switch:
