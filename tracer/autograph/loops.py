@@ -35,7 +35,6 @@ from ..data import pytree
 from ..messages import errors
 from ..messages.errors import complain
 from ..messages.source import user_line
-from ..records.arrays import Records
 from .adoption import Adoption, write
 from .branches import branch
 from .carried import CarriedVariable, NoneCarriedError
@@ -54,6 +53,7 @@ from .variables import (
     State,
     Undefined,
     gone,
+    is_array,
     is_own_array,
     is_traceable,
     made_of,
@@ -63,13 +63,6 @@ from .variables import (
 )
 
 COUNTER = "_jt_count"
-
-
-def is_array(value: Any) -> bool:
-    """Whether a variable holds an array that is traced, or a structured one, all of whose fields are."""
-    if isinstance(value, Records) and not value.scalar:
-        return all(map(is_array, value.parts))
-    return isinstance(value, Tracer) and not value.scalar
 
 
 class TracedLoop:

@@ -24,7 +24,7 @@ from ..core.tracers import Tracer, as_value, weak_kind, wrap
 from ..data import pytree
 from ..messages import errors
 from ..messages.errors import complain
-from ..records.arrays import records
+from ..records.arrays import Records, records
 from ..records.kinds import is_structured_array
 from .syntax.jumps import RESULT
 
@@ -162,6 +162,13 @@ def same(a: Any, b: Any) -> bool:
     if isinstance(a, (range, slice, np.dtype, frozenset)):
         return bool(a == b)
     return False
+
+
+def is_array(value: Any) -> bool:
+    """Whether a variable holds an array that is traced, or a structured one, all of whose fields are."""
+    if isinstance(value, Records) and not value.scalar:
+        return all(map(is_array, value.parts))
+    return isinstance(value, Tracer) and not value.scalar
 
 
 def is_own_array(x: Any) -> bool:

@@ -113,11 +113,11 @@ def repeat(a: Any, repeats: Any, axis: Any = None, *, total_repeat_length: Any =
         return _repeated(x, index_array(repeats), axis, operator.index(total_repeat_length))
     counts = known_array(index_array(repeats))
     if counts is None:
-        counts = index_array(repeats)
-        total = counts.sum() if counts.size != 1 else counts.reshape(()) * x.shape[axis]
+        traced = index_array(repeats)
+        total = traced.sum() if traced.size != 1 else traced.reshape(()) * x.shape[axis]
         length = known_array(total)
         if length is not None:
-            return _repeated(x, counts, axis, int(length))
+            return _repeated(x, traced, axis, int(length))
         instead = "jt.repeat(x, r, total_repeat_length=n)"
         no_static_shape("np.repeat of traced repeats", instead, total)
     n = x.shape[axis]

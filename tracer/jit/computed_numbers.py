@@ -11,7 +11,7 @@ for any number is.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -99,7 +99,7 @@ class ComputedNumbers:
 class Answers:
     """What tracing a call is told of the numbers that it asks for."""
 
-    def __init__(self, numbers: dict[str, Number], inputs: Sequence[Input]) -> None:
+    def __init__(self, numbers: Mapping[str, Number], inputs: Sequence[Input]) -> None:
         self._numbers = numbers
         self._inputs = inputs
         # By which ops: most values are not even looked at.

@@ -50,7 +50,7 @@ from .dispatch import Call, StaticNames, arrange, signature_of, static_names
 from .entry import STALE, Entry, Overlap, ReadOnly, Refused, SameArrays
 from .fallback import Fallback, note_refusal
 from .inspection import Inspection
-from .numbers import CompiledNumbers
+from .numbers import CompiledNumbers, settled
 from .options import (
     DEFAULTS,
     Options,
@@ -253,36 +253,8 @@ class JitFunction(Inspection, Generic[P, R]):
         )
 
     def _settled(self, work: Callable[[Call], T], args: Sequence[Any], kwargs: dict[str, Any]) -> T:
-        """What `work` makes of the call, see `CompiledNumbers`. Where the function can't be traced with
-        tables or lists that are arrays, their rows or numbers are values from now on; at last, numbers
-        that shapes need are computed, see `ComputedNumbers`. If nothing helps, the first refusal is
-        what is said."""
-        calls: list[Call] = []
-
-        def analyse() -> Call:
-            calls.append(self._analysed(args, kwargs))
-            return calls[-1]
-
-        packs, failure, refusal = self._packs, None, None
-        while True:
-            try:
-                return self._numbers.settle(analyse, work)
-            except errors.TraceAgain:
-                raise
-            except Exception as error:
-                fewer = calls[-1].packs_less() if calls else None
-                if fewer is None or self._packs == 0:
-                    self._packs, first = packs, failure or error
-                    if any(self._computed.add(call) for call in calls if call.failure is first):
-                        failure, refusal = None, refusal or first
-                        continue
-                    if refusal is not None and isinstance(error, errors.Refusal):
-                        raise refusal from None
-                    if failure is None:
-                        raise
-                    raise error from failure.__cause__
-                failure = failure or error
-                self._packs = fewer
+        """What `work` makes of the call, once it is known which numbers are compiled in."""
+        return settled(self, lambda: self._analysed(args, kwargs), work)
 
     def _call_of(
         self, call: Call, args: Sequence[Any], kwargs: dict[str, Any], fast: Hashable | None

@@ -11,13 +11,16 @@ Calls with arguments of the same structure begin there; a new value of `n` compi
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from ..core.specs import Spec
-from ..messages.errors import Refusal, is_answered
+from ..messages.errors import Refusal, TraceAgain, is_answered
 from .dispatch import Call
+
+if TYPE_CHECKING:
+    from .function import JitFunction
 
 T = TypeVar("T")
 _PATIENCE = 16  # three rounds give what was asked for and no more
@@ -99,3 +102,38 @@ def _asked(error: Exception, call: Call) -> frozenset[int]:
             return frozenset()
         leaves |= {explicit[p] for p in parameters}
     return frozenset(leaves) if leaves <= numbers else frozenset()
+
+
+def settled(function: JitFunction, analyse: Callable[[], Call], work: Callable[[Call], T]) -> T:
+    """What `work` makes of a call of the function, in the form in which it can be traced.
+
+    Where that can't be with tables or lists of numbers that are arrays, their rows or numbers are values
+    from now on; at last, numbers that shapes need are computed, see `computed_numbers`. If nothing
+    helps, the first refusal is what is said.
+    """
+    calls: list[Call] = []
+
+    def analysed() -> Call:
+        calls.append(analyse())
+        return calls[-1]
+
+    packs, failure, refusal = function._packs, None, None
+    while True:
+        try:
+            return function._numbers.settle(analysed, work)
+        except TraceAgain:
+            raise
+        except Exception as error:
+            fewer = calls[-1].packs_less() if calls else None
+            if fewer is None or function._packs == 0:
+                function._packs, first = packs, failure or error
+                if any(function._computed.add(call) for call in calls if call.failure is first):
+                    failure, refusal = None, refusal or first
+                    continue
+                if refusal is not None and isinstance(error, Refusal):
+                    raise refusal from None
+                if failure is None:
+                    raise
+                raise error from failure.__cause__
+            failure = failure or error
+            function._packs = fewer
