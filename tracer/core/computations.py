@@ -17,18 +17,20 @@ from .tracers import Tracer, method
 from .tracing import is_private
 
 MOST_NUMBERS = 8  # in a row: a shape
-_MOST = 2_000  # ops
+_MOST = 2_000  # values
 
 
 @record
 class Computation:
     """A graph with one output, a number. Its parameters are those of the outermost trace that stand at
-    `inputs`. The same computation has the same `key`, in another trace too. `line` is the user's."""
+    `inputs`. The same computation has the same `key`, in another trace too. `line` is the user's, `size`
+    how many values it takes."""
 
     key: str
     graph: Graph
     inputs: tuple[int, ...]
     line: SourceLine | None
+    size: int
 
 
 class _Hidden(Exception):
@@ -45,9 +47,10 @@ def computation_of(x: Tracer, row: bool = False) -> Computation | None:
     return computation(x._storage.value, trace)
 
 
-def computation(value: Value, trace: Trace) -> Computation | None:
-    """How a number of a trace, or of one that is nested in it, is computed of its parameters."""
-    copier = _Copier()
+def computation(value: Value, trace: Trace, most: int = _MOST) -> Computation | None:
+    """How a number of a trace, or of one that is nested in it, is computed of its parameters; None also
+    if that takes more than so many values."""
+    copier = _Copier(most)
     try:
         result = copier.copied(value, trace)
     except _Hidden:
@@ -56,16 +59,21 @@ def computation(value: Value, trace: Trace) -> Computation | None:
     graph.outputs = [result]
     inputs = tuple(copier.parameters)
     line = None if value.op is None else value.op.loc
-    return Computation(f"{inputs} {graph}", graph, inputs, line)
+    return Computation(f"{inputs} {graph}", graph, inputs, line, copier.size)
 
 
 class _Copier:
     """Copies what a value depends on, from as many traces as it takes, into one graph."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
         self.builder = Builder(Graph("number"))
+        self._most = most
         self.parameters: dict[int, Value] = {}
         self._copies: dict[Value, Value] = {}
+
+    @property
+    def size(self) -> int:
+        return len(self._copies)
 
     def copied(self, value: Value, trace: Trace) -> Value:
         pending: list[tuple[Value, Trace]] = [(value, trace)]
@@ -78,7 +86,7 @@ class _Copier:
             pending.pop()
             if value not in self._copies:
                 self._copy(value, trace)
-            if len(self._copies) > _MOST:
+            if len(self._copies) > self._most:
                 raise _Hidden
         return self._copies[value]
 

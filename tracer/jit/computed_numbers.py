@@ -102,7 +102,8 @@ class Answers:
     def __init__(self, numbers: Mapping[str, Number], inputs: Sequence[Input]) -> None:
         self._numbers = numbers
         self._inputs = inputs
-        # By which ops: most values are not even looked at.
+        # By which ops, of how many values: most values are not even looked at.
+        self._most = max(number.computed.size for number in numbers.values())
         self._ops = {_op(number.computed.graph.outputs[0]) for number in numbers.values()}
         self.given: dict[str, Array] = {}
 
@@ -110,7 +111,7 @@ class Answers:
         """The number that a value of a trace is; None if nothing has asked for it."""
         if _op(value) not in self._ops:
             return None
-        computed = computation(value, trace)
+        computed = computation(value, trace, self._most)
         number = None if computed is None else self._numbers.get(computed.key)
         if computed is None or number is None:
             return None
