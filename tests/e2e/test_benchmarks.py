@@ -207,3 +207,11 @@ def test_problems_are_solved_as_exactly_as_they_say(benchmarks):
         assert problem.error(answer) < problem.allowed, name
         assert problem.error(answer * 1.001) > problem.allowed, name
         assert problem.error(answer[:-1]) == math.inf
+
+
+def test_a_second_process_trains_sooner(benchmarks, tmp_path, monkeypatch):
+    from benchmarks.training import second_process
+
+    monkeypatch.setattr(second_process, "RUNS", 1)
+    first, second = second_process.measure("gru", str(tmp_path))
+    assert 0 < second < first
