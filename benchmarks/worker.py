@@ -89,9 +89,9 @@ class Worker:
         tolerates) and `memory` (bytes that a call takes at its peak), or with `reason`."""
         return self._ask("prepare", row, small, *more)
 
-    def time(self, budget: float) -> list[float]:
-        """Seconds per call, for about `budget` seconds."""
-        samples: list[float] = self._ask("time", budget)["samples"]
+    def time(self, budget: float, cpu: bool = False) -> list[float]:
+        """Seconds per call, or those of CPUs that it took, for about `budget` seconds."""
+        samples: list[float] = self._ask("time", budget, cpu)["samples"]
         return samples
 
     def close(self) -> None:
@@ -151,8 +151,8 @@ def serve(
         connection.send(reply)
 
 
-def samples(call: Any, budget: float) -> list[float]:
-    clock = time.perf_counter
+def samples(call: Any, budget: float, cpu: bool = False) -> list[float]:
+    clock = time.process_time if cpu else time.perf_counter
     time.sleep(PAUSE_SECONDS)
     start = clock()
     call()

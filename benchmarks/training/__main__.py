@@ -32,7 +32,7 @@ def measure(name: str, workers: dict[str, Worker], options: argparse.Namespace) 
     samples: dict[str, list[float]] = {column: [] for column in right}
     for _ in range(options.rounds):
         for column in right:
-            samples[column] += workers[column].time(options.budget)
+            samples[column] += workers[column].time(options.budget, options.cpu)
     for column, times in samples.items():
         cells[column] |= {"median": statistics.median(times), "least": min(times)}
     return cells
@@ -80,13 +80,15 @@ def run(threads: int, options: argparse.Namespace) -> dict[str, Any]:
     try:
         for name in options.rows.split(",") if options.rows else STEPS:
             rows[name] = measure(name, workers, options)
+            print(f"  {name}", flush=True)
             for column, cell in rows[name].items():
                 if "reason" in cell:
                     print(f"  {name}: {column}: {cell['reason']}", flush=True)
     finally:
         for worker in workers.values():
             worker.close()
-    print(f"\nLeast time of a step, {threads} thread{'s' * (threads > 1)}\n\n{table(rows)}")
+    unit = "CPU time" if options.cpu else "time"
+    print(f"\nLeast {unit} of a step, {threads} thread{'s' * (threads > 1)}\n\n{table(rows)}")
     return {"versions": {c: w.version for c, w in workers.items()}, "rows": rows}
 
 
@@ -97,6 +99,7 @@ def main() -> int:
     parser.add_argument("-t", "--threads", default="1,2", help="one table for each (1,2)")
     parser.add_argument("--rounds", type=int, default=5, help="of alternation (5)")
     parser.add_argument("--budget", type=float, default=0.3, help="seconds of a turn (0.3)")
+    parser.add_argument("--cpu", action="store_true", help="CPU seconds, where others compute, too")
     parser.add_argument("--check", action="store_true", help="small sizes: do all agree?")
     parser.add_argument("-o", "--output", type=Path, help="write the results as JSON")
     options = parser.parse_args()

@@ -38,6 +38,8 @@ MAX_STAGES = 48
 MAX_COST = 1500
 MAX_ARRAYS = 128  # of one kernel: for many more, LLVM takes time that grows faster than they do
 MAX_UNRELATED = 3  # beside the first: they share the loops only, and more of them are the same code
+LONG = 1024  # elements from which unrelated stages share a kernel only if it goes along few arrays
+STREAMS = 6  # so many
 STACK_BYTES = 1 << 18  # what the row buffers of one kernel may take
 SHORT_ROW = 32  # and elements of a row for each simple instruction of that
 SERIAL_WORK = 1 << 14  # elements under which a kernel without parallel outer loops is fine
@@ -156,7 +158,9 @@ def _touched(item: Any) -> tuple[list[Array], list[Array]]:
 
 
 def _is_free_number(stage: Stage, written: set[Array], read: set[Array]) -> bool:
-    if stage.array.kind != "temp" or stage.array.size > 1 or math.prod(stage.extents) > 1:
+    if stage.array.kind not in ("temp", "output") or stage.array.size > 1:
+        return False
+    if math.prod(stage.extents) > 1:
         return False
     if stage.action != "store" or not stage.whole or stage.ordered or stage.knobs is not None:
         return False
@@ -268,12 +272,18 @@ def _join_map(group: Group, stage: Stage) -> Refusal | None:
             return ELSEWHERE
         related = related or maker is not None
     if not related:
-        if group.unrelated >= MAX_UNRELATED:
+        if group.unrelated >= MAX_UNRELATED or _has_many_streams(group, stage):
             return UNRELATED
         group.unrelated += 1
     _place(group.nests[0].stages, stage)
     _add(group, stage)
     return None
+
+
+def _has_many_streams(group: Group, stage: Stage) -> bool:
+    """Whether loops over long arrays would go along so many that fetching ahead does not keep up."""
+    touched = group.touched.union([access.array for access in stage.accesses])
+    return math.prod(group.extents) >= LONG and len(touched) > STREAMS
 
 
 def _place(stages: list[Stage], stage: Stage) -> None:

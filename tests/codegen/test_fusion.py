@@ -448,3 +448,28 @@ def test_what_depends_on_a_value_stands_behind_it():
     (kernel,) = kernels(updates, *arrays)
     order = [name for name in kernel.ops if name in ("exp", "tanh", "sqrt")]
     assert order == ["exp", "sqrt", "tanh", "sqrt"]
+
+
+def test_numbers_that_are_results_come_first_too():
+    """A counter and what is made of it part no product from what follows it."""
+
+    def counted(b, x, w, count):
+        product = b.dot(x, w, contract=((1,), (0,)), batch=((), ()))
+        count = b.add(count, b.const(1.0, count.dtype))
+        rate = b.broadcast(b.exp(count), shape=product.shape, dims=())
+        return count, b.mul(product, rate)
+
+    rng = np.random.default_rng(0)
+    first, *others = kernels(counted, rng.random((64, 8)), rng.random((8, 8)), np.zeros(()))
+    assert "exp" in first.ops and not any("exp" in kernel.ops for kernel in others)
+
+
+def test_long_loops_that_are_unrelated_share_few_arrays():
+    def moments(b, *arrays):
+        pairs = zip(arrays[::2], arrays[1::2], strict=True)
+        return [b.add(m, b.mul(g, g)) for m, g in pairs]
+
+    def count(n):
+        return len(kernels(moments, *np.random.default_rng(0).random((8, n))))
+
+    assert (count(100), count(5000)) == (1, 2)
