@@ -13,6 +13,7 @@ from ..arrays.common import array
 from ..arrays.python_errors import check_int
 from ..arrays.python_integers import as_python_integer
 from ..arrays.table import FUNCTIONS
+from ..containers.arrays import GrownArray
 from ..containers.growing import changed
 from ..containers.packed import Packed
 from ..containers.sequences import List
@@ -81,6 +82,8 @@ def items_of(x: Any) -> Items | None:
         return _rows(x.materialised() if isinstance(x, Masked) else x)
     if isinstance(x, (Container, View)):
         return _of_container(x)
+    if isinstance(x, GrownArray):
+        return Items(*x.walked(), text="a container that grows")
     return None
 
 

@@ -1,7 +1,9 @@
-"""`np.array(items)` of a native list: an array of as many elements, which can only be returned."""
+"""`np.array(items)` of a native list: an array of as many elements, which can be reduced to a number,
+run over, and returned."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
@@ -9,6 +11,7 @@ import numpy as np
 from ..messages import errors
 from ..messages.errors import complain
 from .kinds import MIXED, Form
+from .numpy_folds import FOLDS, fold_of, folded, numbers_of
 from .sequences import Sequence
 
 
@@ -24,18 +27,28 @@ class GrownArray:
     def length(self) -> Any:
         return self.items.length()
 
+    def walked(self) -> tuple[Any, Any]:
+        """How many numbers there are, and what gives one by its number."""
+        numbers = numbers_of(self.items, self.dtype)
+        return self._refuse() if numbers is None else (numbers.length, numbers.at)
+
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         complain(
             errors.DynamicShapeError,
             "an array of a list that grows in compiled code has as many elements as that has at run "
-            "time; it can be returned, and asked for its len()",
+            "time; it can be returned, asked for its len(), and reduced to a number (x.sum())",
             "compute with the elements of the list in a `for` statement, or outside of the function.",
         )
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or not hasattr(np.ndarray, name):
             raise AttributeError(f"'numpy.ndarray' object has no attribute {name!r}")
-        self._refuse()
+        return partial(self._folded, name) if name in FOLDS else self._refuse()
+
+    def _folded(self, name: str, *args: Any, **options: Any) -> Any:
+        axis = dict(zip(("axis",), args, strict=False))
+        found = None if len(args) > 1 else folded(name, self.items, self.dtype, **axis, **options)
+        return self._refuse() if found is None else found
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = (
         _refuse
@@ -60,6 +73,16 @@ def _numbers(columns: list[np.ndarray[Any, Any]], form: Form) -> list[np.ndarray
         if weak == MIXED and next(flags).all() and len(numbers[k]):
             numbers[k] = numbers[k].astype(np.int64)
     return numbers
+
+
+def reduced(function: Any, items: Any, *args: Any, **options: Any) -> Any:
+    """`np.sum(items)`, and its like; None if it is no reduction to one number."""
+    name = fold_of(function)
+    if isinstance(items, GrownArray):
+        return None if name is None else getattr(items, name)(*args, **options)
+    if name is None or not isinstance(items, Sequence) or len(args) > 1:
+        return None
+    return folded(name, items, None, **dict(zip(("axis",), args, strict=False)), **options)
 
 
 def grown(items: Any, dtype: Any = None, **options: Any) -> Any:

@@ -15,7 +15,7 @@ from ...arrays.common import array
 from ...arrays.python_errors import as_of_math
 from ...arrays.python_integers import check_stored
 from ...arrays.table import BY_NUMPY, FUNCTIONS, holds_tracer, unsupported
-from ...containers.arrays import grown
+from ...containers.arrays import GrownArray, grown, reduced
 from ...containers.packed import Packed
 from ...containers.stand_ins import Container
 from ...core.sharing import is_following
@@ -152,10 +152,11 @@ def where_traced(function: Callable[..., Any], traced: Callable[..., Any]) -> Ca
         elif args and isinstance(args[0], list) and any(isinstance(x, Packed) for x in args[0]):
             parts = [x.materialise() if isinstance(x, Packed) else x for x in args[0]]
             args = (parts, *args[1:])
-        if args and isinstance(args[0], Container):
-            if function not in (np.array, np.asarray):
-                args[0].__array__()
-            return grown(*args, **kwargs)
+        if args and isinstance(args[0], (Container, GrownArray)):
+            if function in (np.array, np.asarray):
+                return grown(*args, **kwargs)
+            number = reduced(function, *args, **kwargs)
+            return args[0].__array__() if number is None else number
         some = holds_tracer((*args, *kwargs.values()))
         asked = function not in (np.array, np.asarray, np.asanyarray)
         if some and asked and any(getattr(type(x), "_jitney_lazy", False) for x in args):
