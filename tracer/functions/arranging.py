@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ...ir.build import Builder
 from ...ir.graph import Value
-from ...ir.types import BOOL
+from ...ir.types import BOOL, I64
 from ..arrays.common import (
     along_axis,
     array,
@@ -30,6 +31,9 @@ from ..arrays.movement import broadcast_to, concatenate, flip, moveaxis
 from ..arrays.table import BY_NUMPY, FUNCTIONS, function, refuse_option
 from ..core import views
 from ..core.tracers import Tracer, as_value, wrap, wrap_like
+from ..data.layout import c_strides
+from ..messages import errors
+from ..messages.errors import complain
 from .scans import cumsum
 from .selection import take
 from .sorting import argsort, searchsorted
@@ -195,6 +199,47 @@ def _windows(a: Tracer, sizes: Sequence[int], axes: Sequence[int]) -> Tracer:
 
 
 BY_NUMPY[np.lib.stride_tricks.sliding_window_view] = FUNCTIONS["sliding_window_view"]
+
+
+def _as_strided(
+    x: Any, shape: Any = None, strides: Any = None, subok: bool = False, writeable: bool = True
+) -> Tracer:
+    """np.lib.stride_tricks.as_strided of an array whose elements lie row by row: a view that is
+    read-only, within the array."""
+    a = array(x)
+    sizes = a.shape if shape is None else ints(shape)
+    steps = a.strides if strides is None else ints(strides)
+    if len(sizes) != len(steps):
+        raise ValueError("mismatch in length of strides and shape")
+    ends = [(n - 1) * step for n, step in zip(sizes, steps, strict=True)]
+    first, last = (sum(pick(end, 0) for end in ends) for pick in (min, max))
+    inside = 0 in sizes or (first >= 0 and last < a.size * a.itemsize)
+    whole = all(step % a.itemsize == 0 for step in steps)
+    if a.element_strides != c_strides(a.shape) or not inside or not whole:
+        complain(
+            errors.UnsupportedFunctionError,
+            "as_strided needs an array whose elements lie row by row, strides of whole elements, "
+            "and a window that lies within the array",
+            "copy the array first (x.copy()), or use slices, reshapes and jt.sliding_window_view.",
+            operands={"x": a},
+        )
+    return _strided(a, tuple(sizes), tuple(step // a.itemsize for step in steps))
+
+
+def _strided(a: Tracer, sizes: tuple[int, ...], steps: tuple[int, ...]) -> Tracer:
+    def forward(b: Builder, v: Value) -> Value:
+        index = b.full(sizes, 0, I64)
+        for axis, step in enumerate(steps):
+            along = b.iota(shape=sizes, dtype=I64, axis=axis)
+            index = b.add(index, b.mul(along, b.full(sizes, step, I64)))
+        return b.gather(b.reshape(v, shape=(a.size,)), index, axes=(0,), mode="clip")
+
+    bytes_ = tuple(step * a.itemsize for step in steps)
+    numpy = partial(np.lib.stride_tricks.as_strided, shape=sizes, strides=bytes_, writeable=False)
+    return views.view(a, forward, None, strides=steps, numpy=numpy)
+
+
+BY_NUMPY[np.lib.stride_tricks.as_strided] = _as_strided
 
 
 @function("meshgrid")

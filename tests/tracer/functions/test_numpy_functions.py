@@ -194,6 +194,32 @@ def test_sliding_windows() -> None:
         jt.jit(lambda x: view(x, 9, axis=0))(x)
 
 
+def test_strides_that_are_given() -> None:
+    strided = np.lib.stride_tricks.as_strided
+
+    def f(x: Any, m: Any) -> Any:
+        rows, (down, across) = (len(x) - 4) // 2 + 1, m.strides
+        frames = strided(x, shape=(rows, 4), strides=(2 * x.itemsize, x.itemsize))
+        pools = strided(m, (2, 2, 2, 3), (2 * down, 3 * across, down, across)).max(axis=(2, 3))
+        before = frames.sum(axis=1)
+        x = x * 1.0
+        moving = strided(x, (3, 3), (0, 8))
+        x[1] = 100.0  # seen through the view
+        return before, pools, moving, strided(x, (0,), (8,)), strided(x)
+
+    check(f, np.arange(10.0), np.arange(24.0).reshape(4, 6) % 7)
+    x = np.arange(10.0)
+    for outside in (
+        lambda x: strided(x, (20,), (8,)),
+        lambda x: strided(x[::2], (2,), (8,)),
+        lambda x: strided(x, (2,), (4,)),
+    ):
+        with pytest.raises(jt.errors.UnsupportedFunctionError, match="row by row"):
+            jt.jit(outside)(x)
+    with pytest.raises(jt.errors.ReadOnlyError):
+        jt.jit(lambda x: np.add(x[:2], 1, out=strided(x, (2,), (8,))))(x)
+
+
 def test_what_has_once_been_wrong() -> None:
     """Found by drawing arguments for all functions (test_function_values.py)."""
     inf, z = np.inf, rng.normal(size=(3, 4)) + 1j * rng.normal(size=(3, 4))
