@@ -128,8 +128,10 @@ def _code_is_made_quickly(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="module")
 def _collections_are_short(request: pytest.FixtureRequest) -> None:
-    """Where tests collect garbage, only theirs is looked at: all that others left takes a second."""
+    """Where tests collect garbage, only theirs is looked at: all that others left takes a second. What
+    these left as garbage goes first, or threads and files that it holds would stay for ever."""
     if "gc" in vars(request.module):
+        gc.collect()
         gc.freeze()
 
 
