@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
 from ...ir.types import F64, I64
-from ..core.tracers import Tracer, as_value
+from ..arrays.common import array
+from ..core.tracers import as_value
 from ..messages import errors
 from ..messages.errors import complain
 from .drawing import StandIn, length_of, number, picked, require_that
 from .random_states import begin
+
+_FEW = 64  # weights that are added one after the other, as written
 
 
 class TracedRandom(StandIn):
@@ -75,13 +79,13 @@ class TracedRandom(StandIn):
         x[...] = x[order]
 
     def sample(self, population: Sequence[Any], k: int, *, counts: Any = None) -> Any:
-        if counts is not None or isinstance(k, Tracer):
+        if counts is not None:
             complain(
                 errors.UnsupportedFunctionError,
-                "sample with counts, or with a traced k",
-                "repeat the elements in the population; make k static.",
+                "sample with counts",
+                "repeat the elements in the population.",
             )
-        n = length_of(population)
+        n, k = length_of(population), operator.index(k)
         fits = (n >= k) & (k >= 0)
         require_that(fits, "Sample larger than population or is negative")
         if fits is False or k < 0:
@@ -93,14 +97,15 @@ class TracedRandom(StandIn):
     def choices(
         self, population: Any, weights: Any = None, *, cum_weights: Any = None, k: int = 1
     ) -> Any:
-        if weights is not None or cum_weights is not None:
-            complain(
-                errors.UnsupportedFunctionError,
-                "random.choices with weights is not there in a compiled function",
-                "draw with np.random.choice(a, size, p=weights).",
-            )
-        n = float(len(population))
-        indices = [np.floor(self.random() * n).astype(I64) for _ in range(k)]
+        n, k = len(population), operator.index(k)
+        if weights is None and cum_weights is None:
+            indices = [np.floor(self.random() * float(n)).astype(I64) for _ in range(k)]
+        else:
+            sums = _sums(weights, cum_weights, n)
+            total = sums[-1]
+            require_that(total > 0.0, "Total of weights must be greater than zero")
+            require_that(np.isfinite(total), "Total of weights must be finite")
+            indices = [np.searchsorted(sums[:-1], self.random() * total, "right") for _ in range(k)]
         return picked(population, [number(index, "i") for index in indices])
 
     def expovariate(self, lambd: Any = 1.0) -> Any:
@@ -150,3 +155,15 @@ class TracedRandom(StandIn):
 def _positive(n: Any) -> Any:
     """Where an empty range is an error, a number that can be drawn below."""
     return max(n, 1) if isinstance(n, int) else np.maximum(n, 1)
+
+
+def _sums(weights: Any, cum_weights: Any, n: int) -> Any:
+    """The sums of the first weights, in the order of Python's, as an array of floats."""
+    if weights is not None and cum_weights is not None:
+        raise TypeError("Cannot specify both weights and cumulative weights")
+    if weights is not None and len(weights) <= _FEW:
+        cum_weights = list(accumulate(weights[i] for i in range(len(weights))))
+    sums = np.cumsum(array(weights)) if cum_weights is None else array(cum_weights)
+    if len(sums) != n:
+        raise ValueError("The number of weights does not match the population")
+    return sums.astype(F64)

@@ -167,6 +167,29 @@ def test_draws_from_a_list_that_grows() -> None:
         assert replay.items == plain.items and replay.rng.getstate() == plain.rng.getstate()
 
 
+def test_as_many_as_an_argument_says_with_weights() -> None:
+    def draw(xs: Any, weights: Any, k: int, array: Any) -> Any:
+        return (
+            random.choices(xs, weights=weights, k=k),
+            random.choices(range(3), weights)[0],
+            random.choices([10, 20, 30], cum_weights=[1, 2, 5], k=4),
+            random.choices(array, [2 * v for v in array], k=3),
+            random.choices(range(100), weights=np.arange(100.0) + xs[0], k=3),
+            random.sample(range(10), k),
+            random.random(),
+        )
+
+    arguments = [1.5, 2.5, 3.5], [1, 0.5, 3], 3, np.array([0.2, 0.3, 0.5])
+    random.seed(3)
+    wanted = draw(*arguments)
+    random.seed(3)
+    assert repr(jt.jit(draw)(*arguments)) == repr(wanted)
+    chosen = jt.jit(lambda xs, weights: random.choices(xs, weights))
+    for weights, text in (([0.0, 0.0, 0.0], "greater than zero"), ([1.0, 2.0], "does not match")):
+        with pytest.raises(ValueError, match=text):
+            chosen([1.0, 2.0, 3.0], weights)
+
+
 def test_too_few_to_draw_from() -> None:
     def grown(n: int, k: int) -> Any:
         items = []
