@@ -28,6 +28,7 @@ from .dispatch import Call
 
 Array = np.ndarray[Any, Any]
 _ROUNDS = 8  # in which tracing may ask for one more
+_SIGNATURES = 1024  # kept per function; beyond that the oldest is asked for again
 
 
 class Input(NamedTuple):
@@ -93,6 +94,10 @@ class ComputedNumbers:
             return False
         self._rounds[call.key] = rounds + 1
         self._numbers[call.key] = {**known, **new}
+        if len(self._numbers) > _SIGNATURES:
+            oldest = next(iter(list(self._numbers)))
+            self._numbers.pop(oldest, None)
+            self._rounds.pop(oldest, None)
         return True
 
 
