@@ -28,7 +28,7 @@ from ..arrays.creation import arange
 from ..arrays.elementwise import no_static_shape
 from ..arrays.elementwise import where as choose
 from ..arrays.movement import broadcast_to, concatenate, flip, moveaxis
-from ..arrays.table import BY_NUMPY, FUNCTIONS, function, refuse_option
+from ..arrays.table import BY_NUMPY, FUNCTIONS, ArrayFunction, function, refuse_option
 from ..core import views
 from ..core.tracers import Tracer, as_value, wrap, wrap_like
 from ..data.layout import c_strides
@@ -239,7 +239,12 @@ def _strided(a: Tracer, sizes: tuple[int, ...], steps: tuple[int, ...]) -> Trace
     return views.view(a, forward, None, strides=steps, numpy=numpy)
 
 
-BY_NUMPY[np.lib.stride_tricks.as_strided] = _as_strided
+BY_NUMPY[np.lib.stride_tricks.as_strided] = ArrayFunction(
+    "lib.stride_tricks.as_strided",
+    _as_strided,
+    np.lib.stride_tricks.as_strided,
+    np.lib.stride_tricks.as_strided,
+)
 
 
 @function("meshgrid")
