@@ -108,8 +108,7 @@ def settled(function: JitFunction, analyse: Callable[[], Call], work: Callable[[
     """What `work` makes of a call of the function, in the form in which it can be traced.
 
     Where that can't be with tables or lists of numbers that are arrays, their rows or numbers are values
-    from now on; at last, numbers that shapes need are computed, see `computed_numbers`. If nothing
-    helps, the first refusal is what is said.
+    from now on; at last, numbers that shapes need are computed, see `computed_numbers`.
     """
     calls: list[Call] = []
 
@@ -117,7 +116,7 @@ def settled(function: JitFunction, analyse: Callable[[], Call], work: Callable[[
         calls.append(analyse())
         return calls[-1]
 
-    packs, failure, refusal = function._packs, None, None
+    packs, failure = function._packs, None
     while True:
         try:
             return function._numbers.settle(analysed, work)
@@ -128,10 +127,8 @@ def settled(function: JitFunction, analyse: Callable[[], Call], work: Callable[[
             if fewer is None or function._packs == 0:
                 function._packs, first = packs, failure or error
                 if any(function._computed.add(call) for call in calls if call.failure is first):
-                    failure, refusal = None, refusal or first
+                    failure = None
                     continue
-                if refusal is not None and isinstance(error, Refusal):
-                    raise refusal from None
                 if failure is None:
                     raise
                 raise error from failure.__cause__
