@@ -472,4 +472,4 @@ def test_long_loops_that_are_unrelated_share_few_arrays():
     def count(n):
         return len(kernels(moments, *np.random.default_rng(0).random((8, n))))
 
-    assert (count(100), count(5000)) == (1, 2)
+    assert (count(100), count(50_000)) == (1, 2)
