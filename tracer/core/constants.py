@@ -11,13 +11,13 @@ from typing import Any
 
 from ...ir.graph import Op, Value
 from ...ir.types import TensorType, is_inexact
+from .computations import MOST_NUMBERS
 from .trace import Array, EagerBuilder, Trace
 from .tracers import Tracer, concrete
 from .tracing import is_private
 
 _MOST_OPS = 128
 _MOST_ELEMENTS = 4096
-_MOST_ANSWERED = 8
 
 
 def is_traced(x: Any) -> bool:
@@ -58,7 +58,7 @@ def _known(value: Value, trace: Trace, left: list[int]) -> Array | None:
             result = _captured(value, trace, left)
         elif _is_pure(value.op):
             result = _computed(value, value.op, trace, left)
-        if result is None and value.type.size <= _MOST_ANSWERED:
+        if result is None and value.type.size <= MOST_NUMBERS:
             result = _answered(value, trace)
     if left[0] >= 0:
         values[value] = result
