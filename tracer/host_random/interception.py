@@ -86,7 +86,8 @@ def exchanged() -> Iterator[None]:
         _inside += 1
         if _inside == 1:
             for module in (np.random, random):
-                for name, function in list(vars(module).items()):
+                for name in _drawing(module):
+                    function = getattr(module, name, None)
                     if _draws(function):
                         _originals.append((module, name, function))
                         setattr(module, name, asking(function))
@@ -97,6 +98,12 @@ def exchanged() -> Iterator[None]:
             _inside -= 1
             if _inside == 0:
                 _restore()
+
+
+@functools.cache
+def _drawing(module: Any) -> tuple[str, ...]:
+    """The names of a module's functions that draw; looked through once, since each trace asks."""
+    return tuple(name for name, function in vars(module).items() if _draws(function))
 
 
 def _draws(function: Any) -> bool:
