@@ -505,6 +505,13 @@ class Builder(ABC):
         """The lanes of the mask, one after the other."""
         self._store_lanes(f"compressstore.{suffix(value.type)}", value, address, mask, align)
 
+    def compress(self, value: Value, mask: Value) -> Value:
+        """The lanes of the mask, one after the other in the first lanes; the others have any values."""
+        check_mask(value.type, mask)
+        type, name = value.type, f"llvm.experimental.vector.compress.{suffix(value.type)}"
+        self.declare(name, f"declare {type} @{name}({type}, {mask.type}, {type})")
+        return self.fresh(type, f"call {type} @{name}({value!r}, {mask!r}, {type} poison)")
+
     def _store_lanes(
         self, name: str, value: Value, address: Value, mask: Value, align: int
     ) -> None:

@@ -144,7 +144,8 @@ def schedule(kernel: Kernel, target: Target) -> Schedule:
         _retile(kernel, result, knobs)
     _group(kernel, result, target)
     align(kernel, result)
-    fetch_ahead(kernel, result)
+    if target.fetches_ahead:
+        fetch_ahead(kernel, result)
     _share(kernel, result)
     return result
 

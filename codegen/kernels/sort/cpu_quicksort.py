@@ -31,6 +31,7 @@ class _Keys(NamedTuple):
     element: str
     lanes: int
     block: int  # keys that the network takes
+    to_memory: bool  # vectors are compressed by the instruction that stores them
 
     @property
     def vector(self) -> str:
@@ -49,13 +50,15 @@ class Quicksort(NamedTuple):
     functions: tuple[Function, ...]
 
 
-def quicksort(name: str, merge: Function, bits: int, registers: int, zeros: bool) -> Quicksort:
+def quicksort(
+    name: str, merge: Function, bits: int, registers: int, zeros: bool, to_memory: bool
+) -> Quicksort:
     """Functions that sort in blocks of so many `registers`.
 
     `merge` sorts rows in n log n steps: for those that pivots cut badly. `zeros`: the codes of the two
-    zeros count as equal and stay in their order.
+    zeros count as equal and stay in their order. `to_memory`: see `Target.compresses_to_memory`.
     """
-    keys = _Keys(f"i{bits}", 512 // bits, registers * (512 // bits))
+    keys = _Keys(f"i{bits}", 512 // bits, registers * (512 // bits), to_memory)
     block = block_function(f"{name}_block", bits, registers)
     median, halves = _median(name, keys), _part(name, keys)
     quick = _quick(name, keys, block, merge, median, halves)
@@ -108,10 +111,17 @@ def _part(name: str, keys: _Keys) -> Function:
     def count(mask: Value) -> Value:
         return f.intrinsic("ctpop", word, mask.to("bitcast", word)).zext("i64")
 
+    def first(n: Value) -> Value:
+        bits = (f.literal("i64", -1) << n) ^ -1
+        return bits.trunc(word).to("bitcast", vector(lanes, "i1"))
+
     def put(x: Value, front: Value, low: Value, back: Value, high: Value) -> None:
         addresses = [f.offset(f.to, at, element) for at in (front, back)]
         for address, mask in zip(addresses, (low, high), strict=True):
-            f.store_compressed(x, address, mask, keys.size)
+            if keys.to_memory:
+                f.store_compressed(x, address, mask, keys.size)
+            else:
+                f.store_masked(f.compress(x, mask), address, first(count(mask)), keys.size)
 
     with f.loop(i=0, l=0) as loop:
         loop.going(loop.i.ult(whole))

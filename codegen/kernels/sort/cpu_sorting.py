@@ -42,7 +42,7 @@ def sort_functions(step: Sort, target: Target) -> tuple[Function, ...]:
         registers = registers_for(n, 512 // key_bits)
         name = f"{name}{registers}"
         merge = _merge_functions(f"{name}_merge", element, zeros)
-        sort = quicksort(name, merge[-1], key_bits, registers, zeros)
+        sort = quicksort(name, merge[-1], key_bits, registers, zeros, target.compresses_to_memory)
         functions = (*merge, *sort.functions)
         if step.kind == "indices":
             name = f"{name}_{n}_indices"
