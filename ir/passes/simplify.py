@@ -8,6 +8,7 @@ from ..graph import Graph
 from .rules.algebra import ALGEBRA, INEXACT
 from .rules.control import CONTROL
 from .rules.fold import FOLDING
+from .rules.loops import LAST
 from .rules.movement import MOVEMENT
 from .rules.parts import PARTS
 from .rules.reductions import REDUCTIONS
@@ -40,6 +41,22 @@ def simplify_fast(graph: Graph) -> Graph:
     }
     """
     return rewrite(graph, _all())
+
+
+def last_of_loops(graph: Graph) -> Graph:
+    """Take what the last iteration of a loop has stacked from what the loop ends with, where that is the
+    same: of this derivatives are better made.
+
+        %c, %ys = scan %h, %xs ... { ... return %y, %y }            %c, %ys = scan ...
+        %l = slice %ys start=[9,0] stop=[10,4] step=[1,1]    ->     %l = reshape %c shape=[1,4]
+    """
+    stacks = any(op.name == "scan" and len(op.results) > op.attrs["carries"] for op in graph.walk())
+    return rewrite(graph, _last()) if stacks else graph
+
+
+@functools.cache
+def _last() -> RuleTable:
+    return RuleTable(LAST)
 
 
 @functools.cache

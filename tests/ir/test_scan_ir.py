@@ -19,6 +19,7 @@ from jitney.ir.interpreter import evaluate
 from jitney.ir.opdef import OPS, GraphError
 from jitney.ir.ops.term import Term, where
 from jitney.ir.passes import optimise
+from jitney.ir.passes.simplify import last_of_loops
 from jitney.ir.text import print_graph
 from jitney.ir.text_parser import parse_graph
 from jitney.ir.types import BOOL, F64, I64, TAPE, TOKEN, TensorType
@@ -417,6 +418,42 @@ def test_ys_that_need_no_loop() -> None:
     found = optimised(lambda w, x: scan(body, [w], [], [x], 4), normal(2), normal(4, 2))
     assert not scans(found)
     assert found.outputs[0] is found.params[1]
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_the_last_of_a_stack_is_what_the_loop_ends_with(reverse: bool, transposed: bool) -> None:
+    """It is not stacked, and the derivative adds nothing in each iteration: also where it is a little
+    that follows from the last carry and the last x, in part of it."""
+
+    def f(c: Term, x: Term) -> list[Term]:
+        def body(c: Term, x: Term) -> list[Term]:
+            c = (c * x).sin()
+            return [c, c, c * x + c, c.exp()]
+
+        _, *stacks = scan(body, [], [c], [x], 4, reverse)
+        last = 0 if reverse else 3
+        parts = []
+        for y in stacks:
+            b, stack = y.b, y.value
+            start, stop = (last, 1), (last + 1, 3)
+            if transposed:
+                stack, start, stop = b.transpose(stack, perm=(1, 0)), (1, last), (3, last + 1)
+            parts.append(Term(b, b.slice(stack, start=start, stop=stop, step=(1, 1))))
+        return parts
+
+    arrays = [normal(3), normal(4, 3)]
+    found = optimised(f, *arrays)
+    (op,) = scans(found)
+    assert len(op.results) == 2  # exp costs more than reading it
+    graph = program(f, *arrays)
+    backward = gradient(last_of_loops(graph))
+    _, back = (op for op in optimise(backward).ops if op.name == "scan")
+    padded = [v for v in back.operands if v.op is not None and v.op.name in ("pad", "transpose")]
+    assert len(padded) == 1
+    cts = [normal(*v.shape) for v in graph.outputs]
+    for a, b in zip(run(backward, *arrays, *cts), run(gradient(graph), *arrays, *cts), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-14)
 
 
 @pytest.mark.parametrize("length", [0, 1])

@@ -213,6 +213,8 @@ class Trace:
         # How often run time came to a line, for what is to happen sometimes only (`control.debugging`).
         self.times: dict[Any, Iterator[int]] = {} if parent is None else parent.times
         self.derivatives_taken = 0  # of those around it, see `custom_call.after`
+        # Of a rule: the call that it is the derivative of, a custom_call.KnownCall.
+        self.known_call: Any = None
         # Of Python's integers and of what counts trips: the least and greatest; and what loops hand on.
         self.reaches: dict[Value, Interval] = {}
         self.steps: set[Value] = set()

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.graph import Graph, Op, Value
+from ...ir.passes.simplify import last_of_loops
 from ...ir.record import replace
 from ...ir.types import TOKEN, is_inexact
 from ..core.specs import Spec, Static, spec_of
@@ -88,7 +89,7 @@ class Application:
         graph.params = self.graph.params
         graph.ops = self.graph.ops
         graph.outputs = [self.output(result) for result in results]
-        return graph
+        return last_of_loops(graph) if self._placed.isdisjoint(graph.ops) else graph
 
     def adopt(
         self, derivative: Graph, results: Sequence[Result], seeds: Sequence[Leaf] | None = None

@@ -23,7 +23,7 @@ from ...ir.ops.control.custom import CUSTOM_JVP, CUSTOM_VJP
 from ...ir.types import TensorType, is_inexact
 from ..control.regions import TracedRegion, trace_region
 from ..core.specs import Spec, is_array, spec_of
-from ..core.trace import EagerBuilder, current_trace
+from ..core.trace import EagerBuilder, current_trace, require_trace
 from ..core.tracers import Tracer, as_value, wrap
 from ..core.tracing import Result
 from ..data import pytree
@@ -31,7 +31,7 @@ from ..data.callables import Function, check_callable, function_name
 from ..messages import errors
 from ..messages.errors import complain
 from ..messages.tracebacks import shortened
-from .custom_call import CustomCall, after, lend, pending_derivatives
+from .custom_call import CustomCall, KnownCall, after, lend, pending_derivatives
 from .custom_rules import checked_cotangents, checked_tangents, refuse_rule, shown
 
 
@@ -75,7 +75,11 @@ class _Custom:
             )
         args = self._positional(args, kwargs)
         trace = current_trace()
-        if trace is None or not pending_derivatives():
+        if trace is None:
+            return self.fun(*args)
+        if trace.known_call is not None and trace.known_call.is_of(self, args):
+            return trace.known_call.result()
+        if not pending_derivatives():
             return self.fun(*args)
         if isinstance(trace.builder, EagerBuilder) and not trace.builder.active:
             return self.fun(*args)
@@ -282,41 +286,44 @@ class custom_jvp(_Custom):
         call = CustomCall(self.fun, self.nondiff_argnums, args)
         with after(pending_derivatives()):  # they all go through the rule
             application, values = call.run(self.fun)
-        out_tree = application.traced.out_tree
-        outs = [v.tensor for v in values]
+        out_tree, results = application.traced.out_tree, application.results
+        outs = [wrap(v, r.weak, scalar=r.scalar) for v, r in zip(values, results, strict=True)]
         with after(1):
             region = self._forward(call, out_tree, outs)
         captured = list(dict.fromkeys(region.captured))
-        wanted = [t for t in outs if is_inexact(t.dtype)]
+        wanted = [v.tensor for v in values if is_inexact(v.dtype)]
         rule = region.close(captured, region.values, wanted, captures_first=True)
-        wrapped = call.append(
-            CUSTOM_JVP, values, application.results, call.closed(application), captured, rule
-        )
+        wrapped = call.append(CUSTOM_JVP, values, results, call.closed(application), captured, rule)
         return pytree.unflatten(out_tree, wrapped)
 
     def _forward(
-        self, call: CustomCall, out_tree: pytree.TreeDef, outs: Sequence[TensorType]
+        self, call: CustomCall, out_tree: pytree.TreeDef, outs: Sequence[Tracer]
     ) -> TracedRegion:
-        """The rule as a region of (inputs..., tangents of float inputs...)."""
+        """The rule as a region of (inputs..., results..., tangents of float inputs...). Where it calls
+        the function with the same arguments, it gets these results."""
         jvp = self.jvp
         assert jvp is not None
         floats = call.floats()
-        specs = [spec_of(x) for x, t in zip(call.leaves, call.traced, strict=True) if t]
-        count = len(specs)
-        specs += [spec_of(call.leaves[i]) for i in floats]
+        inputs = [x for x, t in zip(call.leaves, call.traced, strict=True) if t]
+        types = [x.type for x in outs]
+        count, here = len(inputs), len(inputs) + len(outs)
+        specs = [spec_of(x) for x in (*inputs, *outs, *(call.leaves[i] for i in floats))]
 
         def forward(*leaves: Any) -> list[Any]:
             primal_leaves = list(call.leaves)
             traced = [i for i, t in enumerate(call.traced) if t]
-            lend(leaves, [primal_leaves[i] for i in traced])
+            lend(leaves, [*inputs, *outs])
             for i, x in zip(traced, leaves[:count], strict=True):
                 primal_leaves[i] = x
             tangents = [0.0 if type(x) is float else None for x in call.leaves]
-            for i, t in zip(floats, leaves[count:], strict=True):
+            for i, t in zip(floats, leaves[here:], strict=True):
                 tangents[i] = t
+            require_trace().known_call = KnownCall(
+                self, call.fixed, primal_leaves, leaves[count:here], out_tree
+            )
             primals = pytree.unflatten(call.tree, primal_leaves)
             pair = jvp(*call.fixed, primals, pytree.unflatten(call.tree, tangents))
-            return checked_tangents(pair, out_tree, outs, call, jvp)
+            return checked_tangents(pair, out_tree, types, call, jvp)
 
         tree = pytree.flatten((tuple(range(len(specs))), {}))[1]
         return trace_region(forward, specs, tree, f"the tangent rule of {call.name}")

@@ -51,6 +51,44 @@ def lend(inner: Sequence[Any], outer: Sequence[Any]) -> None:
             lent[as_value(x)] = value.value
 
 
+class KnownCall:
+    """The call of `function` whose rule is traced: the result is there if the rule calls it again."""
+
+    def __init__(
+        self,
+        function: Any,
+        fixed: Sequence[Any],
+        leaves: Sequence[Any],
+        results: Sequence[Tracer],
+        out_tree: pytree.TreeDef,
+    ) -> None:
+        self.function = function
+        self.arguments = [*fixed, *map(_held, leaves)]
+        self.outs = [(as_value(x), x.weak, x.scalar) for x in results]
+        self.out_tree = out_tree
+
+    def is_of(self, function: Any, args: Sequence[Any]) -> bool:
+        """Whether the call is that of `function` with these arguments, as they are now."""
+        if function is not self.function:
+            return False
+        apart = function.nondiff_argnums
+        fixed = [args[i] for i in apart]
+        leaves = pytree.flatten(tuple([x for i, x in enumerate(args) if i not in apart]))[0]
+        given = [*fixed, *map(_held, leaves)]
+        same = len(given) == len(self.arguments)
+        return same and all(a is b for a, b in zip(given, self.arguments, strict=True))
+
+    def result(self) -> Any:
+        """What it returned, in arrays that may be assigned to."""
+        outs = [wrap(v, weak, scalar=scalar) for v, weak, scalar in self.outs]
+        return pytree.unflatten(self.out_tree, outs)
+
+
+def _held(leaf: Any) -> Any:
+    """What tells whether a leaf is the same: of an array the value that it holds now."""
+    return as_value(leaf) if isinstance(leaf, Tracer) else leaf
+
+
 class CustomCall:
     """The arguments of one call: those with derivatives, the others (`fixed`), and their leaves."""
 

@@ -6,8 +6,9 @@
 Both give `outputs`, which other ops computed from `inputs`, and cut them off from these ops for
 differentiation: the region takes the place of their derivatives. `backward` takes (rest..., one
 cotangent per float output...) and gives one cotangent per float input; `forward` takes (rest...,
-inputs..., one tangent per float input...) and gives one tangent per float output, linear in the
-tangents. `closed` are the floats that the computation reads beside its inputs: nobody
+inputs..., results..., one tangent per float input...) and gives one tangent per float output, linear in
+the tangents: it is handed the results of the op itself, which then need not be computed again, or kept
+twice. `closed` are the floats that the computation reads beside its inputs: nobody
 knows a derivative with respect to them.
 
     remat(*operands; policy; regions = (body,))     the body, computed again in the backward pass
@@ -25,7 +26,6 @@ from typing import Any
 
 from ...autodiff.remat import Policy, recompute
 from ...autodiff.transform import is_differentiable, jvp_graph, vjp_graph
-from ...batching.structured import move_first
 from ...batching.transform import (
     BatchBuilder,
     Batched,
@@ -68,7 +68,7 @@ def _infer_custom_jvp(
 ) -> tuple[Type, ...]:
     primals, results, rest = _parts(types, inputs, outputs, closed, regions)
     (forward,) = regions
-    check_params(forward, [*rest, *primals, *_differentiable(primals)], "forward")
+    check_params(forward, [*rest, *primals, *results, *_differentiable(primals)], "forward")
     wanted = _differentiable(results)
     if forward.output_types != wanted:
         raise GraphError(f"forward gives {listed(forward.output_types)}, not {listed(wanted)}")
@@ -132,7 +132,7 @@ def _jvp_custom_jvp(b: Builder, op: Op, tangents: Sequence[Value | None]) -> lis
     (forward,) = op.regions
     inputs, start = op.attrs["inputs"], op.attrs["inputs"] + op.attrs["outputs"]
     floats = [i for i in range(inputs) if is_differentiable(op.operands[i].type)]
-    arguments = [*op.operands[start + op.attrs["closed"] :], *op.operands[:inputs]]
+    arguments = [*op.operands[start + op.attrs["closed"] :], *op.operands[:inputs], *op.results]
     varying = [k for k, i in enumerate(floats) if tangents[i] is not None]
     rule = None if len(varying) == len(floats) else _along(forward, len(arguments), varying)
     if rule is None:
@@ -172,6 +172,7 @@ def _vjp_custom_jvp(
         [
             *op.operands[start + op.attrs["closed"] :],
             *op.operands[:inputs],
+            *op.results,
             *(b.zeros(op.operands[i].type) for i in floats),
             *(ct for ct in seeds if ct is not None),
         ],
@@ -191,8 +192,6 @@ def _batch_custom(b: BatchBuilder, op: Op, operands: Sequence[Value], batched: M
     mask = [b.active] if b.active is not None and regions_need_mask(op) else []
     rule, flags = batch_region(region, [True] * len(region.params), b.size, masked=bool(mask))
     rule.outputs = BatchBuilder(rule, b.size).spread_all(rule.outputs, flags)
-    if mask and op.name == "custom_jvp":
-        move_first(rule, op.attrs["inputs"])
     spread = b.spread_all(operands, batched)
     rest = op.attrs["inputs"] + op.attrs["outputs"] + op.attrs["closed"]
     spread[rest:rest] = mask

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ...autodiff.residuals import can_run_twice, is_cheap
 from ...build import Builder
 from ...graph import Graph, Op, Value
 from ...interpreter import evaluate
+from ...subgraphs import reached
 from ...types import TensorType, is_linear
 from ..dead import params_read
-from .rewrite import Replacement, Rewriter, Rule, constant, on, rewrite, uniform
+from .rewrite import Replacement, Rewriter, Rule, constant, on, producer, rewrite, uniform
 
 _LOOPS = ("while", "scan", "lanes_while")
+_MOST_AFTER = 16  # ops of the last iteration that are run again after the loop
 _MAX_TEST = 64  # ops of a loop's condition that are run while compiling
 
 
@@ -196,6 +199,58 @@ def _plain_ys(b: Rewriter, op: Op) -> Replacement:
     return [outside[k] for k in range(len(body.outputs))]
 
 
+def _last_of_stack(b: Rewriter, op: Op) -> Replacement:
+    """The slice that the last iteration has stacked, where that follows from what is there after the
+    loop: from the carries, the invariants and the last slices of xs, and at little cost. Nothing need be
+    stacked for it, and its derivative begins at the end, instead of adding zeros in each iteration."""
+    view = producer(op.operands[0], "transpose")
+    stack = op.operands[0] if view is None else view.operands[0]
+    loop = producer(stack, "scan")
+    if loop is None or stack.index < loop.attrs["carries"]:
+        return None
+    perm = tuple(range(len(stack.shape))) if view is None else view.attrs["perm"]
+    axis = perm.index(0)
+    start, stop, step = (list(op.attrs[name]) for name in ("start", "stop", "step"))
+    last = 0 if loop.attrs["reverse"] else loop.attrs["length"] - 1
+    if start[axis] != last or op.results[0].shape[axis] != 1:
+        return None
+    y = _after_loop(b, loop, loop.regions[0].outputs[stack.index], last)
+    if y is None:
+        return None
+    start[axis], stop[axis] = 0, 1
+    y = b.transpose(b.reshape(y, shape=(1, *y.shape)), perm=perm)
+    value: Value = b.slice(y, start=tuple(start), stop=tuple(stop), step=tuple(step))
+    return value
+
+
+def _after_loop(b: Rewriter, loop: Op, inner: Value, last: int) -> Value | None:
+    """What `inner`, a value of the body, was in the last iteration, at position `last` of the xs."""
+    (body,) = loop.regions
+    carries = _carries(loop)
+    ends = zip(body.outputs, loop.results[: len(carries)], strict=False)
+    env = {v: result for v, result in ends if not is_linear(v.type)}
+    own = set(body.params[carries.start : carries.stop]) - env.keys()
+    ops, _ = reached(body.ops, [inner], stop=env)
+    read = {inner}.union(*(op.operands for op in ops))
+    cheap = all(is_cheap(op) and not op.regions and can_run_twice(op) for op in ops)
+    if not cheap or len(ops) > _MOST_AFTER or not own.isdisjoint(read):
+        return None
+    for param, v in zip(body.params, loop.operands, strict=True):
+        if param in read and param not in env:
+            env[param] = v if param.index < carries.start else _slice_at(b, v, last)
+    for op in body.ops:
+        if op in ops:
+            b.copy(op, env)
+    return env[inner]
+
+
+def _slice_at(b: Rewriter, x: Value, index: int) -> Value:
+    start, stop = (index, *[0] * (len(x.shape) - 1)), (index + 1, *x.shape[1:])
+    return b.reshape(
+        b.slice(x, start=start, stop=stop, step=(1,) * len(x.shape)), shape=x.shape[1:]
+    )
+
+
 # cond
 
 
@@ -217,6 +272,7 @@ def _equal_branches(b: Rewriter, op: Op) -> Replacement:
     return [equal[k] for k in range(len(op.results))]
 
 
+LAST: list[Rule] = [on("slice", _last_of_stack, of=name) for name in ("scan", "transpose")]
 LOOPS: list[Rule] = [
     on("scan", _no_iterations),
     on("scan", _one_iteration),
@@ -224,5 +280,6 @@ LOOPS: list[Rule] = [
     *(on(name, _constant_operands) for name in (*_LOOPS, "cond")),
     *(on(name, _still_carries) for name in _LOOPS),
     on("scan", _plain_ys),
+    *LAST,
     on("cond", _equal_branches),
 ]
