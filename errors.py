@@ -44,3 +44,4 @@ from .tracer.messages.errors import UnsupportedFunctionError as UnsupportedFunct
 from .tracer.messages.errors import complain as complain
 from .tracer.messages.errors import describe as describe
 from .tracer.messages.source import shown_file as shown_file
+from .tracer.messages.source import user_line as user_line

@@ -78,30 +78,30 @@ from .pooling import GlobalMaxPool as GlobalMaxPool
 from .pooling import MaxPool1d as MaxPool1d
 from .pooling import MaxPool2d as MaxPool2d
 from .pooling import MaxPool3d as MaxPool3d
-from .recurrent import GRU as GRU
-from .recurrent import LSTM as LSTM
-from .recurrent import RNN as RNN
-from .recurrent import AttentionCell as AttentionCell
-from .recurrent import BahdanauAttention as BahdanauAttention
-from .recurrent import DropoutWrapper as DropoutWrapper
-from .recurrent import GRUCell as GRUCell
-from .recurrent import LSTMCell as LSTMCell
-from .recurrent import LuongAttention as LuongAttention
-from .recurrent import MultiRNN as MultiRNN
-from .recurrent import ResidualWrapper as ResidualWrapper
-from .recurrent import RNNCell as RNNCell
-from .recurrent import RNNCore as RNNCore
-from .recurrent import beam_search as beam_search
-from .recurrent import bidirectional as bidirectional
-from .recurrent import generate as generate
-from .recurrent import greedy as greedy
-from .recurrent import last_relevant as last_relevant
-from .recurrent import length_of as length_of
-from .recurrent import masked_mean as masked_mean
-from .recurrent import repeat_rows as repeat_rows
-from .recurrent import rnn as rnn
-from .recurrent import sample as sample
-from .recurrent import sequence_mask as sequence_mask
+from .recurrent.attention import AttentionCell as AttentionCell
+from .recurrent.attention import BahdanauAttention as BahdanauAttention
+from .recurrent.attention import LuongAttention as LuongAttention
+from .recurrent.cells import GRUCell as GRUCell
+from .recurrent.cells import RNNCell as RNNCell
+from .recurrent.cells import RNNCore as RNNCore
+from .recurrent.decoding import beam_search as beam_search
+from .recurrent.decoding import generate as generate
+from .recurrent.decoding import greedy as greedy
+from .recurrent.decoding import repeat_rows as repeat_rows
+from .recurrent.decoding import sample as sample
+from .recurrent.layers import GRU as GRU
+from .recurrent.layers import LSTM as LSTM
+from .recurrent.layers import RNN as RNN
+from .recurrent.lengths import last_relevant as last_relevant
+from .recurrent.lengths import length_of as length_of
+from .recurrent.lengths import masked_mean as masked_mean
+from .recurrent.lengths import sequence_mask as sequence_mask
+from .recurrent.loops import bidirectional as bidirectional
+from .recurrent.loops import rnn as rnn
+from .recurrent.lstm import LSTMCell as LSTMCell
+from .recurrent.wrappers import DropoutWrapper as DropoutWrapper
+from .recurrent.wrappers import MultiRNN as MultiRNN
+from .recurrent.wrappers import ResidualWrapper as ResidualWrapper
 from .regularizers import L1 as L1
 from .regularizers import L1L2 as L1L2
 from .regularizers import L2 as L2
@@ -133,135 +133,3 @@ from .transformer import TransformerBlock as TransformerBlock
 from .transformer import TransformerDecoder as TransformerDecoder
 from .transformer import TransformerEncoder as TransformerEncoder
 from .transformer import sinusoids as sinusoids
-
-__all__ = [
-    "AUTO_REUSE",
-    "EMA",
-    "GRU",
-    "L1",
-    "L1L2",
-    "L2",
-    "LSTM",
-    "RNN",
-    "AdaptiveAvgPool",
-    "AdaptiveMaxPool",
-    "AttentionCell",
-    "AttentiveRead",
-    "AvgPool1d",
-    "AvgPool2d",
-    "AvgPool3d",
-    "BahdanauAttention",
-    "BatchNorm",
-    "Conv1d",
-    "Conv2d",
-    "Conv3d",
-    "ConvTranspose1d",
-    "ConvTranspose2d",
-    "ConvTranspose3d",
-    "DepthwiseConv1d",
-    "DepthwiseConv2d",
-    "DepthwiseConv3d",
-    "Dropout",
-    "DropoutWrapper",
-    "Embedding",
-    "Flatten",
-    "GRUCell",
-    "GlobalAvgPool",
-    "GlobalMaxPool",
-    "GroupNorm",
-    "InstanceNorm",
-    "KeyValueCache",
-    "LSTMCell",
-    "LayerNorm",
-    "Linear",
-    "LuongAttention",
-    "Mask",
-    "MaxPool1d",
-    "MaxPool2d",
-    "MaxPool3d",
-    "Merge",
-    "Module",
-    "MultiHeadAttention",
-    "MultiRNN",
-    "RMSNorm",
-    "RNNCell",
-    "RNNCore",
-    "Residual",
-    "ResidualWrapper",
-    "Scope",
-    "SelectInput",
-    "Selection",
-    "SeparableConv1d",
-    "SeparableConv2d",
-    "Sequential",
-    "SpectralNorm",
-    "Store",
-    "Summary",
-    "TransformerBlock",
-    "TransformerDecoder",
-    "TransformerEncoder",
-    "beam_search",
-    "bidirectional",
-    "celu",
-    "current_store",
-    "elu",
-    "entries",
-    "everything",
-    "freeze",
-    "gelu",
-    "generate",
-    "get_variable",
-    "get_variable_scope",
-    "glu",
-    "greedy",
-    "hard_sigmoid",
-    "hard_silu",
-    "hard_swish",
-    "hardshrink",
-    "hardtanh",
-    "identity",
-    "init",
-    "initializers",
-    "last_relevant",
-    "leaky_relu",
-    "length_of",
-    "log_sigmoid",
-    "log_softmax",
-    "losses",
-    "make_template",
-    "masked_mean",
-    "mish",
-    "modules",
-    "normalize",
-    "path",
-    "regularization",
-    "relu",
-    "relu6",
-    "repeat_rows",
-    "requires_grad",
-    "rnn",
-    "sample",
-    "seed",
-    "select",
-    "selu",
-    "sequence_mask",
-    "sigmoid",
-    "silu",
-    "sinusoids",
-    "softmax",
-    "softmin",
-    "softplus",
-    "softshrink",
-    "softsign",
-    "summary",
-    "swish",
-    "tag",
-    "tanh",
-    "tanhshrink",
-    "threshold",
-    "trainable",
-    "type",
-    "unbuilt",
-    "variable_scope",
-    "where",
-]

@@ -212,7 +212,7 @@ def glu(x: Array, axis: int = -1, gate: Callable[[Any], Any] = sigmoid) -> Array
             jt.errors.ShapeError,
             f"glu halves an axis of odd size, {x.shape[axis]}",
             "give it twice as many features as it should return, or another axis=.",
-            operands={"x": x},
+            x=x,
         )
     first, second = jt.split(x, 2, axis=axis)
     return first * gate(second)

@@ -11,7 +11,7 @@ import jitney as jt
 
 from .activations import softmax
 from .dropout import Dropout
-from .faults import Array, complain
+from .faults import Array, complain, refuse
 from .initializers import GLOROT, generator
 from .linear import Linear, check_features
 from .module import Module
@@ -107,11 +107,11 @@ class MultiHeadAttention(Module):
         """The four products, for queries, keys and values with so many features."""
         if self.head_features is None:
             if features % self.heads:
-                complain(
-                    ValueError,
-                    f"MultiHeadAttention: {self.heads} heads do not divide {features} features",
+                refuse(
+                    self,
+                    f"has {self.heads} heads, which do not divide {features} features",
                     "choose heads that divide them, or give head_features=.",
-                    layer=self,
+                    ValueError,
                 )
             self.head_features = features // self.heads
         self.features = features
@@ -134,11 +134,11 @@ class MultiHeadAttention(Module):
         """An empty cache for `length` places; the layer has to know its features."""
         shape = (batch, length, self.kv_heads, self.head_features)
         if self.head_features is None:
-            complain(
-                ValueError,
-                "MultiHeadAttention.cache: the features are not known yet",
+            refuse(
+                self,
+                "does not know its features yet, and cannot make a cache",
                 "say nn.MultiHeadAttention(heads, features), or call the layer once.",
-                layer=self,
+                ValueError,
             )
         return KeyValueCache(np.zeros(shape, dtype), np.zeros(shape, dtype))
 
@@ -175,13 +175,11 @@ class MultiHeadAttention(Module):
 
     def _check_rank(self, query: Array) -> None:
         if np.ndim(query) != 3:
-            complain(
-                jt.errors.ShapeError,
-                f"MultiHeadAttention needs the dims (batch, places, features), and query has "
-                f"{np.ndim(query)}",
+            refuse(
+                self,
+                f"needs the dims (batch, places, features), and query has {np.ndim(query)}",
                 "give it three dims: x[None] is a batch of one; jt.vmap adds others.",
-                operands={"query": query},
-                layer=self,
+                query=query,
             )
 
     def _parts(self, x: Array) -> Array:
@@ -196,14 +194,13 @@ class MultiHeadAttention(Module):
         whole = (shape[0], 1, *shape[1:]) if len(shape) == 3 else shape
         pairs = zip(reversed(whole), reversed(scores), strict=False)
         if len(shape) > 4 or len(shape) < 2 or any(m not in (1, n) for m, n in pairs):
-            complain(
-                jt.errors.ShapeError,
-                f"MultiHeadAttention: a mask of shape {shape} is not for scores of shape {scores}, "
-                "(batch, heads, T, S)",
+            refuse(
+                self,
+                f"has scores (batch, heads, T, S) of shape {scores}, and a mask of shape {shape}",
                 "give it the shape (T, S), (batch, T, S) or (batch, heads, T, S); "
                 "mask[:, None, :] hides places of keys, (batch, S).",
-                operands={"mask": mask, "query": query},
-                layer=self,
+                mask=mask,
+                query=query,
             )
         return jt.reshape(mask, whole)
 
@@ -244,26 +241,18 @@ class AttentiveRead(Module):
     def __call__(
         self, memory: Array, query: Array, mask: Array | None = None
     ) -> tuple[Array, Array]:
+        both = {"memory": memory, "query": query}
         if np.ndim(memory) != 3 or np.ndim(query) != 2 or memory.shape[0] != query.shape[0]:
-            self._refuse(
-                "memory is (batch, slots, features) and query (batch, features)", memory, query
-            )
+            what = "reads a memory (batch, slots, features) for a query (batch, features)"
+            refuse(self, what, "give these dims, of one batch.", **both)
         asked = jt.broadcast_to(query[:, None], (*memory.shape[:2], query.shape[-1]))
         scores = self.scores(jt.concatenate([memory, asked], axis=-1))
         if scores.shape[-1] != 1:
-            self._refuse("the scores end in one feature: nn.Linear(1)", memory, query)
+            what = f"needs a score for each slot, and its scores end in {scores.shape[-1]} features"
+            refuse(self, what, "let them end in nn.Linear(1).", **both)
         scores = scores[..., 0]
         weights = softmax(scores if mask is None else jt.where(mask, scores, _LOW))
         return (weights[..., None] * memory).sum(axis=1), weights
-
-    def _refuse(self, rule: str, memory: Array, query: Array) -> None:
-        complain(
-            jt.errors.ShapeError,
-            "AttentiveRead: shapes do not go together",
-            f"{rule}.",
-            operands={"memory": memory, "query": query},
-            layer=self,
-        )
 
 
 def _reached(cache: KeyValueCache, rows: int, causal: bool) -> Array:

@@ -8,7 +8,8 @@ import numpy as np
 
 import jitney as jt
 
-from .module import Module
+from .faults import complain
+from .module import Module, unbuilt
 
 
 class EMA(Module):
@@ -34,7 +35,17 @@ class EMA(Module):
 
     def __init__(self, model: Any, decay: float = 0.999, warm_up: bool = False) -> None:
         if not 0 <= decay <= 1:
-            raise ValueError(f"decay is from 0 to 1, not {decay}")
+            complain(
+                ValueError,
+                f"EMA: decay={decay} is no share of what stays of an average",
+                "give one from 0 to 1: 0.999, for instance.",
+            )
+        if unbuilt(model):
+            complain(
+                jt.errors.ArgumentError,
+                f"EMA: nothing has built {', '.join(unbuilt(model))} of the model",
+                "write nn.init(model, example) first, or give the sizes of inputs.",
+            )
         trained = {path for path, _ in jt.tree.leaves_with_path(jt.tree.trained(model))}
         self.model = model
         self.average = jt.tree.map(np.array, model)

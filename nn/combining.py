@@ -11,7 +11,7 @@ import numpy as np
 import jitney as jt
 
 from .activations import identity
-from .faults import Array, complain
+from .faults import Array, complain, refuse
 from .linear import Linear
 from .module import Module
 
@@ -29,12 +29,15 @@ class Sequential(Module):
 
     def __init__(self, *layers: Callable[..., Any]) -> None:
         for layer in layers:
+            if isinstance(layer, type) and issubclass(layer, Module):
+                what = f"Sequential: {layer.__name__} is a class, and no module yet"
+                complain(TypeError, what, f"write {layer.__name__}(...), which makes one.")
             if not callable(layer):
                 complain(
                     TypeError,
                     f"Sequential: {type(layer).__name__} is no module or function",
                     "write Sequential(first, second), and Sequential(*layers) for a list of them.",
-                    operands={"layer": layer},
+                    layer=layer,
                 )
         self.layers = list(layers)
 
@@ -72,13 +75,12 @@ class Residual(Module):
         beside = x if self.shortcut is None else self.shortcut(x)
         y = self.body(x, *more)
         if np.shape(y) != np.shape(beside):
-            complain(
-                jt.errors.ShapeError,
-                f"Residual: the body gives shape {np.shape(y)}, and the shortcut {np.shape(beside)}",
+            refuse(
+                self,
+                f"has a body that gives {np.shape(y)}, and a shortcut that gives {np.shape(beside)}",
                 "let the body keep the shape, or pass shortcut= that gives the same: nn.Linear, or a "
                 "convolution with kernel 1.",
-                operands={"x": x},
-                layer=self,
+                x=x,
             )
         return beside + y
 
@@ -97,12 +99,11 @@ class Flatten(Module):
         shape = np.shape(x)
         start, end = (n + len(shape) if n < 0 else n for n in (self.start, self.end))
         if not 0 <= start <= end < len(shape):
-            complain(
-                jt.errors.ShapeError,
-                f"Flatten joins the dims {self.start} to {self.end}, and x has {len(shape)} dims",
+            refuse(
+                self,
+                f"joins the dims {self.start} to {self.end}, and x has {len(shape)} dims",
                 "give it an array with these dims, or other start= and end=.",
-                operands={"x": x},
-                layer=self,
+                x=x,
             )
         joined = math.prod(shape[start : end + 1])
         return jt.reshape(x, (*shape[:start], joined, *shape[end + 1 :]))
@@ -125,11 +126,11 @@ class SelectInput(Module):
             if isinstance(index, (tuple, list)):
                 return tuple(pick(i) for i in index)
             if not -len(inputs) <= index < len(inputs):
-                complain(
-                    IndexError,
-                    f"SelectInput picks input {index}, and there are {len(inputs)}",
+                refuse(
+                    self,
+                    f"picks input {index}, and there are {len(inputs)}",
                     "inputs are counted from 0.",
-                    layer=self,
+                    IndexError,
                 )
             return inputs[index]
 
@@ -162,11 +163,11 @@ class Merge(Module):
     def __call__(self, *inputs: Array) -> Array:
         branches = self.branches or []
         if len(inputs) != len(branches) or not inputs:
-            complain(
-                TypeError,
-                f"Merge was made for {len(branches)} inputs, and was given {len(inputs)}",
+            refuse(
+                self,
+                f"was made for {len(branches)} inputs, and was given {len(inputs)}",
                 "call it with as many as the first time, or make another.",
-                layer=self,
+                TypeError,
             )
         total = branches[0](inputs[0])
         for branch, x in zip(branches[1:], inputs[1:], strict=True):

@@ -14,9 +14,10 @@ import numpy as np
 
 import jitney as jt
 
-from .faults import Array, complain
+from .faults import Array, complain, refuse
 from .initializers import GLOROT, Grouped, penalize, starting
 from .linear import check_features
+from .linear import sizes as sizes_of
 from .module import Module
 
 Ints = int | Sequence[int]
@@ -43,7 +44,10 @@ class _Convolution(Module):
         dtype: Any = np.float32,
         rng: Any = None,
     ) -> None:
-        given, self.features, self.kernel = self.sizes(sizes)
+        given, self.features, kernel = sizes_of(
+            self, sizes, "(out, kernel) or (in, out, kernel)", 1
+        )
+        self.kernel = self.each("kernel", kernel)
         self.stride, self.dilation = self.each("stride", stride), self.each("dilation", dilation)
         self.padding, self.groups = padding_of(self, padding), groups
         self.channels_last = channels_last
@@ -59,26 +63,6 @@ class _Convolution(Module):
         self.start: Any = starting(dtype, rng, w=w_init, b=b_init if bias else None)
         if given is not None:
             self.make(given)
-
-    def sizes(self, sizes: tuple[Any, ...]) -> tuple[int | None, int, tuple[int, ...]]:
-        """Channels that come in, or None, those that go out, and the kernel's extents."""
-        name = type(self).__name__
-        if len(sizes) not in (2, 3):
-            complain(
-                TypeError,
-                f"{name} was given {sizes}",
-                "it takes (out, kernel) or (in, out, kernel), and stride=, padding=, ... by name.",
-            )
-        *channels, kernel = sizes
-        for n in channels:
-            if not isinstance(n, (int, np.integer)) or n < 1:
-                complain(
-                    ValueError,
-                    f"{name} was given {sizes}, and {n!r} is no number of channels",
-                    "it takes (out, kernel) or (in, out, kernel).",
-                )
-        given = int(channels[0]) if len(channels) == 2 else None
-        return given, int(channels[-1]), self.each("kernel", kernel)
 
     def each(self, what: str, value: Any) -> tuple[int, ...]:
         """A setting for each spatial dim, given once or for each."""
@@ -106,13 +90,11 @@ class _Convolution(Module):
         check_rank(self, x, self.rank, self.channels_last)
         found = check_features(self, x, wanted, -1 if self.channels_last else 1)
         if found % self.groups:
-            complain(
-                jt.errors.ShapeError,
-                f"{type(self).__name__} has {self.groups} groups, which do not divide the {found} "
-                "channels of x",
+            refuse(
+                self,
+                f"has {self.groups} groups, which do not divide the {found} channels of x",
                 "choose groups= that divide them.",
-                operands={"x": x},
-                layer=self,
+                x=x,
             )
         return found
 
@@ -155,8 +137,6 @@ class Conv2d(_Convolution):
     (1, 16, 16, 16)
     """
 
-    rank = 2
-
 
 class Conv1d(_Convolution):
     """Convolution of sequences, (batch, channels, places); see `nn.Conv2d`. `padding="CAUSAL"` sees
@@ -171,25 +151,8 @@ class Conv3d(_Convolution):
     rank = 3
 
 
-class ConvTranspose2d(_Convolution):
-    """Transposed convolution of images: each place of x adds its kernel to the result, `stride` apart.
-
-    Sizes and settings are those of `nn.Conv2d`. Along each dim the result has
-    `(n - 1) * stride + kernel - low - high` places for the padding (low, high), `n * stride` for "SAME";
-    `output_shape`, here or in the call, says which of the sizes is meant that a convolution with these
-    settings would make the same n of. (PyTorch's `output_padding=q` is the pair `(p, p - q)`.)
-
-    Raises jt.errors.ShapeError if x has other dims or channels, or for an `output_shape` that no
-    convolution with these settings has.
-
-    >>> up = jt.nn.ConvTranspose2d(16, 8, 3, stride=2, padding=1)
-    >>> up(np.ones((1, 16, 7, 7), np.float32)).shape
-    (1, 8, 13, 13)
-    >>> up(np.ones((1, 16, 7, 7), np.float32), output_shape=14).shape
-    (1, 8, 14, 14)
-    """
-
-    rank = 2
+class _Transposed(_Convolution):
+    """What transposed convolutions share: the shape of the result."""
 
     def __init__(self, *sizes: Any, output_shape: Ints | None = None, **settings: Any) -> None:
         _Convolution.__init__(self, *sizes, **settings)
@@ -216,14 +179,13 @@ class ConvTranspose2d(_Convolution):
             elif not isinstance(self.padding, str):
                 least += extent - 1 - sum(self.pairs()[i])
             if not least <= size < least + step:
-                complain(
-                    jt.errors.ShapeError,
-                    f"{type(self).__name__}: output_shape={wanted!r} cannot come of {n} places along "
+                refuse(
+                    self,
+                    f"cannot make output_shape={wanted!r} of {n} places along "
                     f"spatial dim {i}: a convolution with these settings gives {n} of {least} to "
                     f"{least + step - 1}",
                     "ask for one of these sizes, or change stride=, padding= or the kernel.",
-                    operands={"x": x},
-                    layer=self,
+                    x=x,
                 )
             widths.append((low, spare - low))
         return widths
@@ -234,35 +196,39 @@ class ConvTranspose2d(_Convolution):
         return [(p, p) if isinstance(p, int) else tuple(p) for p in whole]
 
 
-class ConvTranspose1d(_Convolution):
+class ConvTranspose2d(_Transposed):
+    """Transposed convolution of images: each place of x adds its kernel to the result, `stride` apart.
+
+    Sizes and settings are those of `nn.Conv2d`. Along each dim the result has
+    `(n - 1) * stride + kernel - low - high` places for the padding (low, high), `n * stride` for "SAME";
+    `output_shape`, here or in the call, says which of the sizes is meant that a convolution with these
+    settings would make the same n of. (PyTorch's `output_padding=q` is the pair `(p, p - q)`.)
+
+    Raises jt.errors.ShapeError if x has other dims or channels, or for an `output_shape` that no
+    convolution with these settings has.
+
+    >>> up = jt.nn.ConvTranspose2d(16, 8, 3, stride=2, padding=1)
+    >>> up(np.ones((1, 16, 7, 7), np.float32)).shape
+    (1, 8, 13, 13)
+    >>> up(np.ones((1, 16, 7, 7), np.float32), output_shape=14).shape
+    (1, 8, 14, 14)
+    """
+
+
+class ConvTranspose1d(_Transposed):
     """Transposed convolution of sequences; see `nn.ConvTranspose2d`."""
 
     rank = 1
-    __init__ = ConvTranspose2d.__init__
-    __call__ = ConvTranspose2d.__call__
-    padding_for, pairs = ConvTranspose2d.padding_for, ConvTranspose2d.pairs
 
 
-class ConvTranspose3d(_Convolution):
+class ConvTranspose3d(_Transposed):
     """Transposed convolution of volumes; see `nn.ConvTranspose2d`."""
 
     rank = 3
-    __init__ = ConvTranspose2d.__init__
-    __call__ = ConvTranspose2d.__call__
-    padding_for, pairs = ConvTranspose2d.padding_for, ConvTranspose2d.pairs
 
 
-class DepthwiseConv2d(_Convolution):
-    """Convolution of each channel by itself, into `multiplier` channels.
-
-    `nn.DepthwiseConv2d(3)` finds out how many channels come in, `nn.DepthwiseConv2d(16, 3)` says it.
-    Settings are those of `nn.Conv2d`.
-
-    >>> jt.nn.DepthwiseConv2d(3, padding="SAME")(np.ones((1, 16, 8, 8), np.float32)).shape
-    (1, 16, 8, 8)
-    """
-
-    rank = 2
+class _Depthwise(_Convolution):
+    """What depthwise convolutions share: each channel is a group."""
 
     def __init__(self, *sizes: Any, multiplier: int = 1, **settings: Any) -> None:
         if "groups" in settings or len(sizes) not in (1, 2):
@@ -280,18 +246,27 @@ class DepthwiseConv2d(_Convolution):
         _Convolution.make(self, given)
 
 
-class DepthwiseConv1d(_Convolution):
+class DepthwiseConv2d(_Depthwise):
+    """Convolution of each channel by itself, into `multiplier` channels.
+
+    `nn.DepthwiseConv2d(3)` finds out how many channels come in, `nn.DepthwiseConv2d(16, 3)` says it.
+    Settings are those of `nn.Conv2d`.
+
+    >>> jt.nn.DepthwiseConv2d(3, padding="SAME")(np.ones((1, 16, 8, 8), np.float32)).shape
+    (1, 16, 8, 8)
+    """
+
+
+class DepthwiseConv1d(_Depthwise):
     """Convolution of each channel of sequences by itself; see `nn.DepthwiseConv2d`."""
 
     rank = 1
-    __init__, make = DepthwiseConv2d.__init__, DepthwiseConv2d.make
 
 
-class DepthwiseConv3d(_Convolution):
+class DepthwiseConv3d(_Depthwise):
     """Convolution of each channel of volumes by itself; see `nn.DepthwiseConv2d`."""
 
     rank = 3
-    __init__, make = DepthwiseConv2d.__init__, DepthwiseConv2d.make
 
 
 class SeparableConv2d(Module):
@@ -351,12 +326,11 @@ def padding_of(layer: Any, padding: Any) -> Any:
 def check_result(layer: Any, x: Array, y: Array) -> Array:
     """y, which a layer made of x; raises ShapeError if nothing is left of it."""
     if 0 in y.shape and 0 not in x.shape:
-        complain(
-            jt.errors.ShapeError,
-            f"{type(layer).__name__}: x is smaller than the window, and nothing is left: {y.shape}",
+        refuse(
+            layer,
+            f"leaves nothing of x, which is smaller than the window: {y.shape}",
             "give it larger images, a smaller kernel or window, or padding.",
-            operands={"x": x},
-            layer=layer,
+            x=x,
         )
     return y
 
@@ -378,10 +352,4 @@ def check_rank(layer: Any, x: Array, rank: int, channels_last: bool) -> None:
         f"give it the dims ({', '.join(wanted)}); x[None] adds a batch of one"
         f"{', x[..., None]' if channels_last else ', x[:, None]'} a channel."
     )
-    complain(
-        jt.errors.ShapeError,
-        f"{type(layer).__name__} needs {rank + 2} dims, and x has {dims}",
-        remedy,
-        operands={"x": x},
-        layer=layer,
-    )
+    refuse(layer, f"needs {rank + 2} dims, and x has {dims}", remedy, x=x)

@@ -15,7 +15,7 @@ import jitney as jt
 
 from .activations import log_softmax
 from .faults import Array, complain
-from .reductions import reduced, wide
+from .reductions import array_of, reduced, wide
 
 _NEVER = -1e30  # the logarithm of no way at all: finite, so that differences of two are no NaN
 
@@ -45,14 +45,15 @@ def ctc(
     >>> float(jt.nn.losses.ctc(logits, np.array([1])).round(6))  # three ways of nine: a-, -a, aa
     1.098612
     """
-    logits, labels = wide(logits), labels if hasattr(labels, "dtype") else np.asarray(labels)
+    logits, labels = wide(logits), array_of(labels)
     rows = logits.shape[:-2]
     if logits.ndim < 2 or labels.shape[:-1] != rows or labels.dtype.kind not in "iu":
         complain(
             jt.errors.ShapeError,
             "ctc takes a row of labels for each matrix of logits",
             "give logits (..., steps, classes) and ints (..., labels).",
-            operands={"logits": logits, "labels": labels},
+            logits=logits,
+            labels=labels,
         )
     steps = _counts("lengths", lengths, rows, logits.shape[-2])
     count = _counts("label_lengths", label_lengths, rows, labels.shape[-1])
@@ -96,6 +97,6 @@ def _counts(name: str, given: Any, rows: tuple[int, ...], most: int) -> Array:
             jt.errors.ShapeError,
             f"{name} of ctc tells for each example how many count",
             f"give ints of the shape {rows}, at most {most}.",
-            operands={name: counts},
+            **{name: counts},
         )
     return counts

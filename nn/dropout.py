@@ -9,7 +9,7 @@ import numpy as np
 
 import jitney as jt
 
-from .faults import Array, complain
+from .faults import Array, complain, refuse
 from .initializers import generator
 from .module import Module
 
@@ -47,6 +47,9 @@ class Dropout(Module):
             return x
         shape = list(np.shape(x))
         for axis in self.shared:
+            if not -len(shape) <= axis < len(shape):
+                what = f"has shared={self.shared}, and x has {len(shape)} dims"
+                refuse(self, what, "give axes that x has.", x=x)
             shape[axis] = 1
         kept = self.rng.random(tuple(shape), dtype=np.float32) >= self.rate
         return jt.where(kept, x * (1 / (1 - self.rate)), 0)

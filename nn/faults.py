@@ -6,22 +6,37 @@ import sys
 from types import FrameType
 from typing import Any, NoReturn
 
+import numpy as np
+
 import jitney as jt
 
 Array = Any  # an array, a tracer, or what NumPy makes one of
 
 
-def complain(
-    kind: type[Exception],
+def complain(kind: type[Exception], what: str, remedy: str, **operands: Any) -> NoReturn:
+    """Raise `kind` with the user's line, operands by name, and a remedy."""
+    jt.errors.complain(kind, what, remedy, operands=operands)
+
+
+def refuse(
+    layer: object,
     what: str,
     remedy: str,
-    *,
-    operands: dict[str, Any] | None = None,
-    layer: object = None,
+    kind: type[Exception] = jt.errors.ShapeError,
+    **operands: Any,
 ) -> NoReturn:
-    """Raise `kind` with the user's line, the operands, the layer's place in the model, and a remedy."""
-    details = () if layer is None else (f"layer: {_place(layer)}",)
-    jt.errors.complain(kind, what, remedy, operands=operands, details=details)
+    """The same about a layer, of which `what` is said, with its place in the model."""
+    place = f"layer: {_place(layer)}"
+    what = f"{type(layer).__name__} {what}"
+    jt.errors.complain(kind, what, remedy, operands=operands, details=(place,))
+
+
+def check(holds: Any, kind: type[Exception], what: str, remedy: str, **operands: Any) -> None:
+    """The same unless something holds everywhere, also in compiled code, which checks when it runs."""
+    if jt.is_traced(holds):
+        jt.check(holds, f"{what}: {remedy}".replace("{", "{{").replace("}", "}}"), error=kind)
+    elif not np.all(holds):
+        complain(kind, what, remedy, **operands)
 
 
 def _place(layer: object) -> str:

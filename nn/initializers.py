@@ -61,6 +61,14 @@ def made(init: Any, shape: Shape, dtype: Any = np.float32, rng: Any = None) -> A
     array([0.5, 0.5], dtype=float32)
     """
     shape = shape if isinstance(shape, Grouped) else tuple(shape)
+    if isinstance(init, str) or getattr(init, "__name__", "") in _UNCALLED:
+        name = init if isinstance(init, str) else init.__name__
+        jt.errors.complain(
+            TypeError,
+            f"a parameter cannot begin as {init!r}",
+            f"give nn.initializers.{name if name in _UNCALLED else 'he_normal'}(), what it returns; a "
+            "number; or an array.",
+        )
     start = init(shape, dtype, generator(rng)) if callable(init) else getattr(init, "value", init)
     array = np.array(start, dtype)
     if array.ndim == 0:
@@ -84,6 +92,12 @@ def starting(dtype: Any, rng: Any, **starts: Any) -> Callable[..., None]:
         name: constant(s) if not callable(s) else s for name, s in starts.items() if s is not None
     }
     source = generator(rng)
+    if np.dtype(dtype).kind in "biu":
+        jt.errors.complain(
+            jt.errors.DTypeError,
+            f"parameters of {np.dtype(dtype)} cannot be trained",
+            "give a dtype of floats: np.float32, np.float64.",
+        )
 
     def start(layer: Any, **shapes: Shape) -> None:
         for name, shape in shapes.items():
@@ -98,6 +112,13 @@ def starting(dtype: Any, rng: Any, **starts: Any) -> Callable[..., None]:
 def penalize(layer: Any, **penalties: Any) -> None:
     """Note what `nn.regularization` adds up of a layer's parameters: functions by name, or None."""
     given = {name: penalty for name, penalty in penalties.items() if penalty is not None}
+    for name, penalty in given.items():
+        if not callable(penalty):
+            jt.errors.complain(
+                TypeError,
+                f"{name}_reg={penalty!r} is no function of a parameter",
+                "give nn.L2(1e-4), nn.L1(1e-4), or a function of your own.",
+            )
     if given:
         layer.regularizers = given
 
@@ -150,18 +171,8 @@ def variance_scaling(
 
     `distribution` is "truncated_normal", "normal" or "uniform". The next functions are this one.
     """
-    if mode not in ("fan_in", "fan_out", "fan_avg"):
-        jt.errors.complain(
-            ValueError,
-            f"variance_scaling: mode={mode!r} is not known",
-            'choose "fan_in", "fan_out" or "fan_avg".',
-        )
-    if distribution not in ("truncated_normal", "normal", "uniform"):
-        jt.errors.complain(
-            ValueError,
-            f"variance_scaling: distribution={distribution!r} is not known",
-            'choose "truncated_normal", "normal" or "uniform".',
-        )
+    _choose("mode", mode, "fan_in", "fan_out", "fan_avg")
+    _choose("distribution", distribution, "truncated_normal", "normal", "uniform")
 
     def init(shape: Shape, dtype: Any, rng: np.random.Generator) -> Array:
         fan_in, fan_out = fans(shape)
@@ -226,8 +237,7 @@ def orthogonal(gain: float = 1.0) -> Init:
     """
 
     def init(shape: Shape, dtype: Any, rng: np.random.Generator) -> Array:
-        if len(shape) < 2:
-            raise ValueError(f"orthogonal: shape {tuple(shape)} has fewer than two dims")
+        _check_matrix("orthogonal", shape)
         rows, columns = math.prod(shape[:-1]), shape[-1]
         drawn = rng.standard_normal((max(rows, columns), min(rows, columns)))
         q, r = np.linalg.qr(drawn)
@@ -241,8 +251,7 @@ def identity(gain: float = 1.0) -> Init:
     """The identity between channels: a matrix, or a convolution's kernel with it in the middle."""
 
     def init(shape: Shape, dtype: Any, rng: np.random.Generator) -> Array:
-        if len(shape) < 2:
-            raise ValueError(f"identity: shape {tuple(shape)} has fewer than two dims")
+        _check_matrix("identity", shape)
         start = np.zeros(shape, dtype)
         groups = getattr(shape, "groups", 1)
         eye = np.tile(np.eye(shape[-2], shape[-1] // groups), groups)
@@ -252,4 +261,27 @@ def identity(gain: float = 1.0) -> Init:
     return init
 
 
+def _choose(name: str, given: str, *known: str) -> None:
+    if given not in known:
+        jt.errors.complain(
+            ValueError,
+            f"variance_scaling: {name}={given!r} is not known",
+            f"choose one of {', '.join(known)}.",
+        )
+
+
+def _check_matrix(name: str, shape: Shape) -> None:
+    if len(shape) < 2:
+        jt.errors.complain(
+            jt.errors.ShapeError,
+            f"{name}: a parameter of shape {tuple(shape)} has fewer than two dims",
+            "it is for weights; let biases begin as a number, or nn.initializers.normal().",
+        )
+
+
+# Functions that make initialisers, and are none themselves: they are mistaken for what they return.
+_UNCALLED = frozenset(
+    "zeros ones normal truncated_normal uniform variance_scaling glorot_uniform glorot_normal "
+    "he_uniform he_normal lecun_uniform lecun_normal orthogonal identity".split()
+)
 GLOROT = glorot_uniform()

@@ -8,9 +8,10 @@ import numpy as np
 
 import jitney as jt
 
-from .faults import Array, complain
+from .faults import Array, check, complain, refuse
 from .initializers import GLOROT, made, normal, penalize, starting
 from .module import Module
+from .reductions import array_of
 
 
 class Linear(Module):
@@ -41,7 +42,7 @@ class Linear(Module):
         dtype: Any = np.float32,
         rng: Any = None,
     ) -> None:
-        given, (self.features,) = sizes("Linear", features, "(features) or (in, out)", 1)
+        given, self.features = sizes(self, features, "(features) or (in, out)")
         self.w: Array = None
         self.b: Array = None
         penalize(self, w=w_reg, b=b_reg)
@@ -67,7 +68,7 @@ class Embedding(Module):
     """A row of features for each of `count` ids.
 
     `w`, of shape (count, features), begins as `w_init`: normal, with variance `1 / features`.
-    Ids are integers from 0 to `count - 1`; others are an IndexError, as in NumPy.
+    Ids are integers from 0 to `count - 1`; others are an IndexError.
 
     Raises jt.errors.DTypeError if the ids are no integers.
 
@@ -91,14 +92,22 @@ class Embedding(Module):
         penalize(self, w=w_reg)
 
     def __call__(self, ids: Array) -> Array:
-        if np.dtype(getattr(ids, "dtype", type(ids))).kind not in "iu":
-            complain(
-                jt.errors.DTypeError,
-                "Embedding looks up ids, and these are no integers",
+        ids, count = array_of(ids), self.w.shape[0]
+        if ids.dtype.kind not in "iu":
+            refuse(
+                self,
+                "looks up ids, and these are no integers",
                 "pass integers: ids.astype(np.int64).",
-                operands={"ids": ids},
-                layer=self,
+                jt.errors.DTypeError,
+                ids=ids,
             )
+        check(
+            (ids >= 0) & (ids < count),
+            IndexError,
+            f"Embedding has rows for the ids 0 to {count - 1}, and an id is none of them",
+            "make it for more, or give padding a row of its own.",
+            ids=ids,
+        )
         return self.w[ids]
 
     def attend(self, x: Array) -> Array:
@@ -107,38 +116,36 @@ class Embedding(Module):
         return x @ self.w.T
 
 
-def sizes(name: str, given: tuple[int, ...], forms: str, count: int) -> tuple[int | None, Any]:
-    """What comes in, or None, and the `count` sizes after it."""
-    if len(given) not in (count, count + 1):
-        complain(TypeError, f"{name} was given {given}", f"it takes {forms}.")
-    if any(not isinstance(n, (int, np.integer)) or n < 1 for n in given):
-        complain(ValueError, f"{name} was given {given}", f"it takes {forms}, sizes of at least 1.")
-    first = None if len(given) == count else int(given[0])
-    return first, tuple(int(n) for n in given[-count:])
+def sizes(layer: Any, given: tuple[Any, ...], forms: str, behind: int = 0) -> tuple[Any, ...]:
+    """How many features come in, or None, how many go out, and so many settings behind them."""
+    what, numbers = f"{type(layer).__name__} was given {given}", given[: len(given) - behind]
+    if len(numbers) not in (1, 2):
+        complain(TypeError, what, f"it takes {forms}; settings are given by name.")
+    if any(not isinstance(n, (int, np.integer)) or n < 1 for n in numbers):
+        complain(ValueError, what, f"it takes {forms}, sizes of at least 1.")
+    first = None if len(numbers) == 1 else int(numbers[0])
+    return first, int(numbers[-1]), *given[len(numbers) :]
 
 
 def check_features(layer: Any, x: Array, wanted: int | None = None, axis: int = -1) -> int:
     """How many features x has along an axis; ShapeError if not `wanted`, or without that axis."""
     shape = np.shape(x)
     if not -len(shape) <= axis < len(shape):
-        complain(
-            jt.errors.ShapeError,
-            f"{type(layer).__name__} needs features along axis {axis}, and x has {len(shape)} dims",
+        refuse(
+            layer,
+            f"needs features along axis {axis}, and x has {len(shape)} dims",
             "give it an array with a batch of rows: x[None] makes one row a batch.",
-            operands={"x": x},
-            layer=layer,
+            x=x,
         )
     found = shape[axis]
     if wanted is not None and found != wanted:
         last = getattr(layer, "channels_last", None) is False and shape[-1] == wanted
         first = ", or channels_last=True, as these have it" if last else ""
-        complain(
-            jt.errors.ShapeError,
-            f"{type(layer).__name__} was made for {wanted} features, and x has {found} "
-            f"along axis {axis}",
+        refuse(
+            layer,
+            f"was made for {wanted} features, and x has {found} along axis {axis}",
             f"give it {wanted} features{first}, or make the layer for {found}; its first size may be "
             "left out.",
-            operands={"x": x},
-            layer=layer,
+            x=x,
         )
     return found

@@ -56,7 +56,11 @@ class Module:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What the module computes."""
-        raise NotImplementedError(f"{type(self).__name__} has no __call__")
+        jt.errors.complain(
+            NotImplementedError,
+            f"{type(self).__name__} has no __call__",
+            "write what it computes as `def __call__(self, x):`, which is PyTorch's forward.",
+        )
 
     def train(self: M, mode: bool = True) -> M:
         """Let this module and those in it be in training, or with False in evaluation. Returns it."""
@@ -125,23 +129,29 @@ def modules(module: Any) -> Iterator[tuple[str, Module]]:
     >>> [path for path, _ in jt.nn.modules(Pair())]
     ['', 'parts[0]', 'parts[1]']
     """
-    return _modules(module, "", set())
+    return instances(module, Module, (Module,), "", set())
 
 
-def _modules(value: Any, path: str, seen: set[int]) -> Iterator[tuple[str, Module]]:
-    if isinstance(value, Module):
+def instances(
+    value: Any, wanted: type, around: tuple[type, ...], path: str, seen: set[int]
+) -> Iterator[tuple[str, Any]]:
+    """What is of a class in containers and in objects of classes `around`, each once, by its path."""
+    if isinstance(value, (wanted, *around)):
         if id(value) in seen:
             return
         seen.add(id(value))
-        yield path, value
-        for name, item in vars(value).items():
-            yield from _modules(item, f"{path}.{name}" if path else name, seen)
+        if isinstance(value, wanted):
+            yield path, value
+    if isinstance(value, around):
+        parts = [(f"{path}.{name}" if path else name, item) for name, item in vars(value).items()]
     elif isinstance(value, (list, tuple)):
-        for i, item in enumerate(value):
-            yield from _modules(item, f"{path}[{i}]", seen)
+        parts = [(f"{path}[{i}]", item) for i, item in enumerate(value)]
     elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from _modules(item, f"{path}[{key!r}]", seen)
+        parts = [(f"{path}[{key!r}]", item) for key, item in value.items()]
+    else:
+        return
+    for below, item in parts:
+        yield from instances(item, wanted, around, below, seen)
 
 
 def unbuilt(module: Any) -> list[str]:
@@ -195,7 +205,7 @@ def _indented(label: str, lines: list[str]) -> list[str]:
 
 
 def _holds_modules(item: Any) -> bool:
-    return next(_modules(item, "", set()), None) is not None
+    return next(modules(item), None) is not None
 
 
 def _shown(item: Any) -> str:

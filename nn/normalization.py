@@ -13,7 +13,7 @@ import numpy as np
 
 import jitney as jt
 
-from .faults import Array, complain
+from .faults import Array, complain, refuse
 from .initializers import starting
 from .linear import check_features
 from .module import Module
@@ -106,12 +106,11 @@ class BatchNorm(Module):
             return self._scaled(wide - self.mean.reshape(along), self.var, along).astype(x.dtype)
         count = int(np.prod([x.shape[d] for d in axes]))
         if count < 2 and isinstance(training, (bool, np.bool_)):
-            complain(
-                jt.errors.ShapeError,
-                f"BatchNorm in training needs more than {count} number for each channel",
+            refuse(
+                self,
+                f"in training needs more than {count} number for each channel",
                 "give it a larger batch, or call model.eval() first.",
-                operands={"x": x},
-                layer=self,
+                x=x,
             )
         apart, power, mean = _moments(wide, axes)
         mean, var = mean.reshape(-1), power.reshape(-1)
@@ -181,13 +180,12 @@ class LayerNorm(Module):
         """The axes that are normalised over; raises ShapeError if x has others."""
         shape = self.shape or ()
         if np.shape(x)[-len(shape) :] != shape:
-            complain(
-                jt.errors.ShapeError,
-                f"{type(self).__name__} was made for features of shape {shape}, and x ends in "
+            refuse(
+                self,
+                f"was made for features of shape {shape}, and x ends in "
                 f"{np.shape(x)[-len(shape) :]}",
                 "give it such features, or leave the size out for it to be found.",
-                operands={"x": x},
-                layer=self,
+                x=x,
             )
         return tuple(range(-len(shape), 0))
 
@@ -268,12 +266,11 @@ class GroupNorm(Module):
         features = check_features(self, x, self.features, at)
         groups = self.groups or features
         if features % groups:
-            complain(
-                jt.errors.ShapeError,
-                f"GroupNorm has {groups} groups, which do not divide the {features} channels of x",
+            refuse(
+                self,
+                f"has {groups} groups, which do not divide the {features} channels of x",
                 "choose groups= that divide them.",
-                operands={"x": x},
-                layer=self,
+                x=x,
             )
         split = (*x.shape[:at], groups, features // groups, *x.shape[at + 1 :])
         axes = tuple(d for d in range(1, rank + 1) if d != at)
@@ -320,6 +317,12 @@ class SpectralNorm(Module):
     buffers = ("u",)
 
     def __init__(self, layer: Any, *, name: str = "w", steps: int = 1, rng: Any = None) -> None:
+        if not hasattr(layer, name):
+            complain(
+                AttributeError,
+                f"SpectralNorm: {type(layer).__name__} has no weight {name!r}",
+                f"give name= of one of {', '.join(vars(layer))}.",
+            )
         self.layer, self.name, self.steps = layer, name, steps
         self.u: Array = None
         self.start: Any = starting(np.float32, rng, u=lambda s, d, r: r.standard_normal(s))

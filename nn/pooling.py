@@ -13,7 +13,7 @@ import numpy as np
 import jitney as jt
 
 from .convolutions import check_rank, check_result, layout, padding_of
-from .faults import Array, complain
+from .faults import Array, complain, refuse
 from .module import Module
 
 Ints = int | Sequence[int]
@@ -46,7 +46,12 @@ class _Pool(Module):
         return check_result(self, x, y)
 
 
-class MaxPool2d(_Pool):
+class _MaxPool(_Pool):
+    def __call__(self, x: Array) -> Array:
+        return self.pooled(jt.max_pool, x)
+
+
+class MaxPool2d(_MaxPool):
     """The greatest element of each window of images, channel by channel.
 
     - `window`, `stride` (as much as the window by default), `dilation`: a number, or one for each
@@ -58,27 +63,38 @@ class MaxPool2d(_Pool):
            [13., 15.]])
     """
 
-    rank = 2
 
-    def __call__(self, x: Array) -> Array:
-        return self.pooled(jt.max_pool, x)
-
-
-class MaxPool1d(_Pool):
+class MaxPool1d(_MaxPool):
     """The greatest element of each window of sequences; see `nn.MaxPool2d`."""
 
     rank = 1
-    __call__ = MaxPool2d.__call__
 
 
-class MaxPool3d(_Pool):
+class MaxPool3d(_MaxPool):
     """The greatest element of each window of volumes; see `nn.MaxPool2d`."""
 
     rank = 3
-    __call__ = MaxPool2d.__call__
 
 
-class AvgPool2d(_Pool):
+class _AvgPool(_Pool):
+    def __init__(
+        self,
+        window: Ints,
+        stride: Ints | None = None,
+        padding: Any = 0,
+        *,
+        count_include_pad: bool | None = None,
+        **settings: Any,
+    ) -> None:
+        super().__init__(window, stride, padding, **settings)
+        named = isinstance(padding, str)
+        self.count_include_pad = not named if count_include_pad is None else count_include_pad
+
+    def __call__(self, x: Array) -> Array:
+        return self.pooled(jt.avg_pool, x, count_include_pad=self.count_include_pad)
+
+
+class AvgPool2d(_AvgPool):
     """The mean of each window of images, channel by channel.
 
     Settings are those of `nn.MaxPool2d`. Padding given as numbers counts as zeros, as in PyTorch;
@@ -89,40 +105,25 @@ class AvgPool2d(_Pool):
            [10.5, 12.5]])
     """
 
-    rank = 2
 
-    def __init__(
-        self,
-        window: Ints,
-        stride: Ints | None = None,
-        padding: Any = 0,
-        *,
-        count_include_pad: bool | None = None,
-        **settings: Any,
-    ) -> None:
-        _Pool.__init__(self, window, stride, padding, **settings)
-        named = isinstance(padding, str)
-        self.count_include_pad = not named if count_include_pad is None else count_include_pad
-
-    def __call__(self, x: Array) -> Array:
-        return self.pooled(jt.avg_pool, x, count_include_pad=self.count_include_pad)
-
-
-class AvgPool1d(_Pool):
+class AvgPool1d(_AvgPool):
     """The mean of each window of sequences; see `nn.AvgPool2d`."""
 
     rank = 1
-    __init__, __call__ = AvgPool2d.__init__, AvgPool2d.__call__
 
 
-class AvgPool3d(_Pool):
+class AvgPool3d(_AvgPool):
     """The mean of each window of volumes; see `nn.AvgPool2d`."""
 
     rank = 3
-    __init__, __call__ = AvgPool2d.__init__, AvgPool2d.__call__
 
 
-class GlobalAvgPool(Module):
+class _GlobalPool(Module):
+    def __init__(self, *, channels_last: bool = False, keepdims: bool = False) -> None:
+        self.channels_last, self.keepdims = channels_last, keepdims
+
+
+class GlobalAvgPool(_GlobalPool):
     """The mean over all spatial dims, whatever their number: (batch, channels).
 
     `keepdims` leaves them in, of size 1.
@@ -131,24 +132,29 @@ class GlobalAvgPool(Module):
     (2, 16)
     """
 
-    def __init__(self, *, channels_last: bool = False, keepdims: bool = False) -> None:
-        self.channels_last, self.keepdims = channels_last, keepdims
-
     def __call__(self, x: Array) -> Array:
         return jt.mean(x, axis=spatial(self, x), keepdims=self.keepdims)
 
 
-class GlobalMaxPool(Module):
+class GlobalMaxPool(_GlobalPool):
     """The greatest element over all spatial dims; see `nn.GlobalAvgPool`."""
-
-    def __init__(self, *, channels_last: bool = False, keepdims: bool = False) -> None:
-        self.channels_last, self.keepdims = channels_last, keepdims
 
     def __call__(self, x: Array) -> Array:
         return jt.max(x, axis=spatial(self, x), keepdims=self.keepdims)
 
 
-class AdaptiveAvgPool(Module):
+class _AdaptivePool(Module):
+    def __init__(self, *places: int, channels_last: bool = False) -> None:
+        if not places or any(not isinstance(n, (int, np.integer)) or n < 1 for n in places):
+            complain(
+                ValueError,
+                f"{type(self).__name__} was given {places}",
+                "it takes a number of places for each spatial dim.",
+            )
+        self.places, self.channels_last = tuple(int(n) for n in places), channels_last
+
+
+class AdaptiveAvgPool(_AdaptivePool):
     """The means of as many windows as are asked for, whatever the sizes that come in.
 
     `places` is one number for each spatial dim; place i of k sees the elements from `i * n // k` up to
@@ -158,18 +164,12 @@ class AdaptiveAvgPool(Module):
     array([[[1., 3.]]])
     """
 
-    def __init__(self, *places: int, channels_last: bool = False) -> None:
-        self.places, self.channels_last = _counts(type(self).__name__, places), channels_last
-
     def __call__(self, x: Array) -> Array:
         return _adapted(self, x, jt.mean)
 
 
-class AdaptiveMaxPool(Module):
+class AdaptiveMaxPool(_AdaptivePool):
     """The greatest elements of as many windows as are asked for; see `nn.AdaptiveAvgPool`."""
-
-    def __init__(self, *places: int, channels_last: bool = False) -> None:
-        self.places, self.channels_last = _counts(type(self).__name__, places), channels_last
 
     def __call__(self, x: Array) -> Array:
         return _adapted(self, x, jt.max)
@@ -179,25 +179,13 @@ def spatial(layer: Any, x: Array) -> tuple[int, ...]:
     """The axes of the spatial dims of x; raises ShapeError if there are none."""
     dims = np.ndim(x)
     if dims < 3:
-        complain(
-            jt.errors.ShapeError,
-            f"{type(layer).__name__} needs spatial dims beside a batch dim and channels, and x has "
-            f"{dims} dims",
+        refuse(
+            layer,
+            f"needs spatial dims beside a batch dim and channels, and x has {dims} dims",
             "call it before the array is flattened; x[None] adds a batch of one.",
-            operands={"x": x},
-            layer=layer,
+            x=x,
         )
     return tuple(range(1, dims - 1) if layer.channels_last else range(2, dims))
-
-
-def _counts(name: str, places: tuple[int, ...]) -> tuple[int, ...]:
-    if not places or any(not isinstance(n, (int, np.integer)) or n < 1 for n in places):
-        complain(
-            ValueError,
-            f"{name} was given {places}",
-            "it takes a number of places for each spatial dim.",
-        )
-    return tuple(int(n) for n in places)
 
 
 def _adapted(layer: Any, x: Array, reduce: Callable[..., Any]) -> Array:

@@ -42,9 +42,14 @@ def reduced(losses: Array, weights: Any = None, mask: Any = None, reduction: str
     return total / np.where(count == 0, np.ones_like(count), count)
 
 
+def array_of(x: Any) -> Array:
+    """x, or of what is none an array."""
+    return x if hasattr(x, "dtype") else np.asarray(x)
+
+
 def wide(x: Array) -> Array:
     """An array of floats as float32, if they are smaller."""
-    x = x if hasattr(x, "dtype") else np.asarray(x, float)
+    x = array_of(x)
     if x.dtype.kind in "biu":
         return x.astype(np.float64)
     return x.astype(np.float32) if x.dtype.itemsize < 4 else x
@@ -52,16 +57,14 @@ def wide(x: Array) -> Array:
 
 def _beside(losses: Array, part: Any, name: str) -> Array:
     """Weights or a mask, which are broadcast to the losses and do not broadcast them."""
-    part = part if hasattr(part, "dtype") else np.asarray(part)
-    shapes = np.shape(losses), np.shape(part)
-    fits = len(shapes[1]) <= len(shapes[0]) and all(
-        n in (1, m) for n, m in zip(reversed(shapes[1]), reversed(shapes[0]), strict=False)
-    )
-    if not fits:
+    part = array_of(part)
+    pairs = zip(reversed(part.shape), reversed(losses.shape), strict=False)
+    if part.ndim > losses.ndim or any(n not in (1, m) for n, m in pairs):
         complain(
             jt.errors.ShapeError,
-            f"{name} of shape {shapes[1]} do not fit losses of shape {shapes[0]}",
-            f"give {name} for the losses of examples, or what is broadcast to them.",
-            operands={name: part, "losses": losses},
+            f"{name} of shape {part.shape} cannot be for losses of shape {losses.shape}",
+            f"give {name} for the losses of examples, or what is broadcast to them: {name}[:, None] is "
+            "for rows.",
+            **{name: part, "losses": losses},
         )
     return part if name == "mask" else part.astype(losses.dtype)

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import jitney as jt
 
-from .module import Module, modules
+from .faults import complain
+from .module import Module, instances, modules
 from .store import Store
 
 T = TypeVar("T")
@@ -143,11 +144,23 @@ def select(model: Any, selection: Selection | str = trainable) -> Mask:
     ["['a']"]
     """
     asked = jt.nn.path(selection) if isinstance(selection, str) else selection
+    if not isinstance(asked, Selection):
+        complain(
+            TypeError,
+            f"{asked!r} selects no arrays",
+            "give nn.path('encoder/*'), nn.type(nn.Linear), nn.tag('weights'), or what &, | and ~ make "
+            "of them.",
+        )
     found = entries(model)
     mask = Mask({entry.path: bool(asked.holds(entry)) for entry in found})
     if not any(mask.values()):
         names = ", ".join(entry.slashed for entry in found[:8]) + (", ..." if found[8:] else "")
-        raise ValueError(f"{asked} selects nothing of {names or 'a model without arrays'}")
+        tags = ", ".join(sorted({tag for entry in found for tag in entry.tags})) or "none"
+        complain(
+            ValueError,
+            f"{asked} selects nothing of {names or 'a model without arrays'}",
+            f"paths are as these, or patterns such as '*/w'; their tags are {tags}.",
+        )
     return mask
 
 
@@ -158,7 +171,7 @@ def entries(model: Any) -> list[Entry]:
     ['a/0']
     """
     trained = {name for name, _ in jt.tree.leaves_with_path(jt.tree.trained(model))}
-    owners, cells = dict(modules(model)), dict(_variables(model, "", set()))
+    owners, cells = dict(modules(model)), _variables(model)
     found = []
     for name, array in jt.tree.leaves_with_path(model):
         around = tuple(owners[p] for p in _prefixes(name) if p in owners)
@@ -167,20 +180,9 @@ def entries(model: Any) -> list[Entry]:
     return found
 
 
-def _variables(value: Any, path: str, seen: set[int]) -> Iterator[tuple[str, Any]]:
-    """The Variables of a model, each once, with their paths."""
-    if id(value) in seen:
-        return
-    if isinstance(value, jt.Variable):
-        seen.add(id(value))
-        yield path, value
-    elif isinstance(value, (Module, Store)):
-        seen.add(id(value))
-        for name, item in vars(value).items():
-            yield from _variables(item, f"{path}.{name}" if path else name, seen)
-    elif isinstance(value, (list, tuple, dict)):
-        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _variables(item, f"{path}[{key!r}]", seen)
+def _variables(model: Any) -> dict[str, Any]:
+    """The Variables of a model, each once, by their paths."""
+    return dict(instances(model, jt.Variable, (Module, Store), "", set()))
 
 
 def _tags(name: str, owners: Iterable[Any]) -> frozenset[str]:
@@ -210,9 +212,7 @@ def requires_grad(model: T, mode: bool = True, selection: Selection | str = ever
     for prefix, module in modules(model):
         for name, value in list(vars(module).items()):
             below = f"{prefix}.{name}" if prefix else name
-            if isinstance(value, Module):
-                continue
-            if isinstance(value, jt.Variable):
+            if isinstance(value, (Module, jt.Variable)):
                 continue
             chosen = [
                 on for p, on in mask.items() if re.fullmatch(rf"{re.escape(below)}(\[.*\])?", p)
@@ -220,7 +220,7 @@ def requires_grad(model: T, mode: bool = True, selection: Selection | str = ever
             if any(chosen):
                 rest = tuple(n for n in module.frozen if n != name)
                 module.frozen = rest if mode else (*rest, name)
-    for name, variable in _variables(model, "", set()):
+    for name, variable in _variables(model).items():
         variable.trainable = mode if mask.get(name) else variable.trainable
     return model
 
@@ -228,10 +228,9 @@ def requires_grad(model: T, mode: bool = True, selection: Selection | str = ever
 def freeze(model: T, selection: Selection | str = everything) -> T:
     """As `requires_grad(model, False, selection)`.
 
-    >>> jt.nn.freeze(jt.nn.Module()) is not None
-    Traceback (most recent call last):
-        ...
-    ValueError: everything selects nothing of a model without arrays
+    >>> layer = jt.nn.freeze(jt.nn.Linear(2, 1))
+    >>> jt.grad(lambda layer: layer(np.ones((1, 2), np.float32)).sum())(layer).w is None
+    True
     """
     return requires_grad(model, False, selection)
 

@@ -24,21 +24,19 @@ are separate sets of values.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
 
 import jitney as jt
 
+from .faults import complain
 from .initializers import GLOROT, made
 from .variable import Variable
 
 AUTO_REUSE = "auto"  # variables that are there are found, others are made
-_PACKAGE = Path(jt.__file__).parent
-_OURS = ("tracer", "nn", "train")  # rooms whose code is not the user's
 
 
 class Scope:
@@ -80,6 +78,8 @@ class Store:
         self.rng = rng
 
     def __getitem__(self, name: str) -> Any:
+        if name not in self.variables:
+            raise KeyError(f"{_line()}: there is no variable {name!r}; there are: {self._names()}")
         return self.variables[name]
 
     def __contains__(self, name: str) -> bool:
@@ -89,18 +89,31 @@ class Store:
         return len(self.variables)
 
     def __enter__(self) -> Store:
-        self.outer.append(self.scope)
-        self.scope = Scope("", self.scope.reuse, self.scope.init, self.scope.regularizer)
+        self._enter("", None, None, None)
         _stores.append(self)
         return self
 
     def __exit__(self, *error: object) -> None:
         _stores.pop()
+        self._leave()
+
+    def _enter(self, name: str, reuse: Any, init: Any, regularizer: Any) -> Scope:
+        """A scope of that whole name, which is as the one around it where nothing else is said."""
+        around = self.scope
+        self.outer.append(around)
+        settings = (reuse or around.reuse, init or around.init, regularizer or around.regularizer)
+        self.scope = Scope(name, *settings)
+        return self.scope
+
+    def _leave(self) -> None:
         self.scope = self.outer.pop()
 
-    def reusing(self, reuse: Any = True) -> _Reusing:
+    @contextmanager
+    def reusing(self, reuse: Any = True) -> Iterator[Store]:
         """A context in which this store's variables are found (with AUTO_REUSE made, too)."""
-        return _Reusing(self, reuse)
+        with self:
+            self.scope.reuse = reuse
+            yield self
 
     def regularization(self) -> Any:
         """The sum of what the variables' regularizers give."""
@@ -125,9 +138,10 @@ class Store:
             self._check(full, found, shape)
             return found
         if self.scope.reuse is True:
-            raise ValueError(
-                f"{_line()}: there is no variable {full!r} to reuse; let it be made first, or write "
-                f"reuse=nn.AUTO_REUSE. There are: {', '.join(self.variables) or 'none'}"
+            complain(
+                ValueError,
+                f"there is no variable {full!r} to reuse; there are: {self._names()}",
+                "let it be made first, or write reuse=nn.AUTO_REUSE.",
             )
         value = _start(full, shape, init, dtype, self.rng)
         variable = Variable(value, full, trainable, tags)
@@ -141,15 +155,22 @@ class Store:
     def _check(self, full: str, found: Variable, shape: Sequence[int] | None) -> None:
         before = f"made at {self.lines.get(full, 'another place')}"
         if not self.scope.reuse:
-            raise ValueError(
-                f"{_line()}: the variable {full!r} is there already, {before}; to share it write "
-                "variable_scope(..., reuse=True) or reuse=nn.AUTO_REUSE, or choose another name"
+            complain(
+                ValueError,
+                f"the variable {full!r} is there already, {before}",
+                "to share it write variable_scope(..., reuse=True) or reuse=nn.AUTO_REUSE, or choose "
+                "another name.",
             )
         if shape is not None and tuple(shape) != found.shape:
-            raise ValueError(
-                f"{_line()}: the variable {full!r} has the shape {found.shape}, {before}, and is "
-                f"asked for with the shape {tuple(shape)}"
+            complain(
+                ValueError,
+                f"the variable {full!r} has the shape {found.shape}, {before}, and is asked for with "
+                f"the shape {tuple(shape)}",
+                "ask for the shape that it has, or give another name.",
             )
+
+    def _names(self) -> str:
+        return ", ".join(self.variables) or "none"
 
 
 jt.tree.register_object(Store)
@@ -162,57 +183,9 @@ def _start(name: str, shape: Sequence[int] | None, init: Any, dtype: Any, rng: A
     if shape is not None:
         return made(init, tuple(shape), dtype, rng)
     if callable(init):
-        raise ValueError(f"{_line()}: give the shape of the new variable {name!r}")
+        what = f"the new variable {name!r} has no shape"
+        complain(ValueError, what, f'write get_variable("{name}", shape), or init=array.')
     return init
-
-
-class _Entered:
-    """A scope of the current store, for a `with` block."""
-
-    def __init__(self, name: Any, reuse: Any, init: Any, regularizer: Any) -> None:
-        self.name, self.reuse, self.init, self.regularizer = name, reuse, init, regularizer
-
-    def __enter__(self) -> Scope:
-        store = current_store()
-        around, name = store.scope, self.name
-        if isinstance(name, _Whole):
-            name = name.name
-        elif around.name:
-            name = f"{around.name}/{name}"
-        store.outer.append(around)
-        store.scope = Scope(
-            name,
-            self.reuse or around.reuse,
-            self.init or around.init,
-            self.regularizer or around.regularizer,
-        )
-        return store.scope
-
-    def __exit__(self, *error: object) -> None:
-        store = current_store()
-        store.scope = store.outer.pop()
-
-
-class _Reusing:
-    """A store as the current one, in which variables are found."""
-
-    def __init__(self, store: Store, reuse: Any) -> None:
-        self.store, self.reuse = store, reuse
-
-    def __enter__(self) -> Store:
-        self.store.__enter__()
-        self.store.scope.reuse = self.reuse
-        return self.store
-
-    def __exit__(self, *error: object) -> None:
-        self.store.__exit__(*error)
-
-
-class _Whole:
-    """The name of a scope that was given as a scope: it is entered wherever one is."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
 
 
 def current_store() -> Store:
@@ -227,7 +200,7 @@ def variable_scope(
     reuse: Any = None,
     init: Any = None,
     regularizer: Any = None,
-) -> _Entered:
+) -> AbstractContextManager[Scope]:
     """A context in which names of variables begin with `name/`, inside of those around it.
 
     `name` is a text, or a scope that was entered before. Without it `default_name` is made unique among
@@ -239,13 +212,29 @@ def variable_scope(
     ...     scope.name
     'a/b'
     """
-    if isinstance(name, Scope):
-        name = _Whole(name.name)
-    elif name is None:
+    if name is None:
         if default_name is None:
-            raise ValueError("variable_scope needs a name or a default_name")
+            complain(
+                ValueError,
+                "variable_scope was given no name",
+                'write variable_scope("layer"), or default_name="layer" for layer, layer_1, ...',
+            )
         name = current_store().scope.unique(default_name)
-    return _Entered(name, reuse, init, regularizer)
+    return _entered(name, reuse, init, regularizer)
+
+
+@contextmanager
+def _entered(name: str | Scope, *settings: Any) -> Iterator[Scope]:
+    store = current_store()
+    around = store.scope.name
+    if isinstance(name, Scope):  # one that was entered before is where it was
+        name = name.name
+    elif around:
+        name = f"{around}/{name}"
+    try:
+        yield store._enter(name, *settings)
+    finally:
+        store._leave()
 
 
 def get_variable_scope() -> Scope:
@@ -285,39 +274,28 @@ def get_variable(
     return current_store().get_variable(name, shape, init, **options)
 
 
-class Template:
-    """What `make_template` gives."""
-
-    def __init__(self, name: str, function: Callable[..., Any], bound: dict[str, Any]) -> None:
-        self.name, self.function, self.bound = name, function, bound
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The function, with variables of its own: made by the first call in a store."""
-        store = current_store()
-        around = f"{store.scope.name}/{self.name}" if store.scope.name else self.name
-        there = [full for full in store.variables if full.startswith(f"{around}/")]
-        with variable_scope(self.name, reuse=True if there else None):
-            return self.function(*args, **self.bound, **kwargs)
-
-
-def make_template(name: str, function: Callable[..., Any], **bound: Any) -> Template:
-    """A function whose calls share their variables, in a scope of its own, whose name is made unique.
+def make_template(name: str, function: Callable[..., Any], **bound: Any) -> Callable[..., Any]:
+    """A function whose calls share their variables, made by the first call in a store, in a scope of
+    its own, whose name is made unique.
 
     >>> scale = jt.nn.make_template("scale", lambda x: x * jt.nn.get_variable("by", (), init=2.0))
     >>> with jt.nn.Store() as store:
     ...     scale(1.0), scale(3.0), list(store.variables)
     (np.float32(2.0), np.float32(6.0), ['scale/by'])
     """
-    return Template(current_store().scope.unique(name), function, bound)
+    own = current_store().scope.unique(name)
+
+    def template(*args: Any, **kwargs: Any) -> Any:
+        store = current_store()
+        around = f"{store.scope.name}/{own}/" if store.scope.name else f"{own}/"
+        there = any(full.startswith(around) for full in store.variables)
+        with variable_scope(own, reuse=True if there else None):
+            return function(*args, **bound, **kwargs)
+
+    return template
 
 
 def _line() -> str:
     """Where the user's code is."""
-    frame: Any = sys._getframe(1)
-    while frame.f_back is not None and _is_ours(frame.f_code.co_filename):
-        frame = frame.f_back
-    return f"{jt.errors.shown_file(frame.f_code.co_filename)}:{frame.f_lineno}"
-
-
-def _is_ours(file: str) -> bool:
-    return file.startswith(tuple(f"{_PACKAGE / room}/" for room in _OURS))
+    line = jt.errors.user_line()
+    return "another place" if line is None else f"{jt.errors.shown_file(line.file)}:{line.line}"

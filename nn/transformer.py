@@ -12,7 +12,7 @@ import jitney as jt
 from .activations import gelu, glu
 from .attention import KeyValueCache, MultiHeadAttention
 from .dropout import Dropout
-from .faults import Array, complain
+from .faults import Array, complain, refuse
 from .initializers import generator
 from .linear import Linear, check_features
 from .module import Module
@@ -98,14 +98,14 @@ class TransformerBlock(Module):
         cache: KeyValueCache | None = None,
     ) -> Array:
         if (memory is None) != (self.cross is None):
-            complain(
-                jt.errors.ArgumentError,
-                "a TransformerBlock with cross=True needs a memory"
+            refuse(
+                self,
+                "with cross=True needs a memory"
                 if memory is None
-                else "a TransformerBlock without cross attention was given a memory",
+                else "without cross attention was given a memory",
                 "call block(x, memory) of a block made with cross=True, and block(x) of another.",
-                operands={"x": x},
-                layer=self,
+                jt.errors.ArgumentError,
+                x=x,
             )
         x = self._beside(
             x, self.attention_norm, lambda h: self.attention(h, mask=mask, cache=cache)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import operator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,68 +46,30 @@ class Variable(NDArrayOperatorsMixin):
 
         Raises ValueError for another shape; the dtype stays. Returns the variable.
         """
-        self.value[...] = value_of(value)
-        return self
+        return self._change(_overwritten, value)
 
     def assign_add(self, value: Any) -> Variable:
         """Add to the value in place. Returns the variable."""
-        self.value += value_of(value)
-        return self
+        return self._change(operator.iadd, value)
 
     def assign_sub(self, value: Any) -> Variable:
         """Subtract from the value in place. Returns the variable."""
-        self.value -= value_of(value)
-        return self
+        return self._change(operator.isub, value)
 
-    # Assignments with an operator, which change the array and leave the variable what it is
-
-    def __iadd__(self, other: Any) -> Variable:
-        return self.assign_add(other)
-
-    def __isub__(self, other: Any) -> Variable:
-        return self.assign_sub(other)
-
-    def __imul__(self, other: Any) -> Variable:
-        self.value *= value_of(other)
-        return self
-
-    def __itruediv__(self, other: Any) -> Variable:
-        self.value /= value_of(other)
-        return self
-
-    def __ifloordiv__(self, other: Any) -> Variable:
-        self.value //= value_of(other)
-        return self
-
-    def __imod__(self, other: Any) -> Variable:
-        self.value %= value_of(other)
-        return self
-
-    def __ipow__(self, other: Any) -> Variable:
-        self.value **= value_of(other)
-        return self
-
-    def __imatmul__(self, other: Any) -> Variable:
-        return self.assign(self.value @ value_of(other))
-
-    def __iand__(self, other: Any) -> Variable:
-        self.value &= value_of(other)
-        return self
-
-    def __ior__(self, other: Any) -> Variable:
-        self.value |= value_of(other)
-        return self
-
-    def __ixor__(self, other: Any) -> Variable:
-        self.value ^= value_of(other)
-        return self
-
-    def __ilshift__(self, other: Any) -> Variable:
-        self.value <<= value_of(other)
-        return self
-
-    def __irshift__(self, other: Any) -> Variable:
-        self.value >>= value_of(other)
+    def _change(self, change: Callable[[Any, Any], Any], value: Any) -> Variable:
+        """Let `change(array, value)` write into the array."""
+        try:
+            self.value = change(self.value, value_of(value))
+        except jt.errors.JitneyError:
+            raise
+        except (ValueError, TypeError) as error:
+            jt.errors.complain(
+                ValueError if isinstance(error, ValueError) else TypeError,
+                f"the Variable {self.name!r} cannot hold that: {error}",
+                "shape and dtype of a Variable stay: assign what it can hold, or make another one.",
+                operands={"variable": self.value, "value": value_of(value)},
+                cause=error,
+            )
         return self
 
     # What makes it an array for others
@@ -163,6 +126,23 @@ class Variable(NDArrayOperatorsMixin):
         more = "" if self.trainable else ", trainable=False"
         more += f", tags={self.tags}" if self.tags else ""
         return f"Variable({self.name!r}, {self.value!r}{more})"
+
+
+def _overwritten(array: Any, value: Any) -> Any:
+    array[...] = value
+    return array
+
+
+def _in_place(change: Callable[[Any, Any], Any]) -> Callable[[Variable, Any], Variable]:
+    return lambda self, other: self._change(change, other)
+
+
+# Assignments with an operator change the array, and leave the variable what it is.
+for _name in "add sub mul truediv floordiv mod pow and or xor lshift rshift".split():
+    setattr(Variable, f"__i{_name}__", _in_place(getattr(operator, f"__i{_name}__")))
+Variable.__imatmul__ = _in_place(  # type: ignore[method-assign, assignment]
+    lambda array, other: _overwritten(array, array @ other)
+)
 
 
 def value_of(x: Any) -> Any:

@@ -28,28 +28,3 @@ from .scalars import bisect as bisect
 from .scalars import brentq as brentq
 from .scalars import newton as newton
 from .scalars import root_scalar as root_scalar
-
-__all__ = [
-    "InverseHessian",
-    "OdeSolution",
-    "OptimizeResult",
-    "bicgstab",
-    "bisect",
-    "brentq",
-    "cg",
-    "curve_fit",
-    "custom_linear_solve",
-    "custom_root",
-    "dense_solve",
-    "fsolve",
-    "gmres",
-    "least_squares",
-    "minimize",
-    "newton",
-    "quad",
-    "root",
-    "root_scalar",
-    "solve_ivp",
-    "stats",
-    "wolfe_search",
-]

@@ -30,33 +30,3 @@ from .restoring import restore_partial as restore_partial
 from .settings import load_settings as load_settings
 from .settings import parse_settings as parse_settings
 from .trainer import Trainer as Trainer
-
-__all__ = [
-    "CheckpointError",
-    "EarlyStop",
-    "Experiment",
-    "Hook",
-    "LearningRate",
-    "Log",
-    "Profile",
-    "Progress",
-    "ReduceRate",
-    "Report",
-    "SaveCheckpoints",
-    "StopAtNaN",
-    "Summaries",
-    "Trainer",
-    "Validate",
-    "arrays",
-    "describe",
-    "latest",
-    "load_settings",
-    "main",
-    "metrics",
-    "parse_settings",
-    "restore",
-    "restore_partial",
-    "save",
-    "steps",
-    "wait",
-]

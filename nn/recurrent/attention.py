@@ -9,6 +9,7 @@ import numpy as np
 import jitney as jt
 
 from ..initializers import generator
+from ..linear import check_features
 from ..module import Module
 from .cells import Array, RNNCore, State
 from .lengths import sequence_mask
@@ -28,15 +29,22 @@ class Attention(Module):
     `(batch, places)`, 0 beyond a row's length. Subclasses say what keys and scores are.
     """
 
+    w: Array = None  # what keys are made with
+    query: int | None = None  # how many features a query has
+
     def __init__(self, rng: Any = None, dtype: Any = np.float32) -> None:
         self.rng, self.dtype = generator(rng), np.dtype(dtype)
 
     def memory(self, encoded: Array, lengths: Array | None = None) -> Memory:
         """`encoded` `(batch, places, features)`, of which `lengths` count in each row."""
+        if self.w is not None:
+            check_features(self, encoded, self.w.shape[0])
         mask = None if lengths is None else sequence_mask(lengths, encoded.shape[1])
         return Memory(self.keys(encoded), encoded, mask)
 
     def __call__(self, query: Array, memory: Memory) -> tuple[Array, Array]:
+        if self.query is not None:
+            check_features(self, query, self.query)
         scores = self.scores(query, memory.keys)
         if memory.mask is not None:
             scores = np.where(memory.mask, scores, np.asarray(-np.inf, scores.dtype))
@@ -70,6 +78,7 @@ class LuongAttention(Attention):
         self, query: int, features: int, *, general: bool = True, rng: Any = None, **options: Any
     ) -> None:
         super().__init__(rng, **options)
+        self.query = query if general else features
         self.w = self._matrix(features, query) if general else None
 
     def keys(self, encoded: Array) -> Array:
@@ -92,6 +101,7 @@ class BahdanauAttention(Attention):
         self, query: int, features: int, units: int, *, rng: Any = None, **options: Any
     ) -> None:
         super().__init__(rng, **options)
+        self.query = query
         self.w_query, self.w = self._matrix(query, units), self._matrix(features, units)
         self.b, self.v = np.zeros(units, self.dtype), self._matrix(units, 1)
 

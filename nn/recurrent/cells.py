@@ -14,8 +14,9 @@ import numpy as np
 import jitney as jt
 
 from ..activations import sigmoid
-from ..faults import Array, complain
+from ..faults import Array, refuse
 from ..initializers import starting, uniform
+from ..linear import sizes as sizes_of
 from ..module import Module
 
 State = Any
@@ -70,11 +71,8 @@ class Gated(RNNCore):
     def __init__(
         self, *sizes: int, bias: bool = True, rng: Any = None, dtype: Any = np.float32
     ) -> None:
-        if len(sizes) not in (1, 2):
-            raise TypeError(
-                f"{type(self).__name__} takes (hidden) or (inputs, hidden), not {sizes}"
-            )
-        self.hidden = self.output_size = self.state_size = sizes[-1]
+        given, self.hidden = sizes_of(self, sizes, "(hidden) or (inputs, hidden)")
+        self.output_size = self.state_size = self.hidden
         self.bias, self.dtype = bias, np.dtype(dtype)
         self.w_x: Array = None
         self.w_h: Array = None
@@ -82,8 +80,8 @@ class Gated(RNNCore):
         self.b_h: Array = None
         start = uniform(-(self.hidden**-0.5), self.hidden**-0.5)
         self.start: Any = starting(dtype, rng, w_x=start, w_h=start, b_x=start, b_h=start)
-        if len(sizes) == 2:
-            self.build(jt.ShapeDtype((1, sizes[0]), dtype))
+        if given is not None:
+            self.build(jt.ShapeDtype((1, given), dtype))
 
     def build(self, x: Any, *state: State) -> None:
         width = self.gates * self.hidden
@@ -100,22 +98,23 @@ class Gated(RNNCore):
 
     def _projected(self, xs: Array) -> Array:
         if self._features(xs) != self.w_x.shape[0]:
-            complain(
-                jt.errors.ShapeError,
-                f"{type(self).__name__} takes {self.w_x.shape[0]} features, not {xs.shape[-1]}",
+            refuse(
+                self,
+                f"takes {self.w_x.shape[0]} features, not {xs.shape[-1]}",
                 "the last axis of x is the features; make the cell for as many as x has.",
-                operands={"x": xs, "w_x": self.w_x},
-                layer=self,
+                x=xs,
+                w_x=self.w_x,
             )
         return xs @ self.w_x
 
     def _features(self, x: Any) -> int:
-        if not hasattr(x, "shape"):
-            complain(
-                jt.errors.ShapeError,
-                f"{type(self).__name__} takes an array, not a {type(x).__name__}",
-                "np.stack(x, axis=1) makes an array (batch, steps, features) of a list of steps.",
-                layer=self,
+        if not hasattr(x, "shape") or len(x.shape) < 2:
+            refuse(
+                self,
+                "takes an array (batch, features) in each step",
+                "give rnn an array (batch, steps, features): x[..., None] makes each number of a "
+                "sequence a step, np.stack(x, axis=1) an array of a list of steps.",
+                x=x,
             )
         return int(x.shape[-1])
 

@@ -13,7 +13,8 @@ import numpy as np
 
 import jitney as jt
 
-from ..faults import Array
+from ..faults import Array, complain
+from ..reductions import array_of
 
 State = Any
 Predict = Callable[[Array, State], tuple[Array, State]]
@@ -41,12 +42,19 @@ def sample(
     >>> jt.nn.sample(logits, np.random.default_rng(0), top_p=0.5)
     array([1])
     """
-    if top_k is not None and not 1 <= top_k <= logits.shape[-1]:
-        raise ValueError(f"top_k is from 1 to the number of words, {logits.shape[-1]}, not {top_k}")
+    words = logits.shape[-1]
+    if top_k is not None and not 1 <= top_k <= words:
+        complain(
+            ValueError, f"sample: top_k={top_k} of {words} words", f"give one from 1 to {words}."
+        )
     if top_p is not None and not 0 < top_p <= 1:
-        raise ValueError(f"top_p is a probability in (0, 1], not {top_p}")
+        complain(ValueError, f"sample: top_p={top_p} is no probability", "give one in (0, 1].")
     if isinstance(temperature, (int, float)) and temperature <= 0:
-        raise ValueError(f"temperature is above 0, not {temperature}; nn.greedy has no temperature")
+        what = f"sample: temperature={temperature} is not above 0"
+        complain(ValueError, what, "nn.greedy takes the likeliest, which is the limit of 0.")
+    if not hasattr(rng, "random"):
+        what = f"sample: rng={rng!r} is no generator"
+        complain(TypeError, what, "make it once, np.random.default_rng(0), and give it each time.")
     logits = logits / np.asarray(temperature, logits.dtype)
     if top_k is not None:
         logits = _above(logits, np.sort(logits, axis=-1)[..., -top_k, None])
@@ -90,6 +98,7 @@ def generate(
     (array([[1, 2, 3, 4, 4, 4],
            [3, 4, 4, 4, 4, 4]]), array([4, 2]))
     """
+    start = _tokens("generate", start)
     batch = start.shape[0]
     fill = 0 if end is None else end
     tokens = np.full((batch, steps), fill, np.int64)
@@ -108,14 +117,8 @@ def generate(
             over = over | (token == end)
         return t + 1, token, tokens, lengths, over, state
 
-    begin = (
-        0,
-        start.astype(np.int64),
-        tokens,
-        np.zeros(batch, np.int64),
-        np.zeros(batch, bool),
-        state,
-    )
+    lengths, over = np.zeros(batch, np.int64), np.zeros(batch, bool)
+    begin = (0, start, tokens, lengths, over, state)
     _, _, tokens, lengths, _, state = jt.while_loop(going, more, begin)
     return tokens, lengths, state
 
@@ -144,6 +147,7 @@ def beam_search(
     >>> tokens[0, 0], lengths[0, 0], np.exp(scores[0, 0]).round(6)
     (array([2, 2, 2]), np.int64(1), np.float64(0.4))
     """
+    start = _tokens("beam_search", start)
     batch = start.shape[0]
     first = np.arange(batch)[:, None] * beams  # where the beams of a row begin
 
@@ -178,10 +182,23 @@ def beam_search(
     total = np.where(np.arange(beams) == 0, 0.0, -np.inf) + np.zeros((batch, 1))
     tokens = np.full((batch, beams, steps), end, np.int64)
     lengths, over = np.zeros((batch, beams), np.int64), np.zeros((batch, beams), bool)
-    last = repeat_rows(start.astype(np.int64), beams).reshape(batch, beams)
+    last = repeat_rows(start, beams).reshape(batch, beams)
     begin = (0, last, tokens, total, lengths, over, repeat_rows(state, beams))
     _, _, tokens, total, lengths, *_ = jt.while_loop(going, more, begin)
     return tokens, total / penalty(lengths), lengths
+
+
+def _tokens(name: str, start: Any) -> Array:
+    """The tokens to begin after, one for each row."""
+    start = array_of(start)
+    if start.ndim != 1 or start.dtype.kind not in "iu":
+        complain(
+            jt.errors.ShapeError,
+            f"{name} begins after a token for each row",
+            "give ints (batch,): np.array([2]) for one row.",
+            start=start,
+        )
+    return start.astype(np.int64)
 
 
 def repeat_rows(tree: Any, times: int) -> Any:

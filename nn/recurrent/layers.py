@@ -9,7 +9,7 @@ import numpy as np
 
 import jitney as jt
 
-from ..faults import complain
+from ..faults import complain, refuse
 from ..initializers import generator
 from ..module import Module
 from .cells import Array, Gated, GRUCell, RNNCell, State
@@ -44,9 +44,10 @@ class Layers(Module):
         **options: Any,
     ) -> None:
         if not 1 <= len(sizes) <= 3:
-            raise TypeError(
-                f"{type(self).__name__} takes (hidden), (inputs, hidden) or (inputs, hidden, "
-                f"num_layers), and got {len(sizes)} sizes"
+            complain(
+                TypeError,
+                f"{type(self).__name__} was given {sizes}",
+                "it takes (hidden), (inputs, hidden) or (inputs, hidden, num_layers).",
             )
         inputs, hidden = (None, *sizes) if len(sizes) == 1 else sizes[:2]
         self.num_layers = sizes[2] if len(sizes) == 3 else num_layers
@@ -87,12 +88,11 @@ class Layers(Module):
             return [None] * count
         for leaf in jt.tree.leaves(state):
             if leaf.ndim != 3 or leaf.shape[0] != count:
-                complain(
-                    jt.errors.ShapeError,
-                    f"the state of {count} cells is ({count}, batch, hidden), not {leaf.shape}",
+                refuse(
+                    self,
+                    f"has {count} cells, whose state is ({count}, batch, hidden), not {leaf.shape}",
                     "give it the shape of the last state that this layer returns.",
-                    operands={"state": leaf},
-                    layer=self,
+                    state=leaf,
                 )
         return [jt.tree.map(lambda leaf: leaf[i], state) for i in range(count)]  # noqa: B023
 

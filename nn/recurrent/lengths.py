@@ -8,7 +8,8 @@ import numpy as np
 
 import jitney as jt
 
-from ..faults import Array
+from ..faults import Array, check
+from ..reductions import array_of
 
 
 def sequence_mask(lengths: Array, steps: int | None = None, dtype: Any = bool) -> Array:
@@ -47,6 +48,15 @@ def last_relevant(outputs: Array, lengths: Array) -> Array:
     >>> jt.nn.last_relevant(np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), np.array([2, 3]))
     array([2., 6.])
     """
+    lengths, steps = array_of(lengths), outputs.shape[1]
+    check(
+        (lengths >= 0) & (lengths <= steps),
+        ValueError,
+        f"last_relevant: a length is below 0, or above the {steps} steps",
+        "give the lengths of these sequences.",
+        outputs=outputs,
+        lengths=lengths,
+    )
     rows = np.arange(outputs.shape[0])
     last = outputs[rows, np.maximum(lengths - 1, 0)]
     empty = np.reshape(lengths == 0, (-1,) + (1,) * (last.ndim - 1))

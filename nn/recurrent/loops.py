@@ -8,7 +8,8 @@ import numpy as np
 
 import jitney as jt
 
-from ..faults import complain
+from ..faults import check, complain
+from ..reductions import array_of
 from .cells import Array, RNNCore, State, Step
 from .wrappers import MultiRNN
 
@@ -138,7 +139,7 @@ def _extent(x: Any, time_major: bool) -> tuple[int, int]:
                 jt.errors.ShapeError,
                 f"rnn goes over arrays {axes}, and x has the shape {list(leaf.shape)}",
                 "give x its axes of batch and of steps: x[None] is a batch of one sequence.",
-                operands={"x": leaf},
+                x=leaf,
             )
     steps, batch = leaves[0].shape[:2] if time_major else leaves[0].shape[1::-1]
     return steps, batch
@@ -146,16 +147,22 @@ def _extent(x: Any, time_major: bool) -> tuple[int, int]:
 
 def _alive(lengths: Any, steps: int, batch: int) -> Array:
     """Which rows go on at which step, `(steps, batch)`."""
-    lengths = lengths if hasattr(lengths, "dtype") else np.asarray(lengths)
+    lengths = array_of(lengths)
     if lengths.shape != (batch,) or lengths.dtype.kind not in "iu":
         complain(
             jt.errors.ShapeError,
             f"lengths is an integer for each of the {batch} rows",
             f"give it the shape ({batch},) and an integer dtype.",
-            operands={"lengths": lengths},
+            lengths=lengths,
         )
     fits = (lengths >= 0) & (lengths <= steps)
-    jt.check(fits, f"rnn: a length is below 0, or above the {steps} steps of x", error=ValueError)
+    check(
+        fits,
+        ValueError,
+        f"rnn: a length is below 0, or above the {steps} steps of x",
+        "give lengths of these sequences: nn.length_of(x) finds those of padded ones.",
+        lengths=lengths,
+    )
     return np.arange(steps)[:, None] < lengths
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import jitney as jt
 
 from ..activations import sigmoid
+from ..faults import complain
 from .cells import Array, Gated, State, Step
 
 _EPSILON = 1e-5
@@ -45,7 +46,11 @@ class LSTMCell(Gated):
         self, *sizes: int, peephole: bool = False, norm: str | None = None, **options: Any
     ) -> None:
         if norm not in (None, "layer", "batch"):
-            raise ValueError(f'norm is None, "layer" or "batch", not {norm!r}')
+            complain(
+                ValueError,
+                f"LSTMCell: norm={norm!r} is not known",
+                'choose "layer", "batch", or None.',
+            )
         super().__init__(*sizes, **options)
         self.state_size, self.norm = (self.hidden, self.hidden), norm
         dtype, widths = self.dtype, {"x": 4 * self.hidden, "h": 4 * self.hidden, "c": self.hidden}

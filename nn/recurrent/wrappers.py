@@ -9,7 +9,7 @@ import numpy as np
 
 import jitney as jt
 
-from ..faults import complain
+from ..faults import complain, refuse
 from ..initializers import generator
 from .cells import Array, RNNCore, State, Step
 
@@ -27,6 +27,8 @@ class MultiRNN(RNNCore):
 
     def __init__(self, cells: Sequence[RNNCore]) -> None:
         self.cells = list(cells)
+        if not self.cells:
+            complain(ValueError, "MultiRNN was given no cells", "give a list of one or more.")
         self.state_size = tuple(cell.state_size for cell in self.cells)
         self.output_size = self.cells[-1].output_size
 
@@ -84,12 +86,11 @@ class ResidualWrapper(Wrapper):
 
     def over(self, xs: Array) -> tuple[Any, Step]:
         if xs.shape[-1] != self.output_size:
-            complain(
-                jt.errors.ShapeError,
-                f"ResidualWrapper adds {xs.shape[-1]} inputs to {self.output_size} outputs",
+            refuse(
+                self,
+                f"adds {xs.shape[-1]} inputs to {self.output_size} outputs",
                 "make the cell as wide as its input.",
-                operands={"x": xs},
-                layer=self,
+                x=xs,
             )
         inner, step = self.cell.over(xs)
 
@@ -129,7 +130,11 @@ class DropoutWrapper(Wrapper):
         self.rates = {"input": input, "state": state, "output": output}
         for name, rate in self.rates.items():
             if not 0 <= rate < 1:
-                raise ValueError(f"{name} is the share dropped, in [0, 1), not {rate!r}")
+                complain(
+                    ValueError,
+                    f"DropoutWrapper: {name}={rate!r} is no share of what is dropped",
+                    "choose one of at least 0 and less than 1; TensorFlow's keep_prob is 1 less it.",
+                )
         self.variational, self.rng = variational, generator(rng)
 
     def over(self, xs: Array) -> tuple[Any, Step]:

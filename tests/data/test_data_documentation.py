@@ -6,6 +6,7 @@ import pkgutil
 
 import numpy as np
 import pytest
+from public_names import public_names
 
 import jitney as jt
 from jitney import data
@@ -18,7 +19,7 @@ def test_examples(name):
 
 
 def test_public_names_have_examples():
-    assert not [name for name in data.__all__ if ">>>" not in getattr(data, name).__doc__]
+    assert not [name for name in public_names(data) if ">>>" not in getattr(data, name).__doc__]
     methods = {k: v for k, v in vars(data.Dataset).items() if callable(v) and k[0] != "_"}
     assert not [
         k for k, v in methods.items() if ">>>" not in v.__doc__ and k not in ("start", "describe")

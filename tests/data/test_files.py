@@ -291,3 +291,11 @@ def test_strings(tmp_path):
         vocabulary.words([-1])
     with pytest.raises(ValueError, match="'a' is in it twice"):
         data.Vocabulary(["a", "b", "a"])
+
+
+def test_messages_can_be_elements():
+    records = [data.example({"x": i}) for i in range(3)]
+    found = data.from_generator(lambda: records).map(
+        lambda record: data.parse_example(record, {"x": data.FixedLen((), np.int64)})["x"]
+    )
+    assert [int(x) for x in found] == [0, 1, 2]

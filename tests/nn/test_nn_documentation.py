@@ -8,6 +8,7 @@ import pkgutil
 
 import numpy as np
 import pytest
+from public_names import public_names
 
 import jitney as jt
 from jitney import nn
@@ -23,5 +24,5 @@ def test_examples(name: str) -> None:
 
 
 def test_public_names_are_documented() -> None:
-    for name in nn.__all__:
+    for name in public_names(nn):
         assert getattr(nn, name).__doc__, name

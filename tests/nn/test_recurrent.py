@@ -237,7 +237,7 @@ WRONG = {
         "x[None]",
     ),
     "features": (lambda: nn.rnn(CELL, X[..., :3]), "takes 4 features, not 3", "as many as x has"),
-    "a list": (lambda: nn.rnn(CELL, [*X]), "an array, not a list", "np.stack(x, axis=1)"),
+    "a list": (lambda: nn.rnn(CELL, [*X]), "an array (batch, features)", "np.stack(x, axis=1)"),
     "lengths": (lambda: nn.rnn(CELL, X, np.ones(2, int)), "for each of the 3 rows", "shape (3,)"),
     "fractions": (lambda: nn.rnn(CELL, X, np.ones(3)), "an integer for each", "an integer dtype"),
     "state": (

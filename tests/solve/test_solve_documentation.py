@@ -8,6 +8,7 @@ import pkgutil
 
 import numpy as np
 import pytest
+from public_names import public_names
 
 import jitney as jt
 from jitney import solve
@@ -20,4 +21,4 @@ def test_examples(name: str) -> None:
 
 
 def test_public_names_are_documented() -> None:
-    assert not [name for name in solve.__all__ if not getattr(solve, name).__doc__]
+    assert not [name for name in public_names(solve) if not getattr(solve, name).__doc__]

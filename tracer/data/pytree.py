@@ -259,7 +259,7 @@ def flatten_function(cls: type) -> Callable[[Any], Any] | None:
 def flattening(value: Any) -> Callable[[Any], Any] | None:
     """What takes this value apart: a function of its class's, or that of arrays that are containers."""
     cls = type(value)
-    if cls.__module__.startswith("scipy.sparse.") and is_converted_class(cls):
+    if str(cls.__module__).startswith("scipy.sparse.") and is_converted_class(cls):
         return _sparse_parts
     return _arrays[0][2] if _is_container(value) else _flatten_functions.get(cls)
 
@@ -316,14 +316,14 @@ def convert_arrays(
 def sparse_matrix(x: Any) -> Any:
     """What stands for a sparse matrix of SciPy's; None for anything else."""
     cls = type(x)
-    if cls.__module__.startswith("scipy.sparse.") and is_converted_class(cls):
+    if str(cls.__module__).startswith("scipy.sparse.") and is_converted_class(cls):
         return _conversions[cls](x)
     return None
 
 
 def is_converted_class(cls: type) -> bool:
     """Whether containers stand in the place of instances of `cls`."""
-    if cls.__module__.startswith("scipy.sparse.") and cls not in _conversions:
+    if str(cls.__module__).startswith("scipy.sparse.") and cls not in _conversions:
         ensure("sparse")
     return cls in _conversions
 

@@ -28,20 +28,3 @@ from .means import MeanSquaredError as MeanSquaredError
 from .means import Perplexity as Perplexity
 from .means import TopKAccuracy as TopKAccuracy
 from .state import Metric as Metric
-
-__all__ = [
-    "AUC",
-    "F1",
-    "Accuracy",
-    "Confusion",
-    "Mean",
-    "MeanIoU",
-    "MeanSquaredError",
-    "Metric",
-    "Perplexity",
-    "Precision",
-    "Recall",
-    "TopKAccuracy",
-    "average_precision",
-    "roc_auc",
-]
