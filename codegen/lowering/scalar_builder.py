@@ -21,7 +21,7 @@ from ...ir.record import record, replace
 from ...ir.types import BOOL, I64, TensorType
 from ..loop_ir.index import Index, Var
 from ..loop_ir.kernel import Array
-from ..loop_ir.scalar_code import Body, Let, Routine, Write
+from ..loop_ir.scalar_code import Body, Let, Require, Routine, Write
 from ..scalar import Expr, const
 from ..schedule.in_place import Carried, reads_first
 from .elements import Elements, at, pick
@@ -243,6 +243,7 @@ class ScalarBuilder:
             None  # where the list of the call's tapes is, if it is asked for
         )
         self.taken: Expr | None = None  # where what is computed counts; None: always
+        self.checks: dict[Op, Require] = {}  # what asserts have become
         self._numbers = count(1)
         self._searched = searched(op)
         self.counted = has_counts(op)  # values are then taken apart if they are small

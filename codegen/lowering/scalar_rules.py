@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -53,7 +54,39 @@ def _check(c: ScalarBuilder, op: Op) -> None:
         return
     site = c.low.context.assertion(op, values)
     scalars = [c.scalar(v) for v in values]
-    c.block.statements.append(Require(c.scalar(flag), site, scalars, c.taken))
+    require = Require(c.scalar(flag), site, scalars, c.taken)
+    _ask_once(c, op, require)
+    c.checks[op] = require
+    c.block.statements.append(require)
+
+
+def _ask_once(c: ScalarBuilder, op: Op, require: Require) -> None:
+    """not (a and b), not a   ->   if a: not b, not a
+
+    A check that can only fail where the next one does asks the same first.
+    """
+    last = op.operands[-1].op
+    before = None if last is None else c.checks.get(last)
+    if last is None or before is None:
+        return
+    both = _operands(last.operands[0], "invert", "bitwise_and")
+    if len(both) == 2 and _operands(both[0], "invert") == (op.operands[0],):
+        also = c.scalar(both[1])
+        before.flag, before.taken = (
+            require.flag,
+            also if before.taken is None else before.taken & also,
+        )
+
+
+def _operands(value: Value, *names: str) -> Sequence[Value]:
+    """The operands of the last of some ops of which the first one makes the value of the next one's."""
+    operands: Sequence[Value] = (value,)
+    for name in names:
+        op = operands[0].op
+        if len(operands) != 1 or op is None or op.name != name:
+            return ()
+        operands = op.operands
+    return operands
 
 
 @rule("create_token")

@@ -22,7 +22,7 @@ from ..core.trace import require_trace
 from ..core.tracers import Tracer, as_value, wrap
 from ..messages.source import is_own_frame
 from .common import static_array
-from .late_checks import check_in_the_end
+from .late_checks import Late, check_at_once, check_in_the_end, check_later, make_certain
 from .signs import is_nonnegative, is_positive
 
 _DIVISIONS: dict[str, Callable[[Any, Any], Any]] = {
@@ -60,7 +60,7 @@ def check_divisor(name: str, y: Any, kind: str, floats: bool = False) -> None:
     zero = 0.0 if kind == "f" and floats else 0
     text = _text(_DIVISIONS[name], type(zero)(1), zero)
     if kind == "f":
-        check_in_the_end(_python(y) == 0, text, "ZeroDivisionError")
+        check_in_the_end(_python(y) == 0, text, "ZeroDivisionError", y)
     else:  # what an integer is may be asked at once: an index, a shift
         check(_python(y) != 0, text, error="ZeroDivisionError")
     _note_nonzero(y)
@@ -72,14 +72,16 @@ def check_int(x: Tracer) -> None:
     if trace.eager or not trace.options.python_errors or not is_float(x.dtype):
         return
     value = _python(x)
-    nan = "cannot convert float NaN to integer"
     infinite = "cannot convert float infinity to integer, nor a float beyond 64 bits"
+    checks = [
+        Late(lambda: value != value, "cannot convert float NaN to integer", "ValueError"),
+        Late(lambda: ~(np.abs(value) < _LARGEST), infinite, "OverflowError"),
+    ]
     if x.weak is None:  # of elements of arrays, in loops that vectors and threads share
-        check_in_the_end(value != value, nan, "ValueError")
-        check_in_the_end(np.abs(value) >= _LARGEST, infinite, "OverflowError")
+        check_later(checks, x)
     else:
-        check(value == value, nan, error="ValueError")
-        check(np.abs(value) < _LARGEST, infinite, error="OverflowError")
+        make_certain([as_value(x)])
+        check_at_once(checks)
 
 
 def as_of_math(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -95,9 +97,10 @@ def as_of_math(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
             return result
         numbers = [_python(x) for x in args]
         if domain is not None and not _always(name, numbers):
-            check_in_the_end(domain(*numbers), "math domain error", "ValueError")
+            check_in_the_end(domain(*numbers), "math domain error", "ValueError", *args)
         if range_ is not None:
-            check_in_the_end(range_(_python(result), *numbers), "math range error", "OverflowError")
+            large = range_(_python(result), *numbers)
+            check_in_the_end(large, "math range error", "OverflowError", *args)
         return result
 
     return call
@@ -174,7 +177,8 @@ def _check_power(x: Any, y: Any, kind: str) -> None:
 
     base, exponent = _python(x), _python(y)
     large = np.isinf(np.power(base, exponent)) & _finite(base, exponent) & (base != 0)
-    check_in_the_end(large, "(34, 'Numerical result out of range')", "OverflowError")
+    text = "(34, 'Numerical result out of range')"
+    check_in_the_end(large, text, "OverflowError", x, y)
 
 
 def in_ours(frame: FrameType | None) -> bool:

@@ -20,7 +20,7 @@ from ...ir.types import DTYPE_NAMES, F64, I64
 from ..core.effects import check
 from ..core.trace import Trace, require_trace
 from ..core.tracers import Tracer, as_value, weak_kind, wrap
-from .late_checks import check_in_the_end
+from .late_checks import Late, check_later
 from .python_errors import in_ours
 
 U64 = DTYPE_NAMES["u64"]
@@ -105,9 +105,12 @@ def check_stored(value: Any, dtype: np.dtype[Any]) -> None:
 def _check_float_stored(number: Tracer, info: np.iinfo[Any]) -> None:
     x = _float(number)
     low = x >= float(info.min) if info.min == LEAST else x > float(info.min) - 1
-    check_in_the_end(np.isnan(x), "cannot convert float NaN to integer", "ValueError")
     text = f"float infinity, or a number out of bounds for {info.dtype.name}, assigned to it"
-    check_in_the_end(~(np.isnan(x) | (low & (x < float(info.max) + 1))), text, "OverflowError")
+    checks = [
+        Late(lambda: np.isnan(x), "cannot convert float NaN to integer", "ValueError"),
+        Late(lambda: ~(low & (x < float(info.max) + 1)), text, "OverflowError"),
+    ]
+    check_later(checks, number)
 
 
 def as_python_integer(x: Tracer) -> Value:

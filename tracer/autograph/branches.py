@@ -7,6 +7,7 @@ from typing import Any
 
 from ...ir.graph import Op, Value
 from ...ir.record import record
+from ..arrays.late_checks import settle_checks
 from ..containers.kinds import inherit
 from ..control.regions import (
     Out,
@@ -95,6 +96,7 @@ class _Branch:
                         raise
                     self._raise()
                     return []
+                settle_checks()
                 refuse_unseen(containers.unseen(sets=False), f"a branch of the `{what}`")
                 values = [v for v, live in zip(state.get(), state.live, strict=True) if live]
                 contents = [Content(x) for x in objects]

@@ -17,7 +17,7 @@ import numpy as np
 from ...ir.graph import Graph, Value
 from ...ir.opdef import OPS
 from ...ir.types import BOOL, I64, TensorType
-from ..arrays.late_checks import check_now
+from ..arrays.late_checks import check_now, settle_checks
 from ..arrays.python_integers import TRIPS, note_reach, note_step
 from ..containers.growing import changed
 from ..containers.kinds import make_classes_native
@@ -194,6 +194,7 @@ class TracedLoop:
             require_trace().counts = self.ends
             try:
                 out = function(self.enter(leaves, adoption))
+                settle_checks()
                 final = {s: s.value for s, _, _ in adoption.owners}
                 for storage in final:
                     self._include(storage)

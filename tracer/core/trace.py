@@ -189,6 +189,7 @@ class Trace:
         # Whether this is a part of a loop that counts, or of one that does not: see `late_checks`.
         self.counts: bool | None = None
         self.late_checks: dict[Any, Storage] = {}
+        self.uncertain: Any = None  # a `late_checks.Uncertain`
         self.numbers: dict[Any, Value] = {}  # Python numbers that were made into arrays
         self.constants: dict[Value, Array | None] = {}  # see `constants`
         self.lent: dict[Value, Value] = {}  # what parameters stand for, if always for one value

@@ -25,6 +25,7 @@ from ...ir.graph import Value
 from ...ir.record import record, replace
 from ...ir.types import I64
 from ..arrays.common import build, shape_of
+from ..arrays.late_checks import make_certain
 from ..core import views
 from ..core.effects import check
 from ..core.trace import Array, bounds_checked, current_trace
@@ -189,6 +190,7 @@ def _windows(x: Tracer, items: Sequence[Any], mode: str) -> tuple[Tracer, list[A
                     operands={"x": x},
                 )
             if mode in (DEFAULT, "check") and bounds_checked():
+                make_certain([item.start])
                 last = b.const(n - size, I64)
                 inside = b.bitwise_and(b.ge(item.start, zero), b.le(item.start, last))
                 text = (
@@ -334,6 +336,8 @@ def _index_values(integers: Sequence[Integers], sizes: Sequence[int], mode: str)
         indices = [np.broadcast_to(k, shape) for k in indices]
         return _Chosen(tuple(b.const(k) for k in indices), "clip", constant=tuple(indices))
     values = tuple(b.broadcast_to(as_value(i.value, I64), shape) for i in integers)
+    if mode == "check":
+        make_certain(values)
     if mode in ("check", "promise_in_bounds"):
         return _Chosen(values, "check" if mode == "check" else "clip")
     if mode != "fill" and math.prod(shape) and 0 in sizes:

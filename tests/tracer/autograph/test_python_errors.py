@@ -365,3 +365,45 @@ def test_methods_of_numbers_and_what_picks_one():
         if np.isfinite(a).all():
             assert repr(jt.jit(numbers)(a)) == repr(numbers(a))
         assert repr(jt.jit(picked)(a)) == repr(picked(a))
+
+
+def counted(a, x, b):
+    for i in range(x.shape[0]):
+        a[int(x[i] * 4.0)] += 1
+
+
+def counted_if(a, x, b):
+    for i in range(x.shape[0]):
+        k = int(x[i] * 4.0)
+        if k > 1 or k < 0:
+            a[k] += 1
+
+
+def by_a_quotient(a, x, b):
+    for i in range(x.shape[0]):
+        a[int(float(x[i]) / float(b))] += 1
+
+
+def by_a_root(a, x, b):
+    for i in range(x.shape[0]):
+        for j in range(2):
+            a[j + int(math.sqrt(x[i] + b))] += 1
+
+
+@pytest.mark.parametrize("f", [counted, counted_if, by_a_quotient, by_a_root])
+@pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf, -1.5, 1e30, 1.0])
+def test_what_an_index_is_made_of_raises_before_the_index(f, wrong):
+    for b in (0.0, 1.0):
+        x = np.full(70, 0.5)
+        x[66] = wrong
+        try:
+            f(np.zeros(8), x, b)
+        except Exception as error:
+            kind = OverflowError if wrong == 1e30 else type(error)
+            with pytest.raises(kind):
+                jt.jit(f)(np.zeros(8), x, b)
+        else:
+            want, got = np.zeros(8), np.zeros(8)
+            f(want, x, b)
+            jt.jit(f)(got, x, b)
+            assert np.array_equal(got, want)
