@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from ...ir.ops.products.contraction import free_axes
-from ...ir.types import I64
+from ...ir.types import BOOL, I64
 from ..loop_ir.index import Index
 from ..math import EXPANSIONS
 from ..math.combiners import fold
-from ..scalar import DType, Expr, Unique, const, convert, eq, ne, select, var
+from ..scalar import DType, Expr, Unique, binary, const, convert, eq, ne, select, var
 from .pointwise import IndexTuple, index_value
 
 Elements = np.ndarray[Any, Any]  # of Exprs, in the shape of the value
@@ -82,9 +82,24 @@ def chosen(index: Expr, parts: Sequence[Elements]) -> Elements:
     for k in reversed(range(len(parts) - 1)):
         pairs = zip(parts[k].flat, chosen.flat, strict=True)
         choice = np.empty(chosen.shape, object)
-        choice.reshape(-1)[:] = [a if a is b else select(index <= k, a, b) for a, b in pairs]
+        choice.reshape(-1)[:] = [one_of(index, k, a, b) for a, b in pairs]
         chosen = choice
     return chosen
+
+
+def one_of(index: Expr, k: int, a: Expr, b: Expr) -> Expr:
+    """`a` where the index of a branch is no more than `k`, else `b`; of integers perhaps the smaller."""
+    if a is b:
+        return a
+    if k or index.op != "convert" or index.args[0].dtype != BOOL:
+        return select(index <= k, a, b)
+    (test,) = index.args
+    if test.op in _LESS and a.dtype.kind in "iu" and {*test.args} == {a, b}:
+        return binary("min" if _LESS[test.op] == (test.args[0] is b) else "max", a, b)
+    return select(test, b, a)
+
+
+_LESS = {"lt": True, "le": True, "gt": False, "ge": False}
 
 
 def along_last(function: Callable[[list[Expr]], Expr], rows: Elements) -> Elements:

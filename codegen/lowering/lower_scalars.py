@@ -23,6 +23,7 @@ from ...ir.record import replace
 from ...ir.types import I64, TOKEN
 from ..loop_ir.index import Index, Var, of_var
 from ..loop_ir.kernel import Array
+from ..loop_ir.late_operands import late_last
 from ..loop_ir.scalar_code import Choose, Let, Repeat
 from ..loop_ir.split_sums import split_sums
 from ..loop_ir.steps import Copy, ScalarCode, StoreRoot
@@ -174,6 +175,7 @@ def _loop(c: ScalarBuilder, op: Op, top: bool = False) -> list[Held]:
         new = [*new, index_value(of_var(counter) + 1)]
     word = op.attrs.get("independent", False)
     loop = Repeat(now, start, inner, new, counter, test, condition, trips, word, op.loc)
+    late_last(loop)
     loops, kept = split_sums(loop)
     c.block.statements += loops
     c.writes.update(dict.fromkeys(kept))

@@ -19,7 +19,8 @@ from ..loop_ir.index import Index
 from ..loop_ir.kernel import Access, Array
 from ..loop_ir.scalar_code import Body, Let, Write, data_at, within
 from ..loop_ir.split_sums import part_added
-from ..scalar import FREE, Expr, const, select
+from ..scalar import FREE, Expr, const
+from .elements import one_of
 from .pointwise import load
 
 MOST = 32  # operations of all branches together
@@ -98,7 +99,7 @@ def _way(index: Expr, ways: Sequence[Expr]) -> Expr:
     """What the index of a branch chooses."""
     value = ways[-1]
     for k in reversed(range(len(ways) - 1)):
-        value = value if ways[k] is value else select(index <= k, ways[k], value)
+        value = one_of(index, k, ways[k], value)
     return value
 
 
