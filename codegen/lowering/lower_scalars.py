@@ -24,7 +24,7 @@ from ...ir.types import I64, TOKEN
 from ..loop_ir.index import Index, Var, of_var
 from ..loop_ir.kernel import Array
 from ..loop_ir.late_operands import late_last
-from ..loop_ir.scalar_code import Choose, Let, Repeat
+from ..loop_ir.scalar_code import Body, Choose, Let, Repeat, Statement
 from ..loop_ir.split_sums import split_sums
 from ..loop_ir.steps import Copy, ScalarCode, StoreRoot
 from ..math import EXPANSIONS
@@ -42,6 +42,7 @@ from .scalar_builder import SMALL, Given, Held, ScalarBuilder, Stored, Unfit, ru
 from .scalar_work import work_of
 
 CHEAP = 24  # operations up to which all branches are computed
+RECENT = 16  # statements
 
 
 def scalar_loop(low: Lowering, op: Op) -> bool:
@@ -322,13 +323,33 @@ def _cond(c: ScalarBuilder, op: Op) -> None:
             c.bind(value, fresh)
         elif isinstance(first, Stored):
             c.bind(value, c.newest(first) if first.array in written else first)
-    together = None if _known_late(op.operands[0]) else merged(index, blocks, values)
+    together: Sequence[Statement] | None = None
+    if not _known_late(op.operands[0]):
+        together = () if _is_known(c.block, blocks) else merged(index, blocks, values)
     if together is not None and results:  # they are chosen before anything is written
         picked = {v: chosen(index, parts) for v, parts in numbers.items()}
         c.block.statements.append(Let(_flat([*picked.values()])))
         for value, elements in picked.items():
             c.bind(value, elements)
-    c.block.statements += together or [Choose(index, blocks, values, results)]
+    if together is None:
+        together = [Choose(index, blocks, values, results)]
+    c.block.statements += together
+
+
+def _is_known(before: Body, blocks: Sequence[Body]) -> bool:
+    """Whether blocks do nothing but compute what has just been computed."""
+    statements = [s for block in blocks for s in block.statements]
+    recent = [s for s in before.statements[-RECENT:] if isinstance(s, Let)]
+    known = {_place(value) for s in recent for value in s.values}
+    return all(
+        isinstance(s, Let) and all(_place(value) in known for value in s.values) for s in statements
+    )
+
+
+def _place(value: Expr) -> object:
+    """What is equal for an element that is read twice."""
+    plain = value.op == "load" and not value.args
+    return (value.attr.array, tuple(value.attr.index)) if plain else value
 
 
 def _branch_arguments(c: ScalarBuilder, op: Op) -> list[Given]:

@@ -147,9 +147,6 @@ class NestEmitter(ScalarCodeEmitter):
     def together(self, values: Sequence[Expr]) -> None:
         """LLVM makes the vectors."""
 
-    def copies(self, size: int) -> int:
-        return 1
-
     def _repeat(self, s: Repeat) -> None:
         """A loop that may end in its middle LLVM makes no vectors of."""
         before = self.b.as_on_x86
