@@ -1,14 +1,15 @@
 """Optimisers by PyTorch's names, with its arguments, defaults and formulas, in place.
 
 `lr` is a number or a schedule. A number can be changed at any time, `opt.lr = 1e-4`, and compiles
-nothing. `groups` gives some of the parameters other options: pairs of a mask and a dict, of which the
-first that fits counts.
+nothing. `groups` gives some of the parameters other options: pairs of a mask or a selection and a dict,
+of which the first that fits counts.
 
-    opt = optim.AdamW(model, 1e-3, groups=[(is_bias, {"weight_decay": 0.0}), (is_head, {"lr": 1e-2})])
+    opt = optim.AdamW(model, 1e-3, groups=[(nn.tag("biases"), {"weight_decay": 0.0})])
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -26,7 +27,7 @@ from .rules import (
     scale_by_rss,
     trace,
 )
-from .scaling import add_decayed_weights, scale_by_learning_rate
+from .scaling import add_decayed_weights, check_decays, check_rate, scale_by_learning_rate
 from .schedules import inverse_time_decay
 from .transform import Transform, chain, identity
 from .trees import Tree
@@ -36,28 +37,40 @@ Groups = Sequence[tuple[Mask, dict[str, Any]]]
 
 
 class Configured(Optimizer):
-    """An optimiser whose transformation is made of options, for each group of its own."""
+    """An optimiser whose transformation is made of options, for each group of its own.
 
-    def __init__(
-        self,
-        params: Tree,
-        make: Callable[..., Transform],
-        groups: Groups,
-        options: dict[str, Any],
-    ) -> None:
-        choices = [{**options, **changes} for _, changes in groups]
-        for changed in choices:
-            unknown = sorted(changed.keys() - options.keys())
-            if unknown:
-                jt.errors.complain(
-                    jt.errors.SettingError,
-                    f"{type(self).__name__} has no option {unknown[0]!r}",
-                    f"groups may change {', '.join(options)}.",
-                )
-        self.rates = [_held(chosen["lr"]) for chosen in (options, *choices)]
+    A subclass has `rule`, a function of the options, whose first is `lr`; they are its arguments after
+    the parameters.
+    """
+
+    rule: Callable[..., Transform]
+
+    def __init_subclass__(cls) -> None:
+        if "__init__" in vars(cls):
+            return
+        _, params, _, groups, _ = inspect.signature(Configured.__init__).parameters.values()
+        own = inspect.signature(cls.rule).parameters.values()
+        cls.__signature__ = inspect.Signature([params, *own, groups])  # type: ignore[attr-defined]
+
+    def __init__(self, params: Tree, *args: Any, groups: Groups = (), **named: Any) -> None:
+        name, signature = type(self).__name__, inspect.signature(self.rule)
+        _check_names(name, named, signature)
+        given = signature.bind(*args, **named)
+        given.apply_defaults()
+        options = given.arguments
+        if isinstance(groups, dict) or any(not _is_group(group) for group in groups):
+            jt.errors.complain(
+                jt.errors.SettingError,
+                f"{name}: groups={groups!r} are no pairs of a mask and options",
+                'write groups=[(mask, {"lr": 1e-2}), ...], where a mask may be nn.path("head/*").',
+            )
+        for _, changes in groups:
+            _check_names(name, changes, signature)
+        choices = [options, *({**options, **changes} for _, changes in groups)]
+        self.rates = [_held(chosen["lr"]) for chosen in choices]
         first, *others = [
-            make(**{**chosen, "lr": rate})
-            for chosen, rate in zip((options, *choices), self.rates, strict=True)
+            self.rule(**{**chosen, "lr": rate})
+            for chosen, rate in zip(choices, self.rates, strict=True)
         ]
         masks = [mask for mask, _ in groups]
         super().__init__(params, by_group(first, *zip(masks, others, strict=True)))
@@ -75,12 +88,31 @@ class Configured(Optimizer):
                 "a schedule is fixed when the optimiser is made",
                 "assign numbers to an lr that was a number; a schedule may depend on an array of yours.",
             )
+        check_rate(value, "lr")
         self.rates[0][...] = value
+
+
+def _is_group(group: Any) -> bool:
+    return isinstance(group, (tuple, list)) and len(group) == 2 and isinstance(group[1], dict)
+
+
+def _check_names(name: str, given: dict[str, Any], signature: inspect.Signature) -> None:
+    """Options that there are; those of other frameworks have other names."""
+    for option in given:
+        if option not in signature.parameters:
+            jt.errors.complain(
+                jt.errors.SettingError,
+                f"{name} has no option {option!r}",
+                f"its options are {', '.join(signature.parameters)}.",
+            )
 
 
 def _held(rate: Any) -> Any:
     """A rate as an array of its own, which may change; schedules as they are."""
-    return rate if callable(rate) else np.array(rate, np.float64)
+    if callable(rate):
+        return rate
+    check_rate(rate, "lr")
+    return np.array(rate, np.float64)
 
 
 class SGD(Configured):
@@ -92,38 +124,26 @@ class SGD(Configured):
     array([0.9, 1.9])
     """
 
-    def __init__(
-        self,
-        params: Tree,
+    @staticmethod
+    def rule(
         lr: Any = 1e-3,
         momentum: float = 0.0,
         dampening: float = 0.0,
         weight_decay: float = 0.0,
         nesterov: bool = False,
-        *,
-        groups: Groups = (),
-    ) -> None:
-        options = {
-            "lr": lr,
-            "momentum": momentum,
-            "dampening": dampening,
-            "weight_decay": weight_decay,
-            "nesterov": nesterov,
-        }
-        super().__init__(params, _sgd, groups, options)
+    ) -> Transform:
+        check_decays(momentum=momentum)
+        if nesterov and (momentum <= 0 or dampening):
+            jt.errors.complain(
+                jt.errors.SettingError,
+                f"Nesterov's rule with momentum={momentum} and dampening={dampening}",
+                "give a momentum above 0, and no dampening.",
+            )
+        step = trace(momentum, nesterov, dampening) if momentum else identity()
+        return _after_decay(lr, weight_decay, step)
 
 
-def _sgd(
-    lr: Any, momentum: float, dampening: float, weight_decay: float, nesterov: bool
-) -> Transform:
-    if nesterov and (momentum <= 0 or dampening):
-        jt.errors.complain(
-            jt.errors.SettingError,
-            f"Nesterov's rule with momentum={momentum} and dampening={dampening}",
-            "give a momentum above 0, and no dampening.",
-        )
-    rule = trace(momentum, nesterov, dampening) if momentum else identity()
-    return _chained(lr, weight_decay, rule)
+Betas = tuple[float, float]
 
 
 class Adam(Configured):
@@ -136,175 +156,98 @@ class Adam(Configured):
     (array([ 0.9, -0.9]), ['mean', 'square'])
     """
 
-    def __init__(
-        self,
-        params: Tree,
+    @staticmethod
+    def rule(
         lr: Any = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
+        betas: Betas = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 0.0,
         amsgrad: bool = False,
-        *,
-        groups: Groups = (),
-    ) -> None:
-        options = _adam_options(lr, betas, eps, weight_decay, amsgrad)
-        super().__init__(params, _adam, groups, options)
-
-
-def _adam_options(
-    lr: Any, betas: tuple[float, float], eps: float, weight_decay: float, amsgrad: bool
-) -> dict[str, Any]:
-    decay = {"weight_decay": weight_decay, "amsgrad": amsgrad}
-    return {"lr": lr, "betas": betas, "eps": eps, **decay}
-
-
-def _adam(
-    lr: Any, betas: tuple[float, float], eps: float, weight_decay: float, amsgrad: bool
-) -> Transform:
-    return _chained(lr, weight_decay, _scale_by_adam(betas, eps, amsgrad))
-
-
-def _adamw(
-    lr: Any, betas: tuple[float, float], eps: float, weight_decay: float, amsgrad: bool
-) -> Transform:
-    rule = _scale_by_adam(betas, eps, amsgrad)
-    return chain(rule, add_decayed_weights(weight_decay), scale_by_learning_rate(lr))
-
-
-def _scale_by_adam(betas: tuple[float, float], eps: float, amsgrad: bool) -> Transform:
-    if amsgrad:
-        return scale_by_amsgrad(*betas, eps, unbiased=False)
-    return scale_by_adam(*betas, eps)
+    ) -> Transform:
+        return _after_decay(lr, weight_decay, _scale_by_adam(betas, eps, amsgrad))
 
 
 class AdamW(Configured):
     """Adam with decoupled weight decay."""
 
-    def __init__(
-        self,
-        params: Tree,
+    @staticmethod
+    def rule(
         lr: Any = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
+        betas: Betas = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 1e-2,
         amsgrad: bool = False,
-        *,
-        groups: Groups = (),
-    ) -> None:
-        options = _adam_options(lr, betas, eps, weight_decay, amsgrad)
-        super().__init__(params, _adamw, groups, options)
+    ) -> Transform:
+        return _before_decay(lr, weight_decay, _scale_by_adam(betas, eps, amsgrad))
 
 
 class Adagrad(Configured):
     """Adagrad; `lr_decay` makes the rate fall by `1 / (1 + steps * lr_decay)` besides."""
 
-    def __init__(
-        self,
-        params: Tree,
+    @staticmethod
+    def rule(
         lr: Any = 1e-2,
         lr_decay: float = 0.0,
         weight_decay: float = 0.0,
         initial_accumulator_value: float = 0.0,
         eps: float = 1e-10,
-        *,
-        groups: Groups = (),
-    ) -> None:
-        options = {
-            "lr": lr,
-            "lr_decay": lr_decay,
-            "weight_decay": weight_decay,
-            "initial_accumulator_value": initial_accumulator_value,
-            "eps": eps,
-        }
-        super().__init__(params, _adagrad, groups, options)
-
-
-def _adagrad(
-    lr: Any, lr_decay: float, weight_decay: float, initial_accumulator_value: float, eps: float
-) -> Transform:
-    rule = scale_by_rss(initial_accumulator_value, eps, eps_in_sqrt=False)
-    if lr_decay:
-        falling = inverse_time_decay(1.0, 1, lr_decay)
-        rule = chain(rule, scale_by_learning_rate(falling, flip_sign=False))
-    return _chained(lr, weight_decay, rule)
+    ) -> Transform:
+        step = scale_by_rss(initial_accumulator_value, eps, eps_in_sqrt=False)
+        if lr_decay:
+            falling = inverse_time_decay(1.0, 1, lr_decay)
+            step = chain(step, scale_by_learning_rate(falling, flip_sign=False))
+        return _after_decay(lr, weight_decay, step)
 
 
 class Adadelta(Configured):
     """Adadelta."""
 
-    def __init__(
-        self,
-        params: Tree,
-        lr: Any = 1.0,
-        rho: float = 0.9,
-        eps: float = 1e-6,
-        weight_decay: float = 0.0,
-        *,
-        groups: Groups = (),
-    ) -> None:
-        options = {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay}
-        super().__init__(params, _adadelta, groups, options)
-
-
-def _adadelta(lr: Any, rho: float, eps: float, weight_decay: float) -> Transform:
-    return _chained(lr, weight_decay, scale_by_adadelta(rho, eps))
+    @staticmethod
+    def rule(
+        lr: Any = 1.0, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0.0
+    ) -> Transform:
+        check_decays(rho=rho)
+        return _after_decay(lr, weight_decay, scale_by_adadelta(rho, eps))
 
 
 class RMSprop(Configured):
     """RMSProp; `momentum` is that of gradients that are scaled, before the rate."""
 
-    def __init__(
-        self,
-        params: Tree,
+    @staticmethod
+    def rule(
         lr: Any = 1e-2,
         alpha: float = 0.99,
         eps: float = 1e-8,
         weight_decay: float = 0.0,
         momentum: float = 0.0,
         centered: bool = False,
-        *,
-        groups: Groups = (),
-    ) -> None:
-        options = {
-            "lr": lr,
-            "alpha": alpha,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "momentum": momentum,
-            "centered": centered,
-        }
-        super().__init__(params, _rmsprop, groups, options)
-
-
-def _rmsprop(
-    lr: Any, alpha: float, eps: float, weight_decay: float, momentum: float, centered: bool
-) -> Transform:
-    rule = scale_by_rms(alpha, eps, eps_in_sqrt=False, centered=centered)
-    return _chained(lr, weight_decay, chain(rule, trace(momentum)) if momentum else rule)
+    ) -> Transform:
+        check_decays(alpha=alpha, momentum=momentum)
+        step = scale_by_rms(alpha, eps, eps_in_sqrt=False, centered=centered)
+        return _after_decay(lr, weight_decay, chain(step, trace(momentum)) if momentum else step)
 
 
 class Lion(Configured):
     """Lion, with decoupled weight decay."""
 
-    def __init__(
-        self,
-        params: Tree,
-        lr: Any = 1e-4,
-        betas: tuple[float, float] = (0.9, 0.99),
-        weight_decay: float = 0.0,
-        *,
-        groups: Groups = (),
-    ) -> None:
-        super().__init__(
-            params, _lion, groups, {"lr": lr, "betas": betas, "weight_decay": weight_decay}
-        )
+    @staticmethod
+    def rule(lr: Any = 1e-4, betas: Betas = (0.9, 0.99), weight_decay: float = 0.0) -> Transform:
+        check_decays(betas=betas)
+        return _before_decay(lr, weight_decay, scale_by_lion(*betas))
 
 
-def _lion(lr: Any, betas: tuple[float, float], weight_decay: float) -> Transform:
-    rule = scale_by_lion(*betas)
-    return chain(rule, add_decayed_weights(weight_decay), scale_by_learning_rate(lr))
+def _scale_by_adam(betas: Betas, eps: float, amsgrad: bool) -> Transform:
+    check_decays(betas=betas)
+    if amsgrad:
+        return scale_by_amsgrad(*betas, eps, unbiased=False)
+    return scale_by_adam(*betas, eps)
 
 
-def _chained(lr: Any, weight_decay: float, rule: Transform) -> Transform:
+def _after_decay(lr: Any, weight_decay: float, step: Transform) -> Transform:
     """L2 decay in the gradients, a rule, the rate."""
-    return chain(add_decayed_weights(weight_decay), rule, scale_by_learning_rate(lr))
+    return chain(add_decayed_weights(weight_decay), step, scale_by_learning_rate(lr))
+
+
+def _before_decay(lr: Any, weight_decay: float, step: Transform) -> Transform:
+    """A rule, decoupled decay, the rate."""
+    return chain(step, add_decayed_weights(weight_decay), scale_by_learning_rate(lr))

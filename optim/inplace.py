@@ -20,8 +20,8 @@ import numpy as np
 import jitney as jt
 
 from .leaves import cast, downhill, moved_all, overwrite
-from .transform import Transform
-from .trees import Array, Tree, beside, check_some, dtype_of, is_trained
+from .transform import Transform, check_transforms
+from .trees import Tree, beside, check_some, dtype_of, is_trained
 
 
 class Optimizer:
@@ -40,6 +40,7 @@ class Optimizer:
 
     def __init__(self, params: Tree, transform: Transform) -> None:
         _check_params(params)
+        check_transforms((transform,), type(self).__name__)
         self.params = params
         self.transform = transform
         self.state: Tree = jt.tree.map(np.array, transform.init(params))
@@ -62,6 +63,12 @@ class Optimizer:
         With `has_aux` the loss function returns `(loss, more)`, and so does this in its place. Under
         `scale_loss` the gradients are multiplied by the scale; the loss is not.
         """
+        if not callable(loss):
+            jt.errors.complain(
+                jt.errors.ArgumentError,
+                f"the loss is {jt.errors.describe(loss)}, and no function of the parameters",
+                "write opt.minimize(loss, *args), where loss(params, *args) computes it.",
+            )
         scale = self.state["scale"] if self._scales else None
 
         def scaled(params: Tree, *args: Any) -> Any:
@@ -119,11 +126,12 @@ def _check_params(params: Tree) -> None:
             "give a module or a tree of float arrays.",
         )
     for leaf in leaves:
-        array: Array | None = leaf if hasattr(leaf, "__setitem__") else None
-        if array is None and is_trained(leaf):
+        read_only = isinstance(leaf, np.ndarray) and not leaf.flags.writeable
+        if is_trained(leaf) and (read_only or not hasattr(leaf, "__setitem__")):
+            kind = f"{'read-only ' * read_only}{type(leaf).__name__}"
             jt.errors.complain(
                 jt.errors.ArgumentError,
-                f"a parameter is a {type(leaf).__name__}, which cannot be changed in place",
+                f"a parameter is a {kind}, which cannot be changed in place",
                 "make it an array, np.array(x), or use the functions: opt.update, optim.apply_updates.",
                 operands={"parameter": leaf},
             )

@@ -113,6 +113,11 @@ class LBFGS(Configured):
     (24.2, array([1., 1.]))
     """
 
+    @staticmethod
+    def rule(lr: Any, history_size: int) -> Transform:
+        step = scale_by_lbfgs(history_size, first_norm=1, least=1e-10)
+        return chain(step, scale_by_learning_rate(lr))
+
     def __init__(
         self,
         params: Tree,
@@ -130,7 +135,7 @@ class LBFGS(Configured):
                 f"L-BFGS has no line search {line_search_fn!r}",
                 'give line_search_fn="strong_wolfe", or None.',
             )
-        super().__init__(params, _lbfgs, (), {"lr": lr, "history_size": history_size})
+        super().__init__(params, lr, history_size)
         self.max_iter = max_iter
         self.max_eval = max_iter * 5 // 4 if max_eval is None else max_eval
         self.tolerance_grad, self.tolerance_change = tolerance_grad, tolerance_change
@@ -200,11 +205,6 @@ class LBFGS(Configured):
 
     def _is_steep(self, g: Any) -> Any:
         return np.max(np.abs(g)) > self.tolerance_grad
-
-
-def _lbfgs(lr: Any, history_size: int) -> Transform:
-    rule = scale_by_lbfgs(history_size, first_norm=1, least=1e-10)
-    return chain(rule, scale_by_learning_rate(lr))
 
 
 def _put(vector: Any, leaves: Sequence[Any]) -> None:

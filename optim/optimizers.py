@@ -13,8 +13,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import jitney as jt
-
 from .rules import (
     scale_by_adadelta,
     scale_by_adam,
@@ -24,7 +22,7 @@ from .rules import (
     scale_by_rss,
     trace,
 )
-from .scaling import add_decayed_weights, scale_by_learning_rate
+from .scaling import add_decayed_weights, check_decays, scale_by_learning_rate
 from .transform import Transform, chain, identity
 from .wrappers import Mask, masked
 
@@ -38,7 +36,7 @@ def sgd(learning_rate: Any, momentum: float | None = None, nesterov: bool = Fals
     >>> jt.optim.apply_updates(params, updates)
     {'w': array([0.5, 1. ])}
     """
-    _check_decays(momentum=momentum or 0.0)
+    check_decays(momentum=momentum or 0.0)
     rule = identity() if momentum is None else trace(momentum, nesterov)
     return chain(rule, scale_by_learning_rate(learning_rate))
 
@@ -60,7 +58,7 @@ def adam(
     >>> updates.round(4)
     array([-0.1,  0.1])
     """
-    _check_decays(b1=b1, b2=b2)
+    check_decays(b1=b1, b2=b2)
     rule = scale_by_adam(b1, b2, eps, eps_root, nesterov=nesterov)
     return chain(rule, scale_by_learning_rate(learning_rate))
 
@@ -77,7 +75,7 @@ def adamw(
     nesterov: bool = False,
 ) -> Transform:
     """Adam with decoupled weight decay, of the parameters where `mask` is True."""
-    _check_decays(b1=b1, b2=b2)
+    check_decays(b1=b1, b2=b2)
     rule = scale_by_adam(b1, b2, eps, eps_root, nesterov=nesterov)
     return chain(rule, _decay(weight_decay, mask), scale_by_learning_rate(learning_rate))
 
@@ -90,7 +88,7 @@ def amsgrad(
     eps_root: float = 0.0,
 ) -> Transform:
     """Adam with the largest mean of squares so far."""
-    _check_decays(b1=b1, b2=b2)
+    check_decays(b1=b1, b2=b2)
     return chain(scale_by_amsgrad(b1, b2, eps, eps_root), scale_by_learning_rate(learning_rate))
 
 
@@ -111,7 +109,7 @@ def adadelta(
     weight_decay_mask: Mask = None,
 ) -> Transform:
     """Adadelta: steps of the size of earlier steps."""
-    _check_decays(rho=rho)
+    check_decays(rho=rho)
     return chain(
         _decay(weight_decay, weight_decay_mask),
         scale_by_adadelta(rho, eps),
@@ -131,7 +129,7 @@ def rmsprop(
     nesterov: bool = False,
 ) -> Transform:
     """RMSProp, `centered` on the running mean or not; momentum is that of whole steps."""
-    _check_decays(decay=decay, momentum=momentum or 0.0)
+    check_decays(decay=decay, momentum=momentum or 0.0)
     rule = scale_by_rms(decay, eps, initial_scale, eps_in_sqrt=eps_in_sqrt, centered=centered)
     last = identity() if momentum is None else trace(momentum, nesterov)
     return chain(rule, scale_by_learning_rate(learning_rate), last)
@@ -145,7 +143,7 @@ def lion(
     mask: Mask = None,
 ) -> Transform:
     """Lion: steps of one size, in the direction of the sign of a mean."""
-    _check_decays(b1=b1, b2=b2)
+    check_decays(b1=b1, b2=b2)
     return chain(
         scale_by_lion(b1, b2), _decay(weight_decay, mask), scale_by_learning_rate(learning_rate)
     )
@@ -154,14 +152,3 @@ def lion(
 def _decay(weight_decay: float, mask: Mask) -> Transform:
     decay = add_decayed_weights(weight_decay)
     return decay if mask is None else masked(decay, mask)
-
-
-def _check_decays(**decays: Any) -> None:
-    """What is multiplied with itself at each step stays finite."""
-    for name, decay in decays.items():
-        if isinstance(decay, (int, float)) and not 0 <= decay < 1:
-            jt.errors.complain(
-                jt.errors.SettingError,
-                f"{name}={decay} is no decay",
-                f"give a {name} from 0 to less than 1, 0.9 for instance.",
-            )

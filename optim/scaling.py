@@ -39,7 +39,7 @@ def scale_by_learning_rate(learning_rate: Any, *, flip_sign: bool = True) -> Tra
     sign = -1 if flip_sign else 1
     if callable(learning_rate):
         return scale_by_schedule(lambda count: sign * _rate(learning_rate, count))
-    _check_rate(learning_rate, "learning_rate")
+    check_rate(learning_rate, "learning_rate")
     return by_leaf(
         lambda g, p, rate: (rate * g,), each_step=lambda n: (sign * learning_rate,), counted=False
     )
@@ -48,7 +48,13 @@ def scale_by_learning_rate(learning_rate: Any, *, flip_sign: bool = True) -> Tra
 def add_decayed_weights(weight_decay: float = 0.0) -> Transform:
     """Adds a part of the parameters to the gradients: before a rule it is L2, after it decoupled
     decay. `masked` leaves parameters out: biases, scales."""
-    if isinstance(weight_decay, (int, float)) and weight_decay == 0:
+    if isinstance(weight_decay, (int, float)) and not weight_decay > 0:
+        if weight_decay != 0:
+            jt.errors.complain(
+                jt.errors.SettingError,
+                f"weight_decay={weight_decay} lets parameters grow",
+                "give a number above 0, or 0 for no decay.",
+            )
         return identity()
     return by_leaf(lambda g, p: (g + weight_decay * p,), needs_params="weight decay")
 
@@ -109,22 +115,40 @@ def global_norm(tree: Tree) -> Any:
 
 def _rate(schedule: Schedule, count: Any) -> Any:
     rate = schedule(count)
-    _check_rate(rate, "what the schedule returns")
+    check_rate(rate, "what the schedule returns", -np.inf)
     return rate
 
 
-def _check_rate(rate: Any, name: str) -> None:
-    """A rate is one real number, traced or not."""
-    real = (
-        isinstance(rate, (bool, int, float)) or getattr(rate, "dtype", np.dtype("O")).kind in "fiu"
-    )
-    if not real or np.shape(rate):
+def check_rate(rate: Any, name: str, least: float = 0.0) -> None:
+    """A rate is one real number, traced or not; one of Python's is not below the least, nor NaN."""
+    dtype = getattr(rate, "dtype", np.dtype("O"))
+    if not (isinstance(rate, (bool, int, float)) or dtype.kind in "fiu") or np.shape(rate):
         jt.errors.complain(
             jt.errors.SettingError,
             f"{name} is no real number",
             "give a number, an array of shape () or a schedule, a function of the count of steps.",
             operands={name.replace(" ", "_"): rate},
         )
+    if type(rate) in (int, float) and not rate >= least:
+        jt.errors.complain(
+            jt.errors.SettingError,
+            f"{name}={rate} would go uphill",
+            "give a number of at least 0: steps go down the gradients as it is.",
+        )
+
+
+def check_decays(**decays: Any) -> None:
+    """What is multiplied with itself at each step stays finite. Some come in pairs."""
+    for name, given in decays.items():
+        for decay in given if isinstance(given, (tuple, list)) else [given]:
+            pair = name == "betas" and not isinstance(given, (tuple, list))
+            if pair or (isinstance(decay, (int, float)) and not 0 <= decay < 1):
+                remedy = f"give a {name} from 0 to less than 1, 0.9 for instance."
+                jt.errors.complain(
+                    jt.errors.SettingError,
+                    f"{name}={given} is no decay",
+                    "give two of them: betas=(0.9, 0.999)." if name == "betas" else remedy,
+                )
 
 
 def _check_positive(**bounds: float) -> None:

@@ -150,11 +150,6 @@ def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> 
     return schedule
 
 
-def warmup_constant_schedule(init_value: float, peak_value: float, warmup_steps: int) -> Schedule:
-    """Straight from `init_value` to `peak_value`, where it stays."""
-    return linear_schedule(init_value, peak_value, warmup_steps)
-
-
 def warmup_cosine_decay_schedule(
     init_value: float,
     peak_value: float,

@@ -10,8 +10,8 @@ arrays that are there, so a rule is written once for both faces.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -39,19 +39,15 @@ def chain(*transforms: Transform) -> Transform:
     >>> updates
     [array([-0.06, -0.08])]
     """
-    for transform in transforms:
-        if not isinstance(transform, Transform):
-            jt.errors.complain(
-                jt.errors.ArgumentError,
-                f"chain takes transformations, and was given {transform!r}",
-                "give what the functions of jt.optim return, optim.adam(1e-3) for instance.",
-            )
+    check_transforms(transforms, "chain")
 
     def init(params: Tree) -> State:
         return tuple(transform.init(params) for transform in transforms)
 
     def update(updates: Tree, state: State, params: Tree = None, **more: Any) -> tuple[Tree, State]:
         states = []
+        if not isinstance(state, tuple) or len(state) != len(transforms):
+            ask_for_state(state)
         for transform, part in zip(transforms, state, strict=True):
             updates, part = transform.update(updates, part, params, **more)
             states.append(part)
@@ -109,6 +105,8 @@ def by_leaf(
     def update(updates: Tree, state: State, params: Tree = None, **more: Any) -> tuple[Tree, State]:
         if needs_params and params is None:
             ask_for_params(needs_params)
+        if not isinstance(state, dict) or not state.keys() >= slots.keys():
+            ask_for_state(state)
         like = params
         if like is None:
             like = state[next(iter(slots))] if slots else updates
@@ -125,6 +123,28 @@ def by_leaf(
         return new, {"count": count, **result} if counted else result
 
     return Transform(init, update)
+
+
+def check_transforms(transforms: Sequence[Any], name: str) -> None:
+    """They are transformations, and no optimisers by name, classes or lists."""
+    for transform in transforms:
+        if not isinstance(transform, Transform):
+            jt.errors.complain(
+                jt.errors.ArgumentError,
+                f"{name} takes transformations, and was given {jt.errors.describe(transform)}",
+                "give what the functions of jt.optim return, optim.adam(1e-3) for instance; "
+                "chain(*transforms) takes them one by one.",
+            )
+
+
+def ask_for_state(state: Any) -> NoReturn:
+    """Refuses a state of another transformation."""
+    jt.errors.complain(
+        jt.errors.ArgumentError,
+        "the state is none that this optimiser made",
+        "begin with state = opt.init(params); then updates, state = opt.update(grads, state, params).",
+        operands={"state": state},
+    )
 
 
 def ask_for_params(name: str) -> None:

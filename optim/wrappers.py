@@ -14,13 +14,14 @@ from .leaves import cast, working
 from .transform import State, Transform, ask_for_params, chain
 from .trees import Tree, beside, dtype_of, is_trained, map_beside
 
-# A tree of bools beside the parameters, or a function that makes one of them.
+# A tree of bools beside the parameters, or a function that makes one of them, or a selection.
 Mask = Tree | Callable[[Tree], Tree]
 
 
 def masked(inner: Transform, mask: Mask) -> Transform:
     """`inner` where `mask` is True; the other gradients pass as they are. A mask is a tree of bools
-    with the places of the parameters, or a function of them that gives one.
+    with the places of the parameters, a function of them that gives one, or of a module a selection:
+    `nn.path("head/*")`, or what `nn.select` makes of one.
 
     >>> decay = jt.optim.masked(jt.optim.add_decayed_weights(0.1), {"w": True, "b": False})
     >>> params, grads = {"w": np.ones(2), "b": np.ones(2)}, {"w": np.zeros(2), "b": np.zeros(2)}
@@ -54,6 +55,13 @@ def by_group(default: Transform, *groups: tuple[Mask, Transform]) -> Transform:
     >>> opt.update(ones, opt.init(ones), ones)[0]
     {'w': array([-0.1]), 'b': array([-1.])}
     """
+    for group in groups:
+        if not isinstance(group, (tuple, list)) or len(group) != 2:
+            jt.errors.complain(
+                jt.errors.ArgumentError,
+                f"by_group was given {jt.errors.describe(group)}, and no pair",
+                "write by_group(default, (mask, transformation), ...).",
+            )
     masks = [mask for mask, _ in groups]
 
     def belongs(place: int) -> Callable[[Tree], Tree]:
@@ -74,7 +82,7 @@ def by_group(default: Transform, *groups: tuple[Mask, Transform]) -> Transform:
 def accumulate(inner: Transform, every: int) -> Transform:
     """The mean of the gradients of `every` calls is a gradient for `inner`; the updates between are
     0."""
-    if every < 1:
+    if not isinstance(every, (int, np.integer)) or every < 1:
         jt.errors.complain(
             jt.errors.SettingError,
             f"gradients of {every} calls have no mean",
@@ -163,6 +171,13 @@ def scale_loss(
     falls by `backoff`; after `interval` good ones it grows by `growth`. `Optimizer.minimize` does
     the multiplying."""
 
+    if not (initial > 0 and growth >= 1 and 0 < backoff <= 1 and interval >= 1):
+        jt.errors.complain(
+            jt.errors.SettingError,
+            f"scale_loss: {initial=}, {growth=}, {backoff=}, {interval=}",
+            "the scale is above 0, grows by at least 1, and falls by a factor in (0, 1].",
+        )
+
     def init(params: Tree) -> State:
         return {"scale": np.float32(initial), "good": np.int64(0), "inner": inner.init(params)}
 
@@ -209,7 +224,15 @@ def _when(
 
 
 def _flags(params: Tree, mask: Mask) -> Tree:
-    return mask(params) if callable(mask) else mask
+    """A tree of bools beside the parameters."""
+    if callable(mask) and not isinstance(mask, jt.nn.Mask):
+        mask = mask(params)
+    if isinstance(mask, jt.nn.Selection):
+        mask = jt.nn.select(params, mask)
+    if not isinstance(mask, jt.nn.Mask):
+        return mask
+    flags = [mask.get(path, False) for path, _ in jt.tree.leaves_with_path(params)]
+    return jt.tree.unflatten(jt.tree.structure(params), flags)
 
 
 def _only(tree: Tree, like: Tree, mask: Mask) -> Tree:

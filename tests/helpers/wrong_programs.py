@@ -30,6 +30,12 @@ class WrongPrograms:
         self.programs.append(program)
         return program
 
+    def add(self, **programs: Program) -> None:
+        """Short ones, by name."""
+        for name, program in programs.items():
+            program.__name__ = name
+            self(program)
+
     @property
     def each(self) -> Any:
         """Of a test, to run it for each of them."""

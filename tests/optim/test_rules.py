@@ -237,3 +237,15 @@ def test_complex_parameters_fall_to_the_minimum():
     updates, state = adam.update(np.array([3 + 4j]), adam.init(np.array([1 + 1j])))
     np.testing.assert_allclose(updates, -0.1 * (0.6 + 0.8j), rtol=1e-6)
     assert state[0]["square"].dtype == np.float64
+
+
+def test_groups_by_selection():
+    """A selection, what `nn.select` makes of it, and a tree of bools are one mask."""
+    x = np.ones((1, 2), np.float32)
+    found = []
+    for mask in (jt.nn.path("b"), lambda model: jt.nn.select(model, "b")):
+        model = jt.nn.Linear(2, 1, w_init=1.0)
+        opt = optim.SGD(model, 0.5, groups=[(mask, {"lr": 0.25})])
+        opt.minimize(lambda model: model(x).sum())
+        found.append((model.w.ravel().tolist(), model.b.tolist()))
+    assert found == [([0.5, 0.5], [-0.25])] * 2
