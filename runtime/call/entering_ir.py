@@ -10,9 +10,10 @@ one container, and the dict has the addresses of all objects that may be as keys
 
 from __future__ import annotations
 
-from ...codegen.kernels.stores import layout, tables
+from ...codegen.kernels.stores import layout, sets, tables
 from ...codegen.llvm.builder import NULL, Value, symbol
 from ...codegen.llvm.modules import Defined, Function, module_ir
+from ...ir.ops.control.python_sets import SetLayout
 from ..native.layout import IntLayout
 from . import objects_ir as o
 
@@ -32,12 +33,15 @@ _EQUAL = 2  # Py_EQ
 _MORE = 16  # bytes behind the records of a sequence
 
 
-def entering_ir(ob_type: int, ints: IntLayout | None, items: int | None) -> str:
-    """The LLVM text; `ob_type` is where objects have their class, `items` where lists have theirs."""
-    functions = [_take(ob_type), _enter(ob_type, items), _number(ints)]
+def entering_ir(
+    ob_type: int, ints: IntLayout | None, items: int | None, where: SetLayout | None
+) -> str:
+    """The LLVM text; `ob_type` is where objects have their class, `items` where lists have theirs; how
+    sets lie says `where`."""
+    functions = [_take(ob_type), _enter(ob_type, items, where), _number(ints)]
     functions += [_room(), _release(), _drop(), _enter_all()]
     helpers = layout.closure([tables.note()])
-    objects = ["none", "true", "PyBool_Type", "PyFloat_Type", "PyLong_Type", "PyTuple_Type"]
+    objects = ["none", "true", "gone", "PyBool_Type", "PyFloat_Type", "PyLong_Type", "PyTuple_Type"]
     return module_ir([*functions, *helpers], objects)
 
 
@@ -135,7 +139,7 @@ def _number(ints: IntLayout | None) -> Function:
     return f
 
 
-def _enter(ob_type: int, items: int | None) -> Function:
+def _enter(ob_type: int, items: int | None, where: SetLayout | None) -> Function:
     """The container for an object; null if it is not of this kind."""
     f = Function("ptr", "enter", internal=True, item="ptr", kind="ptr", state="ptr")
     item, kind, state = f.args
@@ -199,7 +203,9 @@ def _enter(ob_type: int, items: int | None) -> Function:
     keys, values = f.load("ptr", kind, o.KEY), f.load("ptr", kind, o.VALUE)
     lead, nbytes = f.load("i64", kind, o.LEAD), f.load("i64", kind, o.BYTES)
     good, full = f.block("good"), f.block("full")
-    f.branch(size.eq(0), good, full)  # of an empty one the nodes may not be known
+    is_set = f.load("i64", kind).eq(o.SET)
+    # Of an empty one the nodes may not be known. In an empty set keys may have left their marks.
+    f.branch(size.eq(0) & ~(is_set & keys.ne(NULL)), good, full)
     f.at(full)
     f.require(keys.ne(NULL) | values.ne(NULL), wrong)
     sequence, table, filled = f.block("sequence"), f.block("table"), f.block("filled", block="ptr")
@@ -212,6 +218,21 @@ def _enter(ob_type: int, items: int | None) -> Function:
     f.store(size, made, layout.LENGTH)
     f.jump(filled, block)
     f.at(table)
+    indexed, members = f.block("indexed"), f.block("members")
+    f.branch(is_set, members, indexed)
+    f.at(members)
+    if where is None:
+        f.jump(wrong)
+    else:
+        mask = f.load("i64", item, where.mask)
+        block = f.run(_ROOM, state, (mask + 1) * nbytes)
+        f.require(block.ne(NULL), wrong)
+        f.fill(block, sets.EMPTY_BYTE, (mask + 1) * nbytes, align=8)
+        fields = (layout.TAKEN, where.fill), (layout.MASK, where.mask), (sets.FINGER, where.finger)
+        for field, offset in (*fields, (layout.LENGTH, where.used)):
+            f.store(f.load("i64", item, offset), made, field)
+        f.jump(filled, block)
+    f.at(indexed)
     with f.loop(places=tables.LEAST_PLACES) as sizes:
         sizes.going(sizes.places < (size + 1) * tables.PER_ENTRY)
         sizes.next(sizes.places * 2)
@@ -236,7 +257,7 @@ def _enter(ob_type: int, items: int | None) -> Function:
         f.store(f.offset(block, i * nbytes + lead), cursor, _PLACE)
         f.require(f.run(_TAKE, cursor, held, state), wrong)
 
-    def entry_into(i: Value, name: Value, held: Value | None) -> None:
+    def entry_into(i: Value, name: Value, held: Value) -> None:
         """Entry i of a table."""
         at = f.offset(block, i * nbytes)
         f.store(keys, cursor)
@@ -248,9 +269,8 @@ def _enter(ob_type: int, items: int | None) -> Function:
         f.run(
             tables.note(), f.load("ptr", made, layout.INDEX), f.load("i64", made, layout.MASK), h, i
         )
-        if held is not None:
-            f.store(values, cursor)
-            f.require(f.run(_TAKE, cursor, held, state), wrong)
+        f.store(values, cursor)
+        f.require(f.run(_TAKE, cursor, held, state), wrong)
 
     hints = "list deque set dict mapping"
     cases = {k: f.block(hint) for k, hint in enumerate(hints.split())}
@@ -273,7 +293,18 @@ def _enter(ob_type: int, items: int | None) -> Function:
             f.require(f.load("ptr", held, ob_type).eq(symbol("PyLong_Type")), wrong)
             f.require(f.run(_NUMBER, held, f.offset(block, i * nbytes + lead)), wrong)
         f.jump(good)
-    for how in (o.DEQUE, o.SET, o.MAPPING):
+    f.at(cases[o.SET])
+    with f.each(f.load("i64", made, layout.MASK) + 1) as i:
+        entry = f.offset(f.load("ptr", item, 0 if where is None else where.table), i * (2 * WORD))
+        held, at = f.load("ptr", entry), f.offset(block, i * nbytes)
+        with f.when(held.ne(NULL)):
+            f.store(f.load("i64", entry, WORD), at)
+            with f.when(held.ne(symbol("gone"))):
+                f.store(keys, cursor)
+                f.store(f.offset(at, WORD), cursor, _PLACE)
+                f.require(f.run(_TAKE, cursor, held, state), wrong)
+    f.jump(good)
+    for how in (o.DEQUE, o.MAPPING):
         f.at(cases[how])
         f.store(f.call("ptr", "PyObject_GetIter", item), iterator)
         f.require(f.load("ptr", iterator).ne(NULL), wrong)
@@ -283,8 +314,6 @@ def _enter(ob_type: int, items: int | None) -> Function:
             f.call("void", "Py_DecRef", held)  # the object has it
             if how == o.DEQUE:
                 item_into(i, held)
-            elif how == o.SET:
-                entry_into(i, held, None)
             else:
                 entry_into(i, held, f.call("ptr", "PyDict_GetItem", item, held))
         f.call("void", "Py_DecRef", f.load("ptr", iterator))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any
 
+from ...ir.ops.control.python_sets import layout as set_layout
 from ..native.layout import array_api, int_layout, list_items, ndarray_layout
 from ..native.support import load_support
 from . import entering_ir, objects_ir
@@ -55,6 +56,12 @@ class Plans:
         return words
 
 
+def _gone() -> int:
+    """What stands for a key that was taken out of a set."""
+    sets = set_layout()
+    return id(None) if sets is None else sets.gone
+
+
 @cache
 def leave() -> Callable[[int, int, int, int], list[Any]]:
     """`leave(handles, n, kinds, entered)`: see `objects_ir`."""
@@ -64,8 +71,10 @@ def leave() -> Callable[[int, int, int, int], list[Any]]:
         "clear": id(_CLEAR),
         "where": ctypes.addressof(_WHERE),
         "PyArray_Scalar": array_api()[_SCALAR],
+        "gone": _gone(),
     }
-    library = load_support("objects", objects_ir.objects_ir, ["jitney_leave"], imports)
+    text = partial(objects_ir.objects_ir, set_layout())
+    library = load_support("objects", text, ["jitney_leave"], imports)
     address = library.keep().address("jitney_leave")
     at = ctypes.c_void_p
     kind = ctypes.PYFUNCTYPE(ctypes.py_object, at, ctypes.c_ssize_t, at, at)
@@ -91,7 +100,10 @@ def enter_address() -> int:
         "none": id(None),
         "true": id(True),
         "PyArray_ScalarAsCtype": array_api()[_SCALAR_AS],
+        "gone": _gone(),
     }
-    text = partial(entering_ir.entering_ir, layout.ob_type, int_layout(), list_items())
+    text = partial(
+        entering_ir.entering_ir, layout.ob_type, int_layout(), list_items(), set_layout()
+    )
     library = load_support("entering", text, ["jitney_enter"], imports)
     return library.keep().address("jitney_enter")

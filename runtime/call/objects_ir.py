@@ -18,13 +18,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ...codegen.kernels.stores import layout
+from ...codegen.kernels.stores import layout, sets
 from ...codegen.llvm.builder import NULL, Value, symbol
 from ...codegen.llvm.modules import Defined, Function, module_ir
+from ...ir.ops.control.python_sets import SetLayout
 
 WORD = layout.WORD
 BOOL, INT, FLOAT, SCALAR, CONSTANT, TUPLE, CALL, CONTAINER = range(8)  # of elements
-LIST, DEQUE, SET, DICT, MAPPING = range(5)  # of kinds
+LIST, DEQUE, SET, DICT, MAPPING, ADDED = range(
+    6
+)  # of kinds; ADDED are sets in an order of their own
 KIND_WORDS = 10
 FILLED, EMPTY, KEY, VALUE, LEAD, BYTES, CLASS, CHANGED, DETAIL, DETAIL_IS = (
     k * WORD for k in range(KIND_WORDS)
@@ -34,12 +37,15 @@ _CONTAINER = Defined("container", ("ptr", "ptr"), "ptr")
 _ELEMENT = Defined("element", ("ptr",), "ptr")
 _FILL = Defined("fill", ("ptr", "ptr", "ptr"), "i1")
 _REFILL = Defined("refill", ("ptr",), "i1")
+_LAY_OUT = Defined("lay_out", ("ptr", "ptr", "ptr"), "i1")
+_KINDS = "list deque set dict mapping added".split()
 
 
-def objects_ir() -> str:
-    """The LLVM text."""
-    functions = [_element(), _container(), _fill(), _refill(), _leave()]
-    return module_ir(functions, ["none", "extend", "clear", "where"])
+def objects_ir(sets: SetLayout | None) -> str:
+    """The LLVM text; `sets` is how Python's sets lie."""
+    functions = [_element(), _container(), _fill(sets is not None), _refill(), _leave()]
+    functions += [] if sets is None else [_lay_out(sets)]
+    return module_ir(functions, ["none", "extend", "clear", "where", "gone"])
 
 
 def _element() -> Function:
@@ -137,7 +143,48 @@ def _container() -> Function:
     return f
 
 
-def _fill() -> Function:
+def _lay_out(where: SetLayout) -> Function:
+    """Put the keys of a set into an empty one of Python's, in the same entries of its table."""
+    f = Function("i1", "lay_out", internal=True, store="ptr", kind="ptr", made="ptr")
+    store, kind, made = f.args
+    cursor = f.alloca("ptr", 2)
+    failed = f.block("failed")
+    keys, nbytes = f.load("ptr", kind, KEY), f.load("i64", kind, BYTES)
+    entries = f.load("ptr", store, layout.FIRST)
+    f.store(f.load("i64", store, sets.FINGER), made, where.finger)
+    mask = f.load("i64", store, layout.MASK)
+    with f.when(entries.ne(NULL) & mask.ugt(sets.LEAST - 1)):
+        larger = f.call("ptr", "PyMem_Calloc", mask + 1, 2 * WORD)
+        f.require(larger.ne(NULL), failed)
+        f.store(larger, made, where.table)
+        f.store(mask, made, where.mask)
+    with f.each(f.select(entries.eq(NULL), f.literal("i64", 0), mask + 1)) as i:
+        at = f.offset(entries, i * nbytes)
+        h = f.load("i64", at)
+        with f.when(h.ne(sets.EMPTY)):
+            entry = f.offset(f.load("ptr", made, where.table), i * (2 * WORD))
+            live, gone, done = f.block("live"), f.block("gone"), f.block("done", key="ptr")
+            f.branch(h.ne(sets.GONE), live, gone)
+            f.at(live)
+            f.store(keys, cursor)
+            f.store(f.offset(at, WORD), cursor, WORD)
+            key = f.run(_ELEMENT, cursor)
+            f.require(key.ne(NULL), failed)
+            f.store(f.load("i64", made, where.used) + 1, made, where.used)
+            f.jump(done, key)
+            f.at(gone)
+            f.jump(done, symbol("gone"))
+            (key,) = f.at(done)
+            f.store(h, entry, WORD)
+            f.store(key, entry)
+            f.store(f.load("i64", made, where.fill) + 1, made, where.fill)
+    f.ret(f.literal("i1", 1))
+    f.at(failed)
+    f.ret(f.literal("i1", 0))
+    return f
+
+
+def _fill(lays_out: bool) -> Function:
     """Put what is in a container into an object: an empty one, or a list, whose items become others.
     False if something was raised."""
     f = Function("i1", "fill", internal=True, store="ptr", kind="ptr", made="ptr")
@@ -149,8 +196,7 @@ def _fill() -> Function:
         keys.eq(NULL), f.load("i64", store, layout.LENGTH), f.load("i64", store, layout.TAKEN)
     )
     length = f.select(values.eq(NULL), f.literal("i64", 0), count)
-    names = "list deque set dict mapping"
-    cases = {k: f.block(name) for k, name in enumerate(names.split())}
+    cases = {k: f.block(name) for k, name in enumerate(_KINDS)}
     failed, done = f.block("failed"), f.block("done")
 
     def record(i: Value, elements: Value) -> Value:
@@ -174,6 +220,16 @@ def _fill() -> Function:
         ):
             yield
 
+    @contextmanager
+    def members() -> Iterator[None]:
+        """Those of a set."""
+        none = f.load("ptr", store, layout.FIRST).eq(NULL)
+        size = f.select(none, f.literal("i64", 0), f.load("i64", store, layout.MASK) + 1)
+        with f.each(size) as i:
+            h = f.load("i64", record(i, keys))
+            with f.when(h.ne(sets.EMPTY) & h.ne(sets.GONE)):
+                yield
+
     f.switch(f.load("i64", kind), failed, cases)
     f.at(cases[LIST])
     with f.each(length) as i:
@@ -195,7 +251,12 @@ def _fill() -> Function:
     f.jump(done)
 
     f.at(cases[SET])
-    with entries():
+    if lays_out:
+        f.require(f.run(_LAY_OUT, store, kind, made), failed)
+    f.jump(done)
+
+    f.at(cases[ADDED])
+    with members():
         item = element()
         added = f.call("i32", "PySet_Add", made, item)
         f.call("void", "Py_DecRef", item)
@@ -232,13 +293,12 @@ def _refill() -> Function:
     these have now, where there may be another one."""
     f = Function("i1", "refill", internal=True, first="ptr")
     failed = f.block("failed")
-    names = "list deque set dict mapping"
     with f.loop(store=f.first) as each:
         each.going(each.store.ne(NULL))
         store = each.store
         kind, made = f.load("ptr", store, layout.KIND), f.load("ptr", store, layout.OBJECT)
         with f.when(f.load("i64", kind, CHANGED).ne(0)):
-            cases = {k: f.block(name) for k, name in enumerate(names.split())}
+            cases = {k: f.block(name) for k, name in enumerate(_KINDS)}
             fill = f.block("fill")
             f.switch(f.load("i64", kind), failed, cases)
             f.at(cases[LIST])
@@ -251,9 +311,10 @@ def _refill() -> Function:
                 added = f.call("i32", "PyList_Append", made, symbol("none"))
                 f.require(added.eq(0), failed)
             f.jump(fill)
-            f.at(cases[SET])
-            f.call("i32", "PySet_Clear", made)
-            f.jump(fill)
+            for k in (SET, ADDED):
+                f.at(cases[k])
+                f.call("i32", "PySet_Clear", made)
+                f.jump(fill)
             f.at(cases[DICT])
             f.call("void", "PyDict_Clear", made)
             f.jump(fill)

@@ -14,6 +14,7 @@ from ..containers.growing import comprehended as comprehended
 from ..containers.growing import comprehended_parts as comprehended_parts
 from ..containers.growing import made as made
 from ..containers.growing import made_dict as made_dict
+from ..containers.growing import made_of_parts as made_of_parts
 from ..containers.growing import made_set as made_set
 from ..containers.growing import repeated as repeated
 from ..containers.kinds import Again

@@ -420,7 +420,21 @@ def _rename(code: CodeType, name: str, qualname: str, source: CodeType) -> CodeT
                 constant = _rename(constant, name, qualname, source)
             else:
                 constant = _rename(constant, inner, f"{qualname}.<locals>.{inner}", source)
+        elif isinstance(constant, frozenset):
+            constant = _as_compiled(constant, source) or constant
         constants.append(constant)
     new = code.replace(co_consts=tuple(constants), co_name=name, co_qualname=qualname)
     _done[id(new)] = new, source
     return new
+
+
+def _as_compiled(constant: frozenset[Any], code: CodeType) -> frozenset[Any] | None:
+    """A set of constants as the user's code has it: which of two equal ones it is decides its order."""
+    for found in code.co_consts:
+        if isinstance(found, CodeType):
+            found = _as_compiled(constant, found)
+        if isinstance(found, frozenset) and found == constant:
+            pairs = zip(sorted(map(repr, found)), sorted(map(repr, constant)), strict=True)
+            if all(one == other for one, other in pairs):
+                return found
+    return None

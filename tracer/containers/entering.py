@@ -13,11 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from ...ir.ops.control import python_sets
+from ...ir.ops.control.store_sets import Members
 from ...ir.ops.control.stores import HANDLE, RUNS, Items, Table
 from ..core.tracers import Tracer
 from ..messages import errors
 from ..messages.errors import complain
-from .kinds import CLASSES, Again, Form, Kind, Unfit, current, kind_of
+from .kinds import CLASSES, Again, Form, Kind, Unfit, current, kind_of, lies_as_in_python
 from .stand_ins import Container
 
 Forms = tuple[Kind, Form | None, Form | None]
@@ -87,6 +89,8 @@ def _learn(kind: Kind, value: Any, known: dict[int, Kind], forms: list[Forms]) -
         _learn_part(kind, "_value", value.values(), known, forms)
     else:
         _learn_part(kind, "_key" if kind.cls is set else "_value", value, known, forms)
+    if kind.cls is set and not lies_as_in_python(kind):
+        raise Unfit
     forms.append((kind, kind.key, kind.value))
 
 
@@ -214,14 +218,17 @@ def _in_python(value: Any, root: int, made: dict[int, int]) -> int:
     """The handle of the interpreter's container for one of Python's."""
     handle = made.get(id(value))
     if handle is None:
-        keyed = isinstance(value, (dict, set))
-        new: Any = Table() if keyed else Items()
+        if isinstance(value, set):
+            lies = python_sets.read(value)
+            new: Any = Members(set(value) if lies is None else python_sets.made(lies))
+        else:
+            new = Table() if isinstance(value, dict) else Items()
         handle = made[id(value)] = RUNS.keep(root, new)
         new.made_of = value
-        for item in value:
+        for item in () if isinstance(value, set) else value:
             key = _record(item, root, made)
-            if keyed:
-                new.put(key, _record(value[item], root, made) if isinstance(value, dict) else ())
+            if isinstance(value, dict):
+                new.put(key, _record(value[item], root, made))
             else:
                 new.append(key)
     return handle

@@ -64,6 +64,30 @@ def made_set(items: tuple[Any, ...]) -> Any:
     return _hashed(set, items, items)
 
 
+def made_of_parts(name: str, stars: str, parts: tuple[Any, ...]) -> Any:
+    """`[*a, b]` and `{*a, b}`: `stars` says which parts are run over."""
+    cls = list if name == "list" else set
+    kinds, site = current(), _site()
+    many = [x for x, star in zip(parts, stars, strict=True) if star == "*"]
+    single = tuple(x for x, star in zip(parts, stars, strict=True) if star != "*")
+    kind = None if kinds is None else kinds.sites.get(site)
+    grows = any(_hashes_traced(x) if cls is set else _is_any_length(x) for x in many)
+    hashed = cls is set and _has_traced(single)
+    if kinds is None or (kind is None and not (grows or hashed or any(map(_is_native, many)))):
+        into: Any = cls()
+    else:
+        kind = kind or kinds.sites.setdefault(site, Kind(cls))
+        into = CLASSES[cls](kind)
+    for x, star in zip(parts, stars, strict=True):
+        if star != "*":
+            into.append(x) if cls is list else into.add(x)
+        elif cls is list:
+            into.extend(x)
+        else:
+            into.update(x)
+    return _native_if_wanted(into, site)
+
+
 def made_dict(items: tuple[Any, ...]) -> Any:
     """`{a: b, c: d}`, of pairs."""
     return _hashed(dict, items, [key for key, _ in items])
@@ -442,13 +466,19 @@ def _taking(function: BuiltinFunctionType) -> Any:
     container = function.__self__
 
     def call(*args: Any, **options: Any) -> Any:
-        if any(_is_native(x) or _is_any_length(x) for x in args):
+        hashes = type(container) in _HASHED
+        if any(_is_native(x) or (_hashes_traced(x) if hashes else _is_any_length(x)) for x in args):
             make_native([container])
         result = function(*args, **options)
         inherit(container, result)
         return result
 
     return call
+
+
+def _hashes_traced(x: Any) -> bool:
+    """Whether elements of what a set or a dict takes in are traced."""
+    return is_traced(x) or _is_any_length(x) or _has_traced(x)
 
 
 def joined(container: Any, other: Any) -> None:

@@ -14,6 +14,7 @@ function is traced again when the first one turns up.
 
 from __future__ import annotations
 
+import sys
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
+from ...ir.ops.control import python_sets
 from ...ir.record import record
 from ...ir.types import BOOL, I64
 from ..control.number_classes import may_be_both
@@ -132,6 +134,29 @@ class Form:
         for i in reversed(range(len(names))):
             text = text.replace(str(i), names[i]) if len(names) < 10 else text
         return text
+
+
+def form_of_keys(form: Form) -> str:
+    """How keys are made of numbers, as sets have to know it (`ir.ops.control.store_sets`)."""
+    return _written(pytree.unflatten(form.tree, range(len(form.leaves))))
+
+
+def lies_as_in_python(kind: Kind) -> bool:
+    """Whether sets of a kind have their keys where Python's have them, and this Python tells where."""
+    return python_sets.layout() is not None and (
+        kind.key is None or "?" not in form_of_keys(kind.key)
+    )
+
+
+def _written(part: Any) -> str:
+    if type(part) is int:
+        return "."
+    if isinstance(part, tuple):
+        return f"({''.join(map(_written, part))})"
+    if part is None and sys.version_info >= (3, 12):  # its hash is an address before
+        return "N"
+    leaves = pytree.flatten(part)[0]
+    return f"({'.' * len(leaves)}?)" if leaves else "?"
 
 
 def _name(leaf: Leaf) -> str:
@@ -298,6 +323,13 @@ class Kind:
             form = form_of(value, root, "value" if root._key else "element")
             again = root._take("_value", form) or again
         if again:
+            root._asked = False
+            raise Again
+
+    def see_keys_of(self, other: Kind) -> None:
+        """Take in the form of another kind's keys."""
+        root, form = self.root, other.key
+        if form is not None and root._take("_key", form):
             root._asked = False
             raise Again
 

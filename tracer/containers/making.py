@@ -12,10 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from ...ir.ops.control import python_sets
+from ...ir.ops.control.store_sets import words
 from ...ir.ops.control.stores import RUNS, Table
 from ..data import pytree
 from .arrays import array_of
-from .kinds import MIXED, Form, Kind, empty_maker
+from .kinds import MIXED, Form, Kind, empty_maker, lies_as_in_python
 from .objects import UNKNOWN, ClassKind
 from .stand_ins import Container
 
@@ -49,6 +51,7 @@ class _Source:
 
     columns: Callable[[int, Form | None, Form | None], list[Any]]
     columns_of: Callable[[int, Sequence[np.dtype[Any]]], list[Any]]  # of a sequence
+    members: Callable[[int, Form], tuple[python_sets.Entries, list[Any]]]  # of a set
     release: Callable[[int], None]
     made_of: Callable[[int], Any]  # the object that one was made of, None for others
 
@@ -87,6 +90,9 @@ def _fill(
         return
     if kind.key is None and kind.value is None:
         return
+    if kind.cls is set:
+        _fill_set(source, handle, kind, new, made, waiting)
+        return
     columns = source.columns(handle, kind.key, kind.value)
     count = 0 if kind.key is None else len(kind.key.dtypes)
     parts = [
@@ -99,10 +105,29 @@ def _fill(
     if isinstance(new, dict):
         content = dict(zip(*parts, strict=True))
         dict.update(new, content) if type(new) is Counter else new.update(content)
-    elif isinstance(new, set):
-        new.update(parts[0])
     else:
         new.extend(parts[0])
+
+
+def _fill_set(
+    source: _Source,
+    handle: int,
+    kind: Kind,
+    new: Any,
+    made: dict[int, Any],
+    waiting: list[Any],
+) -> None:
+    """Put keys where they lie in the set that left."""
+    form = kind.key
+    if form is None or (source.made_of(handle) is not None and not kind.changes):
+        return
+    how, columns = source.members(handle, form)
+    keys = iter(_elements(source, form, columns, made, waiting))
+    entries = [(i, key if key is python_sets.GONE else next(keys)) for i, key in how.entries]
+    if lies_as_in_python(kind):
+        python_sets.write(new, python_sets.Entries(how.size, how.finger, entries))
+    else:
+        new.update(key for _, key in entries if key is not python_sets.GONE)
 
 
 def _fill_object(
@@ -178,19 +203,29 @@ class _Native(_Source):
         count = header[_TAKEN] if is_table else header[_LENGTH]
         if not count:
             return [np.empty(0, dtype) for dtype in dtypes]
-        layout = np.dtype(
-            {
-                "names": ["hash", *(f"x{k}" for k in range(len(dtypes)))],
-                "formats": [np.int64, *dtypes],
-                "offsets": [0, *(lead + 8 * k for k in range(len(dtypes)))],
-                "itemsize": lead + 8 * len(dtypes),
-            }
-        )
-        memory = (ctypes.c_char * (count * layout.itemsize)).from_address(header[_FIRST])
-        records = np.frombuffer(memory, layout)
+        records = _records(header[_FIRST], count, dtypes, lead)
         if is_table:
             records = records[records["hash"] >= 0]
         return [records[f"x{k}"].copy() for k in range(len(dtypes))]
+
+    def members(self, handle: int, form: Form) -> tuple[python_sets.Entries, list[Any]]:
+        from ...codegen.kernels.stores import sets  # the code generator, where there is such code
+
+        header = _header(handle)
+        if not header[_FIRST]:
+            nothing = [np.empty(0, dtype) for dtype in form.dtypes]
+            return python_sets.Entries(sets.LEAST, header[_END], []), nothing
+        size = header[_MASK] + 1
+        records = _records(header[_FIRST], size, form.dtypes, 8)
+        hashes = records["hash"]
+        entries = [
+            (i, python_sets.GONE if h == sets.GONE else None)
+            for i, h in enumerate(hashes.tolist())
+            if h != sets.EMPTY
+        ]
+        live = records[(hashes != sets.EMPTY) & (hashes != sets.GONE)]
+        columns = [live[f"x{k}"].copy() for k in range(len(form.dtypes))]
+        return python_sets.Entries(size, header[_END], entries), columns
 
     def made_of(self, handle: int) -> Any:
         header = _header(handle)
@@ -202,6 +237,20 @@ class _Native(_Source):
 
         last = np.array([first], np.uint64)
         objects.leave()(last.ctypes.data, 0, ctypes.addressof(planned([])), 0)
+
+
+def _records(at: int, count: int, dtypes: Sequence[np.dtype[Any]], lead: int) -> Any:
+    """So many records in memory, each with a hash at its begin, or, without a `lead`, none."""
+    layout = np.dtype(
+        {
+            "names": ["hash", *(f"x{k}" for k in range(len(dtypes)))],
+            "formats": [np.int64, *dtypes],
+            "offsets": [0, *(lead + 8 * k for k in range(len(dtypes)))],
+            "itemsize": lead + 8 * len(dtypes),
+        }
+    )
+    memory: Any = (ctypes.c_char * (count * layout.itemsize)).from_address(at)
+    return np.frombuffer(memory, layout)
 
 
 def _header(handle: int) -> Any:
@@ -222,6 +271,15 @@ class _Interpreted(_Source):
         else:
             records = list(found)
         return [np.array([r[k] for r in records], dtype) for k, dtype in enumerate(dtypes)]
+
+    def members(self, handle: int, form: Form) -> tuple[python_sets.Entries, list[Any]]:
+        keys = RUNS.at(handle).keys
+        how = python_sets.read(keys)
+        if how is None:
+            how = python_sets.Entries(len(keys), 0, [*enumerate(keys)])
+        records = [words(key) for key in keys]
+        columns = [np.array([r[k] for r in records], d) for k, d in enumerate(form.dtypes)]
+        return how, columns
 
     def made_of(self, handle: int) -> Any:
         return RUNS.at(handle).made_of

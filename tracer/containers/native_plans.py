@@ -16,7 +16,7 @@ from ...ir.record import record
 from ...ir.types import BOOL
 from ...runtime.call import objects, objects_ir
 from ..data import pytree
-from .kinds import MIXED, Form, Kind, empty_maker
+from .kinds import MIXED, Form, Kind, empty_maker, lies_as_in_python
 from .stand_ins import Container
 
 
@@ -44,6 +44,8 @@ def _planned(plans: objects.Plans, kind: Kind, known: dict[Kind, int]) -> int:
         return known[kind]
     place = known[kind] = plans.reserve(objects_ir.KIND_WORDS)
     filled = _FILLED.get(kind.cls, objects_ir.DICT)
+    if kind.cls is set and not lies_as_in_python(kind):
+        filled = objects_ir.ADDED
     words, places = [filled, plans.ref(empty_maker(kind)), 0, 0], []
     nbytes = lead = 0 if kind.key is None else layout.WORD
     for k, form in ((2, kind.key), (3, kind.value)):

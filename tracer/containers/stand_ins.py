@@ -25,10 +25,14 @@ from .kinds import CLASSES, MIXED, Form, Kind, current, kind_of, root_of
 DTypes = tuple[np.dtype[Any], ...]
 
 
-def run(method: str, *operands: Value, key: DTypes = (), value: DTypes = ()) -> tuple[Value, ...]:
+def run(
+    method: str, *operands: Value, key: DTypes = (), value: DTypes = (), form: str = ""
+) -> tuple[Value, ...]:
     """Append a method of a native container; gives what it gives."""
     trace = require_trace()
-    attrs = {"method": method, "key": key, "value": value}
+    attrs: dict[str, Any] = {"method": method, "key": key, "value": value}
+    if form:
+        attrs["form"] = form
     with trace.builder.at(user_line(2)):
         op = trace.builder.append(STORE, [*operands, order_token()], attrs)
         advance(op.results)
@@ -66,7 +70,7 @@ class Container:
     def _at(self) -> Value:
         return as_value(self.handle)
 
-    def _run(self, method: str, *operands: Value, **dtypes: DTypes) -> tuple[Value, ...]:
+    def _run(self, method: str, *operands: Value, **dtypes: Any) -> tuple[Value, ...]:
         """Append a method of this container."""
         if METHODS[method].changes:
             self.kind.note_change()

@@ -1,7 +1,4 @@
-"""Tables from keys of one form to values of one form: what dicts and sets have in common.
-
-They run over their keys in the order in which these came; a set does that, too.
-"""
+"""Tables from keys of one form to values of one form: what dicts and sets have in common."""
 
 from __future__ import annotations
 
@@ -92,7 +89,7 @@ class Table(Container):
                 return there
             return cond(there, lambda: is_equal(value, other[key]), lambda: False)
 
-        pairs = Numbered(*self.entries(lambda key, value: (key, value)))
+        pairs = Numbered(*self.in_any_order(lambda key, value: (key, value)))
         alike = some(pairs, lambda pair: same(*pair), False)
         return (self.length() == other.length()) & alike
 
@@ -147,6 +144,10 @@ class Table(Container):
 
     def entries(self, make: Callable[[Any, Any], Any]) -> Walked:
         """What `make` makes of each key and value, in order. Meanwhile the table keeps its keys."""
+        return self.in_any_order(make)
+
+    def in_any_order(self, make: Callable[[Any, Any], Any]) -> Walked:
+        """As `entries`, for whom the order does not matter."""
         if not self.is_known:
             return 0, lambda i: None
         (places,) = self._ask("table_positions", root())

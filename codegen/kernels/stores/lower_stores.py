@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ....ir.graph import Op
-from ....ir.ops.control.stores import HEAP_METHODS, METHODS
+from ....ir.ops.control.stores import HEAP_METHODS, METHODS, SETS
 from ....ir.types import BOOL, TOKEN, TensorType
 from ...llvm.builder import NULL, Value, constant
 from ...loop_ir.scalar_code import Body, Require, Special, Write
@@ -16,7 +16,7 @@ from ...loop_ir.steps import ScalarCode, StoreRoot
 from ...lowering.lower import Lowering, lowering
 from ...lowering.scalar_builder import ScalarBuilder, rule
 from ...scalar import Expr, Unique, var
-from . import order, sequences, tables
+from . import order, sequences, set_algebra, sets, tables
 from .layout import (
     BLOCK,
     CHANGES,
@@ -32,6 +32,7 @@ from .layout import (
     nothing,
     record_at,
 )
+from .sets import Members
 from .tables import Entries
 
 WORK = 8  # scalar operations that a method counts for
@@ -114,6 +115,8 @@ def _plan(op: Op) -> Plan:
         return _PLAIN[method]()
     if method.startswith("table_"):
         return _TABLES[method](Entries(key, value))
+    if method in SETS:
+        return _sets(Members(key, op.attrs.get("form", "")), Entries(key, value).nbytes)[method]()
     order = len(key) if method in HEAP_METHODS and value else 0
     return _SEQUENCES[method](Records((*key, *value), order=order), len(key))
 
@@ -140,6 +143,7 @@ def _end() -> Any:
 _PLAIN: dict[str, Callable[[], Any]] = {
     "new": _new,
     "new_table": _new,
+    "new_set": _new,
     "end": _end,
 }
 
@@ -281,11 +285,12 @@ def _growing(function: StoreFunction, *fixed: Any, others: tuple[int, ...] = ())
     return code, None, (function,)
 
 
-def _making(function: StoreFunction) -> Any:
-    """A call that gives a new container; the first operand is the root."""
+def _making(function: StoreFunction, others: tuple[int, ...] = ()) -> Any:
+    """A call that gives a new container; its second operand is the root, `others` are containers."""
 
     def code(b: Any, x: Sequence[Value]) -> Sequence[Value]:
-        return _made(b.run(function, x[0], address(x[1]), *x[2:]))
+        values = [address(v) if k in (1, *others) else v for k, v in enumerate(x)]
+        return _made(b.run(function, *values))
 
     return code, None, (function,)
 
@@ -438,3 +443,50 @@ _TABLES: dict[str, Callable[[Entries], Any]] = {
     "table_positions": lambda e: _making(tables.positions(e.nbytes)),
     "table_copy": lambda e: _making(tables.copy(e.nbytes)),
 }
+
+
+# Sets
+
+
+def _sets(m: Members, entry_bytes: int) -> dict[str, Callable[[], Any]]:
+    """The methods of sets of such keys."""
+    nbytes, which = m.nbytes, m.identity
+
+    def entry(b: Any, x: Sequence[Value]) -> list[Value]:
+        at = _there(b, x[1] >= 0, record_at(b, x[0], x[1], nbytes), nbytes)
+        return m.keys.load(b, at)
+
+    def taken(function: StoreFunction, reads: bool) -> Any:
+        def code(b: Any, x: Sequence[Value]) -> list[Value]:
+            at = b.run(function, *x)
+            ok = at.ne(NULL)
+            return [ok, *(m.keys.load(b, _there(b, ok, at, nbytes)) if reads else ())]
+
+        return None, code, (function,)
+
+    def swap(b: Any, x: Sequence[Value]) -> tuple[()]:
+        b.run(sets.swap(), x[0], address(x[1]))
+        return ()
+
+    return {
+        "set_length": _length,
+        "set_find": lambda: _called(sets.find(*which)),
+        "set_entry": lambda: (None, entry, ()),
+        "set_put": lambda: _growing(sets.put(*which)),
+        "set_remove": lambda: taken(sets.remove(*which), False),
+        "set_pop": lambda: taken(sets.pop(nbytes), True),
+        "set_clear": lambda: _called(sets.clear(), gives=False),
+        "set_first": lambda: _called(sets.first(nbytes)),
+        "set_positions": lambda: _making(sets.positions(nbytes)),
+        "set_copy": lambda: _making(set_algebra.copy(*which)),
+        "set_intersection": lambda: _making(set_algebra.intersection(*which), (2,)),
+        "set_difference": lambda: _making(set_algebra.difference(*which), (2,)),
+        "set_merge": lambda: _growing(set_algebra.merge(*which), others=(1,)),
+        "set_take_keys": lambda: _growing(set_algebra.take_keys(*which, entry_bytes), others=(1,)),
+        "set_take_out": lambda: _growing(set_algebra.difference_update(*which), others=(1,)),
+        "set_toggle": lambda: _growing(set_algebra.toggle(*which), others=(1,)),
+        "set_shrink": lambda: _growing(sets.shrink(nbytes)),
+        "set_swap": lambda: (None, swap, (sets.swap(),)),
+        "set_sized": lambda: _growing(sets.sized(nbytes)),
+        "set_write": lambda: _called(sets.write(*which), gives=False),
+    }

@@ -16,8 +16,8 @@ says with `ok` whether there is what was asked for; if not, the record that come
 Positions in tables are good until the table changes: `changes` counts the keys that were added, and of a
 sequence how often it was said to be changed, by `touch`.
 
-The reference is Python: a sequence is a list of tuples, a table a dict; lists are sorted by `list.sort`,
-heaps are those of `heapq`.
+The reference is Python: a sequence is a list of tuples, a table a dict, a set a set; lists are sorted by
+`list.sort`, heaps are those of `heapq`.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from ...graph import Op
 from ...opdef import DerivativeError, GraphError, OpDef, register
 from ...record import record
 from ...types import BOOL, I64, TOKEN, TensorType, Type
+from .store_sets import Members, assembled
 
 HANDLE = TensorType((), np.dtype(np.uint64))
 _LENGTH = TensorType((), I64)
@@ -255,7 +256,38 @@ TABLES: dict[str, Method] = {
     ),
     "table_copy": Method(lambda t: t.copy(), (_H,), (_H,), grows=True, changes=False),
 }
-METHODS = {**SEQUENCES, **TABLES}
+
+# Positions in sets are those of entries, and good until the set changes; `set_find` gives 0 for what is
+# there. `set_sized` and `set_write` lay a set out that Python had while the function was traced.
+SETS: dict[str, Method] = {
+    "set_length": Method(len, (), (_N,), changes=False),
+    "set_find": Method(lambda s, k: 0 if k in s.keys else -1, ("key",), (_N,), changes=False),
+    "set_entry": Method(Members.entry, (_N,), ("key",), changes=False),
+    "set_put": Method(Members.put, ("key",), (), grows=True),
+    "set_remove": Method(Members.remove, ("key",), (_B,)),
+    "set_pop": Method(Members.pop, (), (_B, "key")),
+    "set_clear": Method(lambda s: s.keys.clear()),
+    "set_first": Method(lambda s: 0 if s.keys else -1, (), (_N,), changes=False),
+    "set_positions": Method(
+        lambda s: [(i,) for i in range(len(s))], (_H,), (_H,), grows=True, changes=False
+    ),
+    "set_copy": Method(lambda s: Members(set(s.keys)), (_H,), (_H,), grows=True, changes=False),
+    "set_intersection": Method(
+        lambda s, t: Members(s.keys & t.keys), (_H, _H), (_H,), grows=True, changes=False
+    ),
+    "set_difference": Method(
+        lambda s, t: Members(s.keys - t.keys), (_H, _H), (_H,), grows=True, changes=False
+    ),
+    "set_merge": Method(lambda s, t: s.update(t.keys), (_H,), (), grows=True),
+    "set_take_keys": Method(lambda s, t: s.update(t), (_H,), (), grows=True),
+    "set_take_out": Method(lambda s, t: s.keys.difference_update(t.keys), (_H,), (), grows=True),
+    "set_toggle": Method(Members.toggle, (_H,), (), grows=True),
+    "set_shrink": Method(lambda s: s.keys.difference_update([]), (), (), grows=True),
+    "set_swap": Method(Members.swap, (_H,)),
+    "set_sized": Method(Members.lay_out, (_N, _N), (), grows=True),
+    "set_write": Method(Members.write, (_N, _B, "key")),
+}
+METHODS = {**SEQUENCES, **TABLES, **SETS}
 HEAP_METHODS = frozenset(name for name in SEQUENCES if name.startswith("heap"))
 
 
@@ -264,7 +296,7 @@ def _changes(method: str) -> bool:
     return METHODS[method].changes if method in METHODS else method == "end"
 
 
-_MAKERS = ("new", "new_table")
+_MAKERS: dict[str, Callable[[], Any]] = {"new": Items, "new_table": Table, "new_set": Members}
 
 
 def types_of(parts: Sequence[Any], key: DTypes, value: DTypes) -> list[Type]:
@@ -279,7 +311,9 @@ def types_of(parts: Sequence[Any], key: DTypes, value: DTypes) -> list[Type]:
     return types
 
 
-def _infer(*types: Type, method: str, key: DTypes = (), value: DTypes = ()) -> tuple[Type, ...]:
+def _infer(
+    *types: Type, method: str, key: DTypes = (), value: DTypes = (), form: str = ""
+) -> tuple[Type, ...]:
     if not types or types[-1] != TOKEN:
         raise GraphError("the last operand must be a token")
     takes: list[Type]
@@ -326,13 +360,15 @@ def _by_key(run: Callable[..., Any], items: Any, count: int, record: Record) -> 
     return shown(result) if isinstance(result, tuple) else result
 
 
-def _reference(*arrays: Any, method: str, key: DTypes = (), value: DTypes = ()) -> tuple[Any, ...]:
+def _reference(
+    *arrays: Any, method: str, key: DTypes = (), value: DTypes = (), form: str = ""
+) -> tuple[Any, ...]:
     operands = [a[()] for a in arrays[:-1]]
     if method == "root":
         return np.asarray(RUNS.begin(), HANDLE.dtype), None
     first = int(operands[0])
     if method in _MAKERS:
-        made: Any = Items() if method == "new" else Table()
+        made: Any = _MAKERS[method]()
         return np.asarray(RUNS.keep(first, made), HANDLE.dtype), None
     if method == "end":
         return np.asarray(first, HANDLE.dtype), None
@@ -341,8 +377,13 @@ def _reference(*arrays: Any, method: str, key: DTypes = (), value: DTypes = ()) 
     root = None
     if _H in how.gives:
         root, *arguments = arguments
-    elif _H in how.takes:
+    if _H in how.takes[root is not None :]:
         arguments = [RUNS.at(int(arguments[0]))]
+    if method == "set_take_keys":
+        arguments = [{assembled(k, form): None for k in arguments[0].positions}]
+    elif method in SETS and "key" in how.takes:
+        n = len(arguments) - len(key)
+        arguments = [*arguments[:n], assembled(arguments[n:], form)]
     if method == "table_put":
         arguments = [tuple(arguments[: len(key)]), tuple(arguments[len(key) :])]
     if method == "sort":
@@ -400,7 +441,7 @@ STORE = register(
         total=False,
         batch=_batch,
         remembers=True,
-        attrs=("method", "key", "value"),
+        attrs=("method", "key", "value", "form"),
         extra={"reads": lambda op: not _changes(op.attrs["method"])},
         effect=True,
         doc="a method of a container that lives as long as the call: a sequence of records, or a table",

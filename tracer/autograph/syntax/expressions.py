@@ -8,7 +8,18 @@ from typing import Any, cast
 
 from .lazy import is_lazy
 from .names import bound, declared, dotted, parameters
-from .nodes import HELPERS, constant, copied, helper, load, located, taking, thunk
+from .nodes import (
+    HELPERS,
+    constant,
+    copied,
+    helper,
+    is_literal,
+    iterated,
+    load,
+    located,
+    taking,
+    thunk,
+)
 
 _OPERATORS: dict[type[ast.cmpop], str] = {
     ast.Eq: "==",
@@ -252,7 +263,7 @@ class Expressions(ast.NodeTransformer):
     def comprehension(self, node: Any) -> ast.AST:
         inner = self.inner(node)
         first = node.generators[0]
-        first.iter = self.visit(first.iter)
+        first.iter = self.visit(iterated(first.iter))
         hidden: set[str] = set()
         for generator in node.generators:
             hidden |= bound([generator.target]) if not generator.is_async else set()
@@ -261,7 +272,7 @@ class Expressions(ast.NodeTransformer):
         tests: list[ast.expr] = []  # of what the first generator gives
         for generator in node.generators:
             if generator is not first:
-                generator.iter = self.visit(generator.iter)
+                generator.iter = self.visit(iterated(generator.iter))
             generator.target = self.visit(generator.target)
             asked = [self.test(t) for t in generator.ifs]
             tests += copied(asked) if generator is first else []
@@ -313,8 +324,21 @@ class Expressions(ast.NodeTransformer):
     def display(self, node: Any) -> ast.AST:
         """`[a, b]`, `{a}` and `{a: b}`."""
         self.generic_visit(node)
-        if isinstance(node, ast.List):
-            return helper("made", [node], node) if isinstance(node.ctx, ast.Load) else node
+        if isinstance(node, ast.List) and not isinstance(node.ctx, ast.Load):
+            return node
+        if isinstance(node, (ast.List, ast.Set)) and _has_stars(node.elts):
+            cls = "list" if isinstance(node, ast.List) else "set"
+            stars = "".join("*" if isinstance(e, ast.Starred) else "." for e in node.elts)
+            parts = [e.value if isinstance(e, ast.Starred) else e for e in node.elts]
+            whole = located(ast.Tuple(parts, ast.Load()), node)
+            return helper(
+                "made_of_parts", [constant(cls, node), constant(stars, node), whole], node
+            )
+        # A set of constants Python makes of a frozen one, whose order may be another.
+        if isinstance(node, ast.List) or (
+            isinstance(node, ast.Set) and all(map(is_literal, node.elts))
+        ):
+            return helper("made", [node], node)
         if isinstance(node, ast.Set):
             return helper("made_set", [located(ast.Tuple(node.elts, ast.Load()), node)], node)
         if any(key is None for key in node.keys):
@@ -347,6 +371,10 @@ class Expressions(ast.NodeTransformer):
 
     def unless(self, flags: Sequence[str], at: ast.AST) -> ast.expr:
         return helper("none_of", [load(flag, at) for flag in flags], at)
+
+
+def _has_stars(nodes: Sequence[ast.expr]) -> bool:
+    return any(isinstance(node, ast.Starred) for node in nodes)
 
 
 def _as_list(node: ast.expr) -> ast.expr:

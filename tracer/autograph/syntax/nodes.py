@@ -97,3 +97,20 @@ def taking(name: str, body: ast.expr) -> ast.expr:
 
 def expression(value: ast.expr) -> ast.stmt:
     return ast.copy_location(ast.Expr(value), value)
+
+
+def iterated(node: ast.expr) -> ast.expr:
+    """What a loop runs over: a set of constants is a frozen one, as in Python, with its own order."""
+    if isinstance(node, ast.Set) and all(map(is_literal, node.elts)):
+        frozen: Any = frozenset(ast.literal_eval(node))
+        return ast.copy_location(ast.Constant(frozen), node)
+    return node
+
+
+def is_literal(node: ast.expr) -> bool:
+    """Whether it is a constant once it is compiled: a number, a text, a tuple of such."""
+    if isinstance(node, ast.Tuple):
+        return all(map(is_literal, node.elts))
+    if isinstance(node, ast.UnaryOp):
+        return is_literal(node.operand)
+    return isinstance(node, ast.Constant)

@@ -19,7 +19,7 @@ from typing import Any
 
 from .lazy import is_lazy
 from .names import parameters, reads
-from .nodes import constant, copied, helper, load, located, taking, walk
+from .nodes import constant, copied, helper, iterated, load, located, taking, walk
 
 ITEMS = "_jt_searched"
 DEFAULT = "_jt_default"
@@ -88,11 +88,11 @@ class Searches(ast.NodeTransformer):
 
     def _comprehension(self, node: Any) -> Any:
         first = node.generators[0]
-        first.iter = self.visit(first.iter)
+        first.iter = self.visit(iterated(first.iter))
         self.hidden.append(bound_in(node))
         for generator in node.generators:
             if generator is not first:
-                generator.iter = self.visit(generator.iter)
+                generator.iter = self.visit(iterated(generator.iter))
             generator.ifs = [self.visit(test) for test in generator.ifs]
         for name in ("elt", "key", "value"):
             if hasattr(node, name):

@@ -22,7 +22,7 @@ from .jumps import RESULT, RETURNED, For, Guard, While, lower
 from .lazy import Lazy, bare, is_lazy
 from .matching import Matching
 from .names import bound, changed, is_passing, own_nodes, reads, writes_into_first
-from .nodes import assign, constant, copied, expression, helper, load, located, thunk
+from .nodes import assign, constant, copied, expression, helper, iterated, load, located, thunk
 from .searches import Searches
 from .state_code import StateCode
 from .stores import Stores
@@ -183,7 +183,7 @@ class Transformer(Expressions):
         extra: ast.expr = constant(None, at)
         if node.flags:
             extra = thunk(self.unless(node.flags, at))
-        parts = [self.visit(node.iter), load("_jt_body", at), extra, *state.arguments]
+        parts = [self.visit(iterated(node.iter)), load("_jt_body", at), extra, *state.arguments]
         if is_passing(node):
             parts.append(constant(False, at))
         call = helper("for_stmt", parts, at)
