@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -13,14 +13,44 @@ Function = Callable[..., Any]
 DENSE = 256  # unknowns from which on systems of derivatives are solved without their matrix
 
 
-def refuse(what: str, remedy: str) -> None:
+def refuse(what: str, remedy: str, kind: type[Exception] = jt.errors.ArgumentError) -> NoReturn:
     """An argument that nothing can be done with, with the user's line."""
-    jt.errors.complain(jt.errors.ArgumentError, what, remedy)
+    jt.errors.complain(kind, what, remedy)
+
+
+def choose(what: str, given: Any, known: Iterable[str], of: str) -> None:
+    """What was given for a setting is one of the known ones, of what they are `of`."""
+    names = list(known)
+    if given not in names:
+        refuse(f"{of} has no {what} {given!r}", f"there are {', '.join(names)}.")
+
+
+def function_of(f: Any, name: str, of: str) -> None:
+    """An argument is a function."""
+    if not callable(f):
+        refuse(f"{name} is {jt.errors.describe(f)}", f"give a function of {of}.")
+
+
+def pair_of(ends: Any, name: str) -> Any:
+    """Two numbers, given as one argument."""
+    both = jt.asarray(ends) if not isinstance(ends, (tuple, list)) else ends
+    if len(both) != 2 if isinstance(both, (tuple, list)) else both.shape != (2,):
+        refuse(f"{name} is {jt.errors.describe(ends)}", f"give two numbers: {name}=(a, b).")
+    return floats(both[0])[()], floats(both[1])[()]
+
+
+def above_zero(**numbers: Any) -> None:
+    """Settings that are known and given are above 0."""
+    for name, number in numbers.items():
+        if number is not None and not jt.is_traced(number) and not np.all(np.asarray(number) > 0):
+            refuse(f"{name}={number!r} is not above 0", "give a number above 0.", ValueError)
 
 
 def floats(x: Any) -> Any:
     """`x` as an array of floats (or complex numbers)."""
     x = jt.asarray(x)
+    if x.dtype.kind in "OSUT":
+        refuse(f"{jt.errors.describe(x)} are no numbers", "give floats.")
     return x if x.dtype.kind in "fc" or x.dtype.kind == "V" else x.astype(np.float64)
 
 

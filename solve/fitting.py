@@ -9,7 +9,16 @@ import numpy as np
 
 import jitney as jt
 
-from .common import Function, arguments, dense_solve, numbers, refuse, start
+from .common import (
+    Function,
+    arguments,
+    choose,
+    dense_solve,
+    function_of,
+    numbers,
+    refuse,
+    start,
+)
 from .results import OptimizeResult
 
 _MESSAGES = {
@@ -78,10 +87,9 @@ def least_squares(
     >>> np.round(res.x, 6)
     array([1., 2.])
     """
-    if method not in ("lm", "trf", "dogbox"):
-        refuse(f"least_squares has no method {method!r}", "its methods are lm, trf, dogbox.")
-    if loss != "linear" and loss not in LOSSES:
-        refuse(f"least_squares has no loss {loss!r}", f"there are linear, {', '.join(LOSSES)}.")
+    function_of(fun, "fun", "a vector")
+    choose("method", method, ("lm", "trf", "dogbox"), "least_squares")
+    choose("loss", loss, ("linear", *LOSSES), "least_squares")
     x0 = start(x0)
     tolerances = tuple(0.0 if t is None else t for t in (ftol, xtol, gtol))
     most = 100 * x0.size if max_nfev is None else max_nfev
@@ -109,9 +117,12 @@ def curve_fit(
     >>> np.round(p, 6), cov.shape
     (array([1., 2.]), (2, 2))
     """
-    if p0 is None:
-        p0 = np.ones(len(inspect.signature(f).parameters) - 1)
-    p0 = start(p0)
+    function_of(f, "f", "xdata and the parameters")
+    names = list(inspect.signature(f).parameters.values())[1:]
+    p0 = start(np.ones(len(names)) if p0 is None else p0)
+    if len(names) != p0.size and not any(name.kind is name.VAR_POSITIONAL for name in names):
+        what = f"p0 has {p0.size} numbers, and f {len(names)} parameters behind xdata"
+        refuse(what, "give a first guess for each.")
     weight = 1.0 if sigma is None else 1.0 / jt.asarray(sigma)
     n = p0.size
 

@@ -57,9 +57,12 @@ def _system(a: Any, b: Any, m: Any) -> tuple[Function, Any, Function]:
 def _solved(method: Any, a: Any, b: Any, x0: Any, m: Any, options: Any, symmetric: bool) -> Any:
     """What `method` finds, as the solution of the system; and whether it did."""
     product, vector, near = _system(a, b, m)
-    first = (
-        jt.zeros_like(vector) if x0 is None else jt.reshape(floats(x0), (-1,)).astype(vector.dtype)
-    )
+    first = jt.zeros_like(vector)
+    if x0 is not None:
+        first = jt.reshape(floats(x0), (-1,)).astype(vector.dtype)
+        if first.shape != vector.shape:
+            what = f"x0 has {first.shape[0]} elements, and b {vector.shape[0]}"
+            refuse(what, "give a first guess for each unknown.")
     found, info = method(product, vector, first, near, *options)
 
     def again(matvec: Function, b: Any) -> Any:

@@ -8,7 +8,18 @@ import numpy as np
 
 import jitney as jt
 
-from .common import DENSE, Function, arguments, dense_solve, numbers, only, refuse, start
+from .common import (
+    DENSE,
+    Function,
+    arguments,
+    choose,
+    dense_solve,
+    function_of,
+    numbers,
+    only,
+    refuse,
+    start,
+)
 from .descent import FLAT, bfgs, descend, lbfgs
 from .linear import cg
 from .results import OptimizeResult
@@ -66,13 +77,10 @@ def minimize(
     >>> np.round(res.x, 6), bool(res.success)
     (array([3., 3.]), True)
     """
-    if not callable(fun):
-        refuse(f"fun is {jt.errors.describe(fun)}", "give a function of a vector.")
-    method = {"L-BFGS": "L-BFGS-B", None: "BFGS"}.get(method, method)
-    named = {name.lower(): name for name in _OPTIONS}
-    if not isinstance(method, str) or method.lower() not in named:
-        refuse(f"minimize has no method {method!r}", f"its methods are {', '.join(_OPTIONS)}.")
-    method = named[str(method).lower()]
+    function_of(fun, "fun", "a vector")
+    named = {"none": "BFGS", "l-bfgs": "L-BFGS-B", **{name.lower(): name for name in _OPTIONS}}
+    method = named.get(str(method).lower(), str(method))
+    choose("method", method, _OPTIONS, "minimize")
     chosen = only(options, _OPTIONS[method], f"minimize with method={method!r}")
     if tol is not None:
         chosen.update(dict.fromkeys(_TOLERANCES[method], tol))
@@ -119,9 +127,7 @@ def _curvature_solve(matvec: Function, b: Any) -> Any:
 def _number(f: Any, x: Any) -> Any:
     f = jt.asarray(f)
     if f.size != 1:
-        refuse(
-            f"fun gives an array of shape {f.shape}", "the function to be minimized gives a number."
-        )
+        refuse(f"fun gives an array of shape {f.shape}", "let it give a number: np.sum, np.mean.")
     return jt.reshape(f, ()).astype(x.dtype)
 
 

@@ -10,7 +10,17 @@ import numpy as np
 import jitney as jt
 
 from . import ode_events
-from .common import Function, arguments, floats, numbers, refuse
+from .common import (
+    Function,
+    above_zero,
+    arguments,
+    choose,
+    floats,
+    function_of,
+    numbers,
+    pair_of,
+    refuse,
+)
 from .ode_adjoint import with_adjoint
 from .ode_methods import METHODS, STIFF, polynomial
 from .ode_steps import END, EVENT, TOO_MANY, TOO_SMALL, Limits, Plan, integrate
@@ -93,19 +103,16 @@ def solve_ivp(
     (array([[0.60653, 0.36788]]), True)
     """
     name = "Rodas4" if method in STIFF else method
-    if name not in METHODS:
-        refuse(
-            f"solve_ivp has no method {method!r}",
-            f"its methods are {', '.join((*METHODS, *STIFF))}.",
-        )
-    if gradient not in ("steps", "adjoint"):
-        refuse(f"gradient={gradient!r}", 'it is "steps" or "adjoint".')
-    start, end = (floats(t)[()] for t in t_span)
+    function_of(fun, "fun", "t and y")
+    choose("method", method, (*METHODS, *STIFF), "solve_ivp")
+    choose("gradient", gradient, ("steps", "adjoint"), "solve_ivp")
+    above_zero(rtol=rtol, first_step=first_step, max_step=max_step, max_steps=max_steps)
+    start, end = pair_of(t_span, "t_span")
     y0 = floats(y0)
     if y0.ndim > 1:
         refuse(f"y0 has shape {y0.shape}", "give a vector; reshape it in the function.")
     y0 = jt.reshape(y0, (-1,))
-    at = None if t_eval is None else floats(t_eval)
+    at = None if t_eval is None else _times(t_eval, start, end)
     watched = (
         () if events is None else tuple(events) if isinstance(events, (list, tuple)) else (events,)
     )
@@ -128,6 +135,19 @@ def solve_ivp(
     if max_steps is None and not jt.is_traced(fields["status"]):
         fields = _with_room(solved, fields, plan)
     return _presented(fields, at, watched, plan, first_step is not None)
+
+
+def _times(t_eval: Any, start: Any, end: Any) -> Any:
+    """Times to give, which lie between the ends, in order."""
+    at = jt.reshape(floats(t_eval), (-1,))
+    if not jt.is_traced(at) and not jt.is_traced(start) and not jt.is_traced(end):
+        way = np.concatenate([[start], at, [end]]) * (1 if end >= start else -1)
+        if (np.diff(way) < 0).any():
+            what = f"t_eval={at} does not go from {start} to {end}"
+            refuse(
+                what, "sort it, and leave out what is not between the ends of t_span.", ValueError
+            )
+    return at
 
 
 def _with_room(solved: Function, fields: dict[str, Any], plan: Plan) -> dict[str, Any]:
@@ -157,7 +177,8 @@ def _solve(
         slope = jt.reshape(slope, (-1,)) if slope.ndim == 0 else slope
         if slope.shape != y.shape:
             refuse(
-                f"fun gives shape {slope.shape}, and y has {y.shape}", "give dy/dt, as long as y."
+                f"fun gives shape {slope.shape}, and y has {y.shape}",
+                "give dy/dt, as long as y; fun is called as fun(t, y, *args).",
             )
         return slope.astype(y.dtype)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 import jitney as jt
 
-from .common import Function, elementwise_solve, refuse
+from .common import Function, elementwise_solve, function_of, refuse
 from .ode_methods import polynomial
 from .scalars import between
 
@@ -27,10 +27,14 @@ def kinds(events: tuple[Function, ...]) -> tuple[Kind, ...]:
     """What the functions' attributes say, as SciPy reads them."""
     found = []
     for event in events:
+        function_of(event, "an event", "t and y")
         terminal = getattr(event, "terminal", False)
         if not isinstance(terminal, (bool, int, np.bool_, np.integer)) or terminal < 0:
             refuse(f"an event's terminal is {terminal!r}", "it is a bool or a number of events.")
-        found.append(Kind(int(terminal or 0), float(getattr(event, "direction", 0) or 0)))
+        direction = getattr(event, "direction", 0) or 0
+        if not isinstance(direction, (int, float, np.number)):
+            refuse(f"an event's direction is {direction!r}", "it is 1 (rising), -1 (falling) or 0.")
+        found.append(Kind(int(terminal or 0), float(direction)))
     return tuple(found)
 
 
@@ -47,7 +51,11 @@ def empty(count: int, size: int, t: Any, y: Any, values: Any) -> dict[str, Any]:
 
 def values_of(events: Any, t: Any, y: Any) -> Any:
     """The events' functions, as one vector."""
-    return jt.stack([jt.reshape(jt.asarray(event(t, y)), ()) for event in events])
+    values = [jt.asarray(event(t, y)) for event in events]
+    for value in values:
+        if value.size != 1:
+            refuse(f"an event gives an array of shape {value.shape}", "let it give one number.")
+    return jt.stack([jt.reshape(value, ()) for value in values])
 
 
 def watch(

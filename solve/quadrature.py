@@ -9,7 +9,7 @@ import numpy as np
 
 import jitney as jt
 
-from .common import Function, arguments, floats, numbers
+from .common import Function, above_zero, arguments, floats, function_of, numbers, refuse
 
 # Kronrod's rule of 21 points, of which each other one is Gauss's of 10: points from the middle outwards.
 _POINTS = np.array(
@@ -79,7 +79,13 @@ def quad(
     >>> float(np.round(value, 6)), bool(error < 1e-8)
     (0.886227, True)
     """
-    return _quad(func, floats(a)[()], floats(b)[()], arguments(args), epsabs, epsrel, int(limit))
+    function_of(func, "func", "a number")
+    ends = floats(a)[()], floats(b)[()]
+    if any(np.shape(end) for end in ends):
+        shapes = " to ".join(str(np.shape(end)) for end in ends)
+        refuse(f"the ends have the shapes {shapes}", "give two numbers; use jt.vmap for several.")
+    above_zero(limit=limit)
+    return _quad(func, *ends, arguments(args), epsabs, epsrel, int(limit))
 
 
 @jt.jit(static_argnames="limit")
@@ -100,7 +106,9 @@ def _quad(
         far = t / left
         x = jt.where(finite, start + (stop - start) * t, middle + way * far)
         scale = jt.where(finite, stop - start, sign / (left * left))
-        value = func(x, *args)
+        value = jt.asarray(func(x, *args))
+        if value.shape:
+            refuse(f"func gives an array of shape {value.shape}", "let it give a number.")
         value = value + jt.cond(both, lambda: func(-x, *args) + 0 * value, lambda: 0 * value)
         return value * scale
 

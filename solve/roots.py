@@ -8,7 +8,17 @@ import numpy as np
 
 import jitney as jt
 
-from .common import Function, arguments, dense_solve, numbers, only, refuse, start
+from .common import (
+    Function,
+    arguments,
+    choose,
+    dense_solve,
+    function_of,
+    numbers,
+    only,
+    refuse,
+    start,
+)
 from .fitting import levenberg_marquardt
 from .results import OptimizeResult
 
@@ -53,10 +63,8 @@ def root(
     >>> np.round(res.x, 6), res.message
     (array([2., 2.]), 'The solution converged.')
     """
-    if not callable(fun):
-        refuse(f"fun is {jt.errors.describe(fun)}", "give a function of a vector.")
-    if method not in _OPTIONS:
-        refuse(f"root has no method {method!r}", f"its methods are {', '.join(_OPTIONS)}.")
+    function_of(fun, "fun", "a vector")
+    choose("method", method, _OPTIONS, "root")
     chosen = only(options, _OPTIONS[method], f"root with method={method!r}")
     if tol is not None:
         chosen[_TOLERANCE[method]] = tol

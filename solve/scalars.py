@@ -8,11 +8,22 @@ import numpy as np
 
 import jitney as jt
 
-from .common import Function, arguments, elementwise_solve, floats, numbers, refuse
+from .common import (
+    Function,
+    arguments,
+    choose,
+    elementwise_solve,
+    floats,
+    function_of,
+    numbers,
+    pair_of,
+    refuse,
+)
 from .results import OptimizeResult
 
 _XTOL, _RTOL = 2e-12, 8.881784197001252e-16
 _MESSAGES = {0: "converged", -1: "sign error", -2: "convergence error"}
+_SIGNS = "f(a) and f(b) must have different signs: give ends with one root between them"
 _BRACKETS, _OTHERS = ("brentq", "bisect"), ("newton", "secant")
 
 
@@ -43,15 +54,12 @@ def root_scalar(
     """
     if method is None:
         method = "brentq" if bracket is not None else "secant" if x1 is not None else "newton"
-    if method not in _BRACKETS + _OTHERS:
-        refuse(
-            f"root_scalar has no method {method!r}",
-            f"its methods are {', '.join(_BRACKETS + _OTHERS)}.",
-        )
+    function_of(f, "f", "a number")
+    choose("method", method, _BRACKETS + _OTHERS, "root_scalar")
     if method in _BRACKETS:
         if bracket is None:
             refuse(f"method={method!r} needs a bracket", "give bracket=(a, b).")
-        ends: Any = (floats(bracket[0])[()], floats(bracket[1])[()])
+        ends: Any = pair_of(bracket, "bracket")
     else:
         if x0 is None:
             refuse(f"method={method!r} needs x0", "give a first guess.")
@@ -65,13 +73,14 @@ def root_scalar(
 
 
 def _checked(res: OptimizeResult, full_output: bool, disp: bool) -> Any:
-    if disp:
-        jt.check(
-            np.all(res.converged),
-            "Failed to converge after {} iterations.",
-            res.iterations,
-            error=RuntimeError,
+    what = "Failed to converge after {} iterations"
+    if disp and jt.is_traced(res.converged):
+        jt.check(np.all(res.converged), f"{what}.", res.iterations, error=RuntimeError)
+    elif disp and not np.all(res.converged):
+        remedy = (
+            "give a nearer first guess, or more of them with maxiter=; disp=False lets it pass."
         )
+        refuse(what.format(res.iterations), remedy, RuntimeError)
     return (res.root, res) if full_output else res.root
 
 
@@ -162,7 +171,7 @@ def _root_scalar(
     if method in _BRACKETS:
         a, b = ends
         fa, fb = value(a), value(b)
-        jt.check(np.all(fa * fb <= 0), "f(a) and f(b) must have different signs", error=ValueError)
+        jt.check(np.all(fa * fb <= 0), _SIGNS, error=ValueError)
         search = between if method == "brentq" else _halved
         x, k, calls, done = search(value, a, b, fa, fb, xtol, rtol, most)
         calls = calls + 2

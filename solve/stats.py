@@ -17,7 +17,7 @@ import numpy as np
 
 import jitney as jt
 
-from .common import floats
+from .common import floats, refuse
 
 _ROOT = 0.5 * math.log(2 * math.pi)
 
@@ -118,8 +118,10 @@ def _parameters(
     defaults = {"loc": 0.0, "scale": 1.0}
     unknown = [n for n in kwargs if n not in rest]
     if not shapes <= len(args) <= shapes + len(rest) or unknown:
-        raise TypeError(
-            f"{name} takes x, {shapes} shape parameters by position, and {', '.join(rest)}"
+        refuse(
+            f"{name} was given {len(args)} numbers beside x" + "".join(f", {n}=" for n in unknown),
+            f"it takes x, {shapes} shape parameters by position, and {', '.join(rest)}.",
+            TypeError,
         )
     values = list(args)
     for k, n in enumerate(rest):
@@ -264,6 +266,9 @@ class _Normal:
         x = x[..., None] if n == 1 and (x.ndim == 0 or x.shape[-1] != 1) else x
         cov = jt.eye(n) * cov if cov.ndim < 2 else cov
         away = x - (0.0 if mean is None else floats(mean))
+        if away.shape[-1] != n or cov.shape != (n, n):
+            what = f"x has {away.shape[-1]} numbers in each row, and cov the shape {cov.shape}"
+            refuse(what, "give rows of n numbers, and cov of shape (n, n).", jt.errors.ShapeError)
         rows = jt.reshape(away, (-1, n))
         value = (_singular if allow_singular else _regular)(rows, cov)
         return jt.reshape(value, away.shape[:-1])[()]

@@ -166,23 +166,3 @@ def test_integrals() -> None:
     np.testing.assert_allclose(grads, [numeric, np.exp(-4.5)], rtol=1e-6)
     rows = jt.jit(jt.vmap(lambda w: integral(w, np.inf)))(np.array([1.0, 4.0, 400.0]))
     np.testing.assert_allclose(rows, np.sqrt(np.pi / np.array([1.0, 4.0, 400.0])) / 2)
-
-
-WRONG = {
-    "solve_ivp has no method 'DOP853'": lambda: solve.solve_ivp(
-        hunt, (0, 1), Y0, "DOP853", args=(P,)
-    ),
-    "fun gives shape": lambda: solve.solve_ivp(lambda t, y: y[:1], (0, 1), Y0),
-    "y0 has shape": lambda: solve.solve_ivp(lambda t, y: y, (0, 1), np.ones((2, 2))),
-    "the adjoint gives what t_eval": lambda: solve.solve_ivp(
-        hunt, (0, 1), Y0, args=(P,), gradient="adjoint"
-    ),
-    "gradient='no'": lambda: solve.solve_ivp(hunt, (0, 1), Y0, args=(P,), gradient="no"),
-}
-
-
-@pytest.mark.parametrize("says", WRONG)
-def test_wrong_uses_are_told_with_the_line(says: str) -> None:
-    with pytest.raises(jt.errors.ArgumentError, match=says) as caught:
-        WRONG[says]()
-    assert "test_integrate.py" in str(caught.value)

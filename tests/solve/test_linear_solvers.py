@@ -66,15 +66,6 @@ def test_complex_systems_and_restarts() -> None:
     assert info == 0 and np.allclose(A @ x, B)
 
 
-def test_what_they_refuse() -> None:
-    with pytest.raises(jt.errors.ArgumentError, match=r"A has shape \(12, 12\), and b has 3 elem"):
-        jt.solve.cg(A, np.ones(3))
-    with pytest.raises(jt.errors.ArgumentError, match="give a vector; use jt.vmap"):
-        jt.solve.gmres(A, A)
-    with pytest.raises(jt.errors.ArgumentError, match="A has to be square"):
-        jt.solve.bicgstab(lambda v: v[:2], np.ones(3))
-
-
 def test_custom_root_and_linear_solve() -> None:
     def newton(f, x):
         return jt.fori_loop(0, 40, lambda i, x: x - f(x) / (3 * x * x), x)
