@@ -4,6 +4,9 @@ The protocol. One 32-bit word says it all: generation(16) | open(1) | active(15)
 owns `busy`, writes the job, opens a new generation, works too, closes it and waits until
 `active` is zero. A worker joins by compare-and-swap from a state that is open, so it never sees
 half a job, and the caller waits only for workers that joined, never for one that still sleeps.
+A job's chunks lie in ranges, one for each thread that may come, and a thread takes those of its own
+range one after the other before it helps out in another: memory is read in order, and what a thread
+has worked on in one job is near it in the next.
 Workers spin a little after a job, then sleep on the word (futex); `sleepers` is raised before
 the kernel compares the word, and read after the word is written, both sequentially consistent,
 so no wake-up is lost.
@@ -20,6 +23,7 @@ from ...codegen.target import Target
 from .events import EVENT_BYTES, HEAD_BYTES, POOL
 from .futex import FUTEX_CALL, supported
 
+RANGES = 16  # at most; with more threads several share one
 SPINS = 2000  # pauses before a worker sleeps: about 0.1 ms
 
 _WAIT, _WAKE = constant("i32", 128), constant("i32", 129)  # FUTEX_PRIVATE
@@ -35,13 +39,17 @@ _MASK_WORDS = 16
 _STATE = Variable("state", "i32", align=64)
 _GENERATION, _OPEN, _ACTIVE = 1 << 16, 1 << 15, (1 << 15) - 1  # its parts
 _SLEEPERS = Variable("sleepers", "i32", align=64)
-_NEXT = Variable("next", "i64", align=64)  # first index that nobody has claimed
+_LINE = 64  # bytes between two words that different threads write
+# In each range the first chunk that nobody has claimed.
+_NEXT = Variable("next", f"[{RANGES * _LINE} x i8]", align=_LINE)
 _BUSY = Variable("busy", "i32", align=64)
 _JOB = (
     Variable("job_fn", "ptr", align=64),
     Variable("job_ctx", "ptr"),
     Variable("job_n", "i64"),
     Variable("job_grain", "i64"),
+    Variable("job_chunks", "i64"),
+    Variable("job_ranges", "i64"),
 )
 # Workers that may join, the caller not counted; threads that exist.
 _LIMIT = Variable("limit", "i32", internal=False, align=64)
@@ -71,19 +79,41 @@ def _pause(f: Function, machine: str) -> None:
 
 
 def _claim_chunks() -> Function:
-    f = Function("void", "claim_chunks", internal=True)
-    fn, ctx, n, grain = (f.load(part.type, part.address) for part in _JOB)
-    claim, run, out = f.later("claim"), f.later("run"), f.later("out")
+    """Do what is left of a range, then of the one after it, and so on, round to the first again."""
+    f = Function("void", "claim_chunks", internal=True, first="i64")
+    fn, ctx, n, grain, chunks, ranges = (f.load(part.type, part.address) for part in _JOB)
+    visit = f.later("visit", visited="i64")
+    claim, take, run, turn, out = (
+        f.later(hint) for hint in ("claim", "take", "run", "turn", "out")
+    )
+    f.jump(visit, 0)
+    (visited,) = f.at(visit)
+    k = (f.first + visited) % ranges
+    following, end = _next(f, k), _first_chunk(f, k + 1, chunks, ranges)
     f.jump(claim)
-    f.at(claim)
-    lo = f.update_atomic("add", _NEXT.address, grain, "monotonic")
-    f.branch(lo < n, run, out)
+    f.at(claim)  # looked at first: others' lines stay where they are once nothing is left
+    f.branch(f.load_atomic("i64", following, "monotonic") < end, take, turn)
+    f.at(take)
+    chunk = f.update_atomic("add", following, _ONE_WIDE, "monotonic")
+    f.branch(chunk < end, run, turn)
     f.at(run)
+    lo = chunk * grain
     f.call("void", fn, ctx, lo, f.least(lo + grain, n))
     f.jump(claim)
+    f.at(turn)
+    visited = visited + 1
+    f.fork(visited < ranges, visit, [visited], out)
     f.at(out)
     f.ret()
     return f
+
+
+def _next(f: Function, k: Value) -> Value:
+    return f.offset(_NEXT.address, k * _LINE)
+
+
+def _first_chunk(f: Function, k: Value, chunks: Value, ranges: Value) -> Value:
+    return k * chunks // ranges
 
 
 def _record() -> Function:
@@ -149,7 +179,7 @@ def _worker(machine: str, claim_chunks: Function, record: Function) -> Function:
     f.at(work)
     f.update_atomic("add", _JOINS.address, _ONE_WIDE, "monotonic")
     begin = f.call("i64", "llvm.readcyclecounter")
-    f.run(claim_chunks)
+    f.run(claim_chunks, active.zext("i64") + 1)
     f.run(record, POOL, 0, begin, f.call("i64", "llvm.readcyclecounter"))
     f.update_atomic("sub", _STATE.address, _ONE, "release")
     f.jump(idle, generation)
@@ -235,20 +265,22 @@ def _watched_for(machine: str, claim_chunks: Function, start: Function) -> Funct
     f.run(start, limit)
     f.jump(publish)
     f.at(publish)
-    for part, value in zip(_JOB, (fn, ctx, n, grain), strict=True):
+    chunks = (n - 1) // grain + 1
+    ranges = f.least(f.least(limit.zext("i64") + 1, chunks), RANGES)
+    for part, value in zip(_JOB, (fn, ctx, n, grain, chunks, ranges), strict=True):
         f.store(value, part.address)
-    f.store_atomic(constant("i64", 0), _NEXT.address, "monotonic")
+    with f.each(ranges) as k:
+        f.store_atomic(_first_chunk(f, k, chunks, ranges), _next(f, k), "monotonic")
     f.store(f.load("i64", _FORKS.address) + 1, _FORKS.address)
     # The next generation, open, and nobody is active in it.
     state = f.load_atomic("i32", _STATE.address, "monotonic") + (_GENERATION | _OPEN)
     f.store_atomic(state, _STATE.address, "seq_cst")
     f.branch(f.load_atomic("i32", _SLEEPERS.address, "seq_cst") > 0, wake, work)
     f.at(wake)  # no more workers than there are chunks beside the caller's first
-    others = f.binary("sdiv", n - 1, grain)
-    _futex(f, machine, _WAKE, f.least(others, limit.zext("i64")).trunc("i32"))
+    _futex(f, machine, _WAKE, f.least(chunks - 1, limit.zext("i64")).trunc("i32"))
     f.jump(work)
     f.at(work)
-    f.run(claim_chunks)
+    f.run(claim_chunks, 0)
     f.update_atomic("and", _STATE.address, constant("i32", ~_OPEN), "seq_cst")
     f.fork(is_watched, begin, (), join, [0])
     f.at(begin)

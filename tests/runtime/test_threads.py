@@ -27,8 +27,10 @@ needs_pool = pytest.mark.skipif(not supported(), reason="no thread pool for this
 
 # count(counts, n, grain): adds 1 to counts[i] for each i that the pool hands out.
 # nested(counts, n, m): for each i of n, a parallel loop over the m counts of row i.
-# spin(counts, n): one slow index per chunk, so that workers surely join.
+# slow(counts, n): one slow index per chunk, so that workers surely join; who did it is left there.
+# brief(counts, n): the same, and all of them within the time that a thread is left alone.
 JOBS = """
+declare i64 @pthread_self()
 declare void @jitney_parallel_for(ptr, ptr, i64, i64)
 define internal void @count_body(ptr %counts, i64 %lo, i64 %hi) {
 entry:
@@ -85,6 +87,8 @@ loop:
   %more = icmp slt i64 %k1, 3000000
   br i1 %more, label %loop, label %out
 out:
+  %self = call i64 @pthread_self()
+  store i64 %self, ptr %p
   ret void
 }
 define void @slow(ptr %counts, i64 %n, i64 %grain) {
@@ -92,17 +96,20 @@ define void @slow(ptr %counts, i64 %n, i64 %grain) {
   ret void
 }
 """
+SLOW = JOBS[JOBS.index("define internal void @slow_body") :]
+JOBS += SLOW.replace("slow", "brief").replace("3000000", "20000")
 JOB = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 
 class Jobs:
     def __init__(self) -> None:
         address = pool.thread_pool().parallel_for
-        exports = ["count", "nested", "slow"]
+        exports = ["count", "nested", "slow", "brief"]
         self._library: LoadedImage = host_engine().load(
             JOBS, exports, {"jitney_parallel_for": address}
         )
-        self.count, self.nested, self.slow = (JOB(self._library.address(e)) for e in exports)
+        found = (JOB(self._library.address(e)) for e in exports)
+        self.count, self.nested, self.slow, self.brief = found
 
 
 @pytest.fixture(scope="module")
@@ -154,6 +161,24 @@ def test_workers_take_part(jobs: Jobs, four_threads: None) -> None:
     assert after.started == max(3, before.started)  # other tests may have wanted more
     assert after.forks - before.forks == 10
     assert after.joins - before.joins >= 10
+
+
+@needs_pool
+def test_each_thread_takes_neighbouring_chunks(jobs: Jobs) -> None:
+    """Unless it has nothing left to do, or another one is kept from working."""
+    before = pool.get_threads()
+    pool.set_threads(2)
+    try:
+        changes = 16
+        for _ in range(200):
+            owners = counts_after(jobs.brief, 16, 16, 1)
+            if 6 <= np.count_nonzero(owners == owners[0]) <= 10:
+                changes = min(changes, np.count_nonzero(np.diff(owners)))
+            if changes == 1:
+                break
+        assert changes <= 3
+    finally:
+        pool.set_threads(before)
 
 
 @needs_pool
