@@ -27,10 +27,9 @@ needs_pool = pytest.mark.skipif(not supported(), reason="no thread pool for this
 
 # count(counts, n, grain): adds 1 to counts[i] for each i that the pool hands out.
 # nested(counts, n, m): for each i of n, a parallel loop over the m counts of row i.
-# slow(counts, n): one slow index per chunk, so that workers surely join; who did it is left there.
-# brief(counts, n): the same, and all of them within the time that a thread is left alone.
+# slow(counts, n): one slow index per chunk, so that workers surely join.
+# meet(counts, n): who takes the first chunk of all waits for another; where the two began is left.
 JOBS = """
-declare i64 @pthread_self()
 declare void @jitney_parallel_for(ptr, ptr, i64, i64)
 define internal void @count_body(ptr %counts, i64 %lo, i64 %hi) {
 entry:
@@ -87,29 +86,51 @@ loop:
   %more = icmp slt i64 %k1, 3000000
   br i1 %more, label %loop, label %out
 out:
-  %self = call i64 @pthread_self()
-  store i64 %self, ptr %p
   ret void
 }
 define void @slow(ptr %counts, i64 %n, i64 %grain) {
   call void @jitney_parallel_for(ptr @slow_body, ptr %counts, i64 %n, i64 %grain)
   ret void
 }
+declare i32 @sched_yield()
+define internal void @meet_body(ptr %counts, i64 %lo, i64 %hi) {
+  %k = atomicrmw add ptr %counts, i64 1 seq_cst
+  %early = icmp slt i64 %k, 2
+  br i1 %early, label %note, label %out
+note:
+  %at = add i64 %k, 1
+  %p = getelementptr i64, ptr %counts, i64 %at
+  store i64 %lo, ptr %p
+  br label %wait
+wait:
+  %yields = phi i64 [ 0, %note ], [ %more, %wait ]
+  call i32 @sched_yield()
+  %more = add i64 %yields, 1
+  %came = load atomic i64, ptr %counts seq_cst, align 8
+  %alone = icmp slt i64 %came, 2
+  %patient = icmp slt i64 %more, 3000000
+  %again = and i1 %alone, %patient
+  br i1 %again, label %wait, label %out
+out:
+  ret void
+}
+define void @meet(ptr %counts, i64 %n, i64 %grain) {
+  call void @jitney_parallel_for(ptr @meet_body, ptr %counts, i64 %n, i64 %grain)
+  ret void
+}
 """
-SLOW = JOBS[JOBS.index("define internal void @slow_body") :]
-JOBS += SLOW.replace("slow", "brief").replace("3000000", "20000")
 JOB = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 
 class Jobs:
     def __init__(self) -> None:
         address = pool.thread_pool().parallel_for
-        exports = ["count", "nested", "slow", "brief"]
+        exports = ["count", "nested", "slow", "meet"]
         self._library: LoadedImage = host_engine().load(
             JOBS, exports, {"jitney_parallel_for": address}
         )
         found = (JOB(self._library.address(e)) for e in exports)
-        self.count, self.nested, self.slow, self.brief = found
+        self.count, self.nested, self.slow, self.meet = found
 
 
 @pytest.fixture(scope="module")
@@ -164,19 +185,14 @@ def test_workers_take_part(jobs: Jobs, four_threads: None) -> None:
 
 
 @needs_pool
-def test_each_thread_takes_neighbouring_chunks(jobs: Jobs) -> None:
-    """Unless it has nothing left to do, or another one is kept from working."""
+def test_threads_begin_at_ranges_of_their_own(jobs: Jobs) -> None:
     before = pool.get_threads()
-    pool.set_threads(2)
     try:
-        changes = 16
-        for _ in range(200):
-            owners = counts_after(jobs.brief, 16, 16, 1)
-            if 6 <= np.count_nonzero(owners == owners[0]) <= 10:
-                changes = min(changes, np.count_nonzero(np.diff(owners)))
-            if changes == 1:
-                break
-        assert changes <= 3
+        for threads in (2, 4):
+            pool.set_threads(threads)
+            count, first, second = counts_after(jobs.meet, 100, 100, 1)[:3]
+            assert count == 100 and first != second
+            assert {first, second} <= set(range(0, 100, 100 // threads))
     finally:
         pool.set_threads(before)
 
