@@ -43,5 +43,7 @@ from .tracer.messages.errors import UndefinedVariableError as UndefinedVariableE
 from .tracer.messages.errors import UnsupportedFunctionError as UnsupportedFunctionError
 from .tracer.messages.errors import complain as complain
 from .tracer.messages.errors import describe as describe
+from .tracer.messages.errors import naming_lines as naming_lines
+from .tracer.messages.errors import note_line as note_line
 from .tracer.messages.source import shown_file as shown_file
 from .tracer.messages.source import user_line as user_line

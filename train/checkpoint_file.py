@@ -44,6 +44,11 @@ _SMALL = {
     "F8_E4M3FNUZ": "float8_e4m3fnuz",
     "F8_E5M2FNUZ": "float8_e5m2fnuz",
 }
+_OTHERS = {
+    b"PK": "it is a zip file, as np.savez, Keras and PyTorch write them, and no safetensors file",
+    b"\x80": "it is a pickle, which is never read, and no safetensors file",
+    b"\x89HDF": "it is an HDF5 file, and no safetensors file",
+}
 # Dtypes that the format lacks are stored as bits of another one, with their own name beside it.
 _DTYPE_NAME = re.compile(r"[<|=]?[A-Za-z]\w*(\[\w+\])?")
 _AS_BITS = {1: np.dtype("u1"), 2: np.dtype("u2"), 4: np.dtype("u4"), 8: np.dtype("u8")}
@@ -85,7 +90,7 @@ class Reader:
             said = {key: value for key, value in self.metadata.items() if key != _TEXT_SUM}
             claimed = self.metadata.get(_TEXT_SUM)
             if text is None or claimed != str(zlib.crc32(repr(said).encode())):
-                fail(self.path, "its description is not the one that was written: it is damaged")
+                self._damaged("its description is not the one that was written: it is damaged")
         return text
 
     def array(self, name: str, expected: int | None = None) -> Array:
@@ -94,61 +99,63 @@ class Reader:
         try:
             array = np.empty(entry.shape, entry.dtype)
         except (ValueError, MemoryError) as error:
-            fail(self.path, f"array {name!r}, {entry!r}, can't be held: {error}")
+            self._damaged(f"array {name!r}, {entry!r}, can't be held: {error}")
         into = _bytes_of(array)
         self._file.seek(self._data + entry.begin)
         for start in range(0, len(into), _BLOCK):
             block = into[start : start + _BLOCK]
             if self._file.readinto(block) != len(block):  # type: ignore[attr-defined]
-                fail(self.path, f"the file ends within array {name!r}: it is cut off")
+                self._damaged(f"the file ends within array {name!r}: it is cut off")
         if expected is not None and checksum(name, array) != expected:
-            fail(self.path, f"array {name!r} has other bytes than were written: it is damaged")
+            self._damaged(f"array {name!r} has other bytes than were written: it is damaged")
         return array
+
+    def _damaged(self, what: str) -> NoReturn:
+        error = CheckpointError(f"{str(self.path)!r}: {what}")
+        error.add_note(
+            "train.latest(folder) finds the newest whole one, train.steps(folder) all of them."
+        )
+        raise error
 
     def _read_header(self) -> None:
         size = os.fstat(self._file.fileno()).st_size
         length = int.from_bytes(self._file.read(8), "little")
         if size < 8:
-            fail(
-                self.path, f"the file has {size} bytes, no header: it is cut off, or no checkpoint"
-            )
+            self._damaged(f"the file has {size} bytes, no header: it is cut off, or no checkpoint")
         if length > min(_LONGEST_HEADER, size - 8):
-            fail(
-                self.path,
-                f"the header would have {length} bytes, and the file has {size}: it is cut off, or no "
-                "checkpoint",
-            )
+            begin = length.to_bytes(8, "little")
+            kinds = (kind for magic, kind in _OTHERS.items() if begin.startswith(magic))
+            what = next(kinds, "it is cut off, or no checkpoint")
+            self._damaged(f"the header would have {length} bytes, and the file has {size}: {what}")
         self._data = 8 + length
         try:
             header = json.loads(self._file.read(length), object_pairs_hook=_once)
         except (ValueError, RecursionError) as error:
-            fail(self.path, f"the header is no JSON ({error or 'nested too deeply'})")
+            self._damaged(f"the header is no JSON ({error or 'nested too deeply'})")
         if not isinstance(header, dict):
-            fail(self.path, f"the header is a {type(header).__name__}, and not an object")
+            self._damaged(f"the header is a {type(header).__name__}, and not an object")
         metadata = header.pop("__metadata__", {})
         if not _is_texts(metadata):
-            fail(self.path, "the header's metadata are not texts by name")
+            self._damaged("the header's metadata are not texts by name")
         self.metadata = metadata
         self.entries = {name: self._entry(name, claim) for name, claim in header.items()}
         self._check_layout(size - self._data)
 
     def _entry(self, name: str, claim: Any) -> Entry:
         if not isinstance(claim, dict) or set(claim) != {"dtype", "shape", "data_offsets"}:
-            fail(self.path, f"array {name!r} has not just dtype, shape and data_offsets")
+            self._damaged(f"array {name!r} has not just dtype, shape and data_offsets")
         shape, offsets = claim["shape"], claim["data_offsets"]
         if not _is_sizes(shape) or not _is_sizes(offsets) or len(offsets) != 2:
-            fail(self.path, f"array {name!r} has the shape {shape} at {offsets}: not sizes")
+            self._damaged(f"array {name!r} has the shape {shape} at {offsets}: not sizes")
         try:
             dtype = _dtype(claim["dtype"])
         except (KeyError, TypeError):
-            fail(
-                self.path,
+            self._damaged(
                 f"array {name!r} has the dtype {claim['dtype']!r}, which is not known here",
             )
         begin, end = offsets
         if end - begin != math.prod(shape) * dtype.itemsize:
-            fail(
-                self.path,
+            self._damaged(
                 f"array {name!r} of shape {tuple(shape)} and {dtype} can't have {end - begin} bytes",
             )
         return Entry(dtype, tuple(shape), begin, end)
@@ -158,11 +165,10 @@ class Reader:
         at = 0
         for name, entry in sorted(self.entries.items(), key=lambda e: (e[1].begin, e[1].end)):
             if entry.begin != at:
-                fail(self.path, f"array {name!r} begins at byte {entry.begin}, and not at {at}")
+                self._damaged(f"array {name!r} begins at byte {entry.begin}, and not at {at}")
             at = entry.end
         if at != size:
-            fail(
-                self.path,
+            self._damaged(
                 f"its arrays have {at} bytes, and the file holds {size}: it is "
                 + ("cut off" if size < at else "longer than it says"),
             )

@@ -205,7 +205,9 @@ def set_state(generator: Any, state: Any, path: str) -> None:
     kind = generator_state(generator)["bit_generator"]
     has = state.get("bit_generator") if isinstance(state, dict) else type(state).__name__
     if has != kind:
-        raise CheckpointError(f"{shown(path)} is a {kind}, and the checkpoint has a {has}")
+        raise CheckpointError(
+            f"{shown(path)} is a {kind}, and the checkpoint has a {has}: give a generator of that kind"
+        )
     state = {key: value for key, value in state.items() if key != "class"}
     if isinstance(generator, np.random.RandomState):
         generator.set_state(state)

@@ -32,6 +32,7 @@ _NAME = re.compile(r"step-(\d+)\.safetensors")
 StrPath = str | os.PathLike[str]
 
 
+@jt.errors.naming_lines
 def save(
     path: StrPath,
     tree: Any,
@@ -71,7 +72,7 @@ def save(
     >>> jt.train.restore(folder)
     {'w': array([0., 0., 0.]), 'step': 7}
     """
-    target = _target(Path(path), step, keep, keep_every)
+    target = _target(path_of(path), step, keep, keep_every)
     taken = Taken(tree, copied=background)
     wait(path)
 
@@ -97,7 +98,7 @@ def wait(path: StrPath | None = None) -> None:
 
     >>> jt.train.wait()
     """
-    for key in [_key(Path(path))] if path is not None else list(_pending):
+    for key in [_key(path_of(path))] if path is not None else list(_pending):
         saving = _pending.get(key)
         if saving is not None:
             saving.thread.join()
@@ -114,12 +115,13 @@ def steps(path: StrPath) -> dict[int, Path]:
     """
     found = {}
     with suppress(FileNotFoundError, NotADirectoryError):
-        for file in Path(path).iterdir():
+        for file in path_of(path).iterdir():
             if match := _NAME.fullmatch(file.name):
                 found[int(match[1])] = file
     return dict(sorted(found.items()))
 
 
+@jt.errors.naming_lines
 def latest(path: StrPath) -> Path | None:
     """The newest checkpoint of a folder, None if there is none.
 
@@ -142,6 +144,15 @@ def latest(path: StrPath) -> Path | None:
     return None
 
 
+def path_of(path: Any) -> Path:
+    """A path, and no tree that stands in its place."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(
+            f"a path is a text or a Path, not {jt.errors.describe(path)}: it comes before the tree"
+        )
+    return Path(path)
+
+
 def file_of(path: Path) -> Path:
     """The file itself, or a folder's newest checkpoint; FileNotFoundError if it has none."""
     if not path.is_dir():
@@ -149,11 +160,13 @@ def file_of(path: Path) -> Path:
     newest = latest(path)
     if newest is None:
         raise FileNotFoundError(
-            f"{str(path)!r} has no checkpoint: no file step-N.safetensors is there"
+            f"{str(path)!r} has no checkpoint: no file step-N.safetensors is there; train.save(folder, "
+            "tree, step=n) writes them"
         )
     return newest
 
 
+@jt.errors.naming_lines
 def describe(path: StrPath) -> dict[str, Any]:
     """What a checkpoint (of a folder the newest one) says of itself: `step`, `time` (seconds since
     1970), `versions`, the nodes of the `tree`, and of each array the bytes' checksum.
@@ -161,7 +174,7 @@ def describe(path: StrPath) -> dict[str, Any]:
     Empty for a safetensors file that another program wrote. Raises CheckpointError for damaged
     files.
     """
-    with reading(file_of(Path(path))) as reader:
+    with reading(file_of(path_of(path))) as reader:
         return description(reader)
 
 
@@ -199,9 +212,8 @@ def _target(path: Path, step: int | None, keep: int | None, keep_every: int | No
             f"{str(path)!r} is a file, and checkpoints with a step are files in a folder: give a "
             "folder, or no step"
         )
-    step = int(step)
-    if step < 0:
-        raise ValueError(f"a step is 0 or more, not {step}")
+    if not isinstance(step, (int, np.integer)) or step < 0:
+        raise ValueError(f"a step is a number of at least 0, not {step!r}")
     for name, count in {"keep": keep, "keep_every": keep_every}.items():
         if count is not None and count < 1:
             raise ValueError(f"{name} is at least 1, or None; it is {count}")

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import jitney as jt
+
 from .checkpoints import latest
 from .settings import load_settings, parse_settings, save_settings
 from .trainer import Trainer
@@ -53,6 +55,7 @@ class Experiment:
             validate_every=self.validate_every,
         )
 
+    @jt.errors.naming_lines
     def continuous_eval(
         self, patience: float = 600, poll: float = 1
     ) -> dict[int, dict[str, float]]:

@@ -6,9 +6,10 @@ from __future__ import annotations
 import os
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -43,12 +44,16 @@ class Hook:
         """After the last step, or when something failed."""
 
 
+def _refuse(what: str, remedy: str, kind: type[Exception] = ValueError) -> NoReturn:
+    jt.errors.complain(kind, what, remedy)
+
+
 class Every:
     """Says when it is time: each so many steps, or seconds, or neither."""
 
     def __init__(self, steps: int | None, seconds: float | None = None) -> None:
         if steps is not None and steps < 1:
-            raise ValueError(f"something happens every {steps} steps: give 1 or more, or None")
+            _refuse(f"something happens every {steps} steps", "give 1 or more, or None.")
         self._steps, self._seconds = steps, seconds
         self._last = time.monotonic()
 
@@ -78,11 +83,13 @@ class StopAtNaN(Hook):
             if not np.isfinite(np.asarray(leaf)).all()
         ]
         last = trainer.path and jt.train.latest(trainer.path)
-        raise FloatingPointError(
+        _refuse(
             f"the loss of step {trainer.step} is {float(trainer.loss_value)}; parameters with NaN or "
             f"infinities after it: {', '.join(broken) or 'none'}; the last checkpoint: "
-            f"{str(last) if last else 'none'}. Against growth: a smaller rate, "
-            "optim.clip_by_global_norm; jt.config.check = ('nan',) finds the operation"
+            f"{str(last) if last else 'none'}",
+            "against growth there are smaller rates, and optim.clip_by_global_norm; "
+            "jt.config.check = ('nan',) finds the operation.",
+            FloatingPointError,
         )
 
 
@@ -190,7 +197,7 @@ class Summaries(Hook):
     def _place(self, trainer: Any) -> Path:
         folder = self._folder or trainer.path
         if folder is None:
-            raise ValueError("Summaries need a folder: give one, or the Trainer a path=")
+            _refuse("Summaries need a folder", "give one, or the Trainer a path=.")
         return Path(folder)
 
     def after_step(self, trainer: Any) -> None:
@@ -225,7 +232,7 @@ class Profile(Hook):
 
     def __init__(self, first: int, last: int, file: str | os.PathLike[str]) -> None:
         if not 0 < first <= last:
-            raise ValueError(f"steps {first} to {last} can't be profiled: 0 < first <= last")
+            _refuse(f"steps {first} to {last} can't be profiled", "let 0 < first <= last.")
         self._first, self._last, self._file = first, last, file
         self._open: Any = None
 
@@ -259,7 +266,8 @@ class Best(Hook):
 
     def after_evaluate(self, trainer: Any, results: dict[str, float]) -> None:
         if self._name not in results:
-            raise ValueError(f"no result is called {self._name!r}: there are {', '.join(results)}")
+            what = f"no result is called {self._name!r}: there are {', '.join(results)}"
+            _refuse(what, "give one of these, or the Trainer a metric of that name.")
         value = float(results[self._name])
         if self.best is None or self._sign * (self.best - value) > self._least:
             self.best, self.waited = value, 0
@@ -268,6 +276,11 @@ class Best(Hook):
         if self.waited >= self._patience:
             self.waited = 0
             self.worse(trainer)
+
+    def end(self, trainer: Any, error: BaseException | None) -> None:
+        if error is None and self.best is None:
+            name = type(self).__name__
+            warnings.warn(f"{name} saw no evaluation: fit(..., validate=data)", stacklevel=2)
 
     def worse(self, trainer: Any) -> None:
         """What to do then."""
@@ -301,10 +314,10 @@ class ReduceRate(Best):
 
     def begin(self, trainer: Any) -> None:
         if self._rate is not None:
-            trainer.optimiser.lr = self._rate
+            _set_rate(trainer, self._rate)
 
     def worse(self, trainer: Any) -> None:
-        trainer.optimiser.lr = self._rate = float(trainer.optimiser.lr) * self._factor
+        self._rate = _set_rate(trainer, lambda rate: float(rate) * self._factor)
 
     def state(self) -> dict[str, Any]:
         return {**super().state(), "rate": self._rate}
@@ -322,9 +335,21 @@ class LearningRate(Hook):
         self._schedule = schedule
 
     def begin(self, trainer: Any) -> None:
-        trainer.optimiser.lr = float(self._schedule(trainer.step))
+        _set_rate(trainer, float(self._schedule(trainer.step)))
 
     after_step = begin
+
+
+def _set_rate(trainer: Any, new: Any) -> float:
+    """Set the optimiser's rate, to a number or to what a function makes of it; it has to have one."""
+    optimiser = trainer.optimiser
+    if not hasattr(optimiser, "lr") or callable(optimiser.lr):
+        _refuse(
+            f"the rate of this {type(optimiser).__name__} is fixed, and a hook is to change it",
+            "give the Trainer an optimiser with an lr that is a number: optim.SGD(model, 1e-3).",
+        )
+    optimiser.lr = rate = float(new(optimiser.lr) if callable(new) else new)
+    return rate
 
 
 class Progress(Hook):

@@ -171,7 +171,9 @@ class Renaming:
         self._rules = []
         for old, new in names.items():
             if new.count("*") not in (0, old.count("*")):
-                raise ValueError(f"{new!r} has another number of * than {old!r}")
+                raise ValueError(
+                    f"{new!r} has another number of * than {old!r}: give as many, or none"
+                )
             self._rules.append((old, _pattern(old), new))
         self._unused = set(names)
 

@@ -132,8 +132,9 @@ def groups(
             yield group
         if not position.batch:
             raise ValueError(
-                f"pass {trainer.epoch + 1} over {_said(data)} has no batch"
+                f"pass {trainer.epoch + 1} over {said(data)} has no batch"
                 + ("; an iterator is used up by the first pass" if trainer.epoch else "")
+                + ": give data that can be iterated again, with a batch at least"
             )
         position.next_pass()
         trainer.epoch += 1
@@ -156,9 +157,15 @@ def pass_over(data: Any, epoch: int = 0) -> Any:
     """An iterator over the data: that pass of them, where they know passes."""
     if callable(data) and not hasattr(data, "__iter__"):
         data = data()
+    if not hasattr(data, "__iter__"):
+        raise TypeError(
+            f"{said(data)} gives no batches: give a jt.data.Dataset, a list of batches, or a function "
+            "that returns one"
+        )
     return data.iterator(epoch=epoch) if hasattr(data, "iterator") else iter(data)
 
 
-def _said(data: Any) -> str:
+def said(data: Any) -> str:
+    """Data in a few words."""
     text = repr(data)
     return text if len(text) < 60 else f"a {type(data).__name__}"

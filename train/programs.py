@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
@@ -45,6 +45,14 @@ class Programs:
     def optimiser(self) -> Any:
         """The optimiser, made of a rule when the parameters are there."""
         if hasattr(self._given, "step"):
+            theirs = jt.tree.leaves(getattr(self._given, "params", self.params))
+            ours = jt.tree.leaves(self.params)
+            if {id(x) for x in theirs}.isdisjoint(id(x) for x in ours):
+                jt.errors.complain(
+                    jt.errors.ArgumentError,
+                    f"the optimiser is one of other parameters than this {type(self.params).__name__}'s",
+                    "make it of the model that is trained: model = ...; optim.Adam(model, 1e-3).",
+                )
             return self._given
         return jt.optim.Optimizer(self.params, self._given)
 
@@ -158,6 +166,38 @@ class Programs:
             return apply(params, inputs)
 
         return predict
+
+
+def check_arguments(model: Any, optimiser: Any, loss: Any, metrics: Any, hooks: Any) -> None:
+    """What a Trainer is given are no names, classes or lists of other frameworks."""
+    for name, function in {"model": model, "loss": loss}.items():
+        if not callable(function):
+            what = jt.errors.describe(function)
+            raise TypeError(f"{name} is {what}: give a function, nn.losses.mse for instance")
+    if not (hasattr(optimiser, "step") or hasattr(optimiser, "update")) or isinstance(
+        optimiser, type
+    ):
+        raise TypeError(
+            f"optimiser is {jt.errors.describe(optimiser)}: give optim.adam(1e-3), or "
+            "optim.Adam(model, 1e-3)"
+        )
+    if metrics is not None and not isinstance(metrics, Mapping):
+        raise TypeError(
+            f"metrics are a dict by name, not {jt.errors.describe(metrics)}: "
+            '{"accuracy": train.metrics.Accuracy()}'
+        )
+    for name, metric in (metrics or {}).items():
+        if isinstance(metric, type) or not (hasattr(metric, "result") or callable(metric)):
+            what = jt.errors.describe(metric)
+            raise TypeError(
+                f"metric {name!r} is {what}: give train.metrics.Accuracy(), or a function"
+            )
+    if not isinstance(hooks, Sequence) or not all(
+        isinstance(hook, jt.train.Hook) for hook in hooks
+    ):
+        raise TypeError(
+            f"hooks are a list of train.Hook, not {jt.errors.describe(hooks)}: [train.Log(100)]"
+        )
 
 
 def _calls(model: Any, params: Any, loss: Any, penalty: Any) -> tuple[Any, Any]:

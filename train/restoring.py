@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import jitney as jt
+
 from . import places
 from .checkpoint_file import CheckpointError, Reader, as_held, fail, named_dtype, reading
 from .checkpoint_tree import array_names, build, leaves, plain_leaf
-from .checkpoints import description, file_of
+from .checkpoints import description, file_of, path_of
 from .filling import Filling, Only, Report
 
 
+@jt.errors.naming_lines
 def restore(
     path: str | os.PathLike[str],
     like: Any = None,
@@ -55,11 +57,12 @@ def restore(
     tree, report = _restore(path, like, into, only, rename, cast)
     if report:
         raise CheckpointError(
-            f"{report}\nrestore_partial takes what fits; rename= and only= say what"
+            f"{report}\nrestore_partial takes what fits; rename= and only= say what is meant"
         )
     return tree
 
 
+@jt.errors.naming_lines
 def restore_partial(
     path: str | os.PathLike[str],
     like: Any = None,
@@ -91,7 +94,9 @@ def _restore(
 ) -> tuple[Any, Report]:
     if like is not None and into is not None:
         raise TypeError("restore takes like= (a new tree) or into= (in place), not both")
-    file = file_of(Path(path))
+    if rename is not None and not isinstance(rename, dict):
+        raise TypeError(f'rename= is a dict {{"name in the file": "name here"}}, not {rename!r}')
+    file = file_of(path_of(path))
     with reading(file) as reader:
         source = Source(reader)
         if like is None and into is None:
@@ -101,6 +106,8 @@ def _restore(
         tree = like if into is None else into
         filling = Filling(tree, Report(file), only, cast, in_place=into is not None)
         chosen = filling.match(source.leaves(rename, only), source.spec)
+        if only is not None and not (chosen or filling.report):
+            fail(file, f"only={only!r} names nothing of the tree, nor of the file")
         if filling.report and not partial:
             return tree, filling.report
         values = {place: source.value(node) for place, node in chosen.items()}

@@ -14,11 +14,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+import jitney as jt
+
 S = TypeVar("S")
 _MISSING = dataclasses.MISSING
 _WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
+@jt.errors.naming_lines
 def parse_settings(
     cls: type[S], arguments: Sequence[str], *, saved: dict[str, Any] | None = None, prog: str = ""
 ) -> S:
@@ -39,7 +42,7 @@ def parse_settings(
     Settings(rate=0.5, layers=(64, 32))
     """
     if not dataclasses.is_dataclass(cls):
-        raise TypeError(f"settings are a dataclass, and {cls!r} is none")
+        raise TypeError(f"settings are a dataclass, and {cls!r} is none: write @dataclass above it")
     try:
         import tyro
     except ImportError:
@@ -114,6 +117,7 @@ def save_settings(folder: Path, settings: Any) -> None:
     temporary.replace(folder / "settings.json")
 
 
+@jt.errors.naming_lines
 def load_settings(folder: str | os.PathLike[str]) -> dict[str, Any]:
     """What `settings.json` of a run's folder says; empty where there is none. ValueError if it is
     damaged."""

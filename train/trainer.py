@@ -13,12 +13,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import jitney as jt
 
 from .checkpoints import latest, save
 from .hooks import Hook, Progress, SaveCheckpoints, StopAtNaN, Validate
-from .position import Position, groups, pass_over, size_of, split
-from .programs import Programs
+from .position import Position, groups, pass_over, said, size_of, split
+from .programs import Programs, check_arguments
 from .restoring import restore
 from .signals import finishing_steps
 from .writers import writing
@@ -56,6 +58,7 @@ class Trainer:
     (100, array([3.]))
     """
 
+    @jt.errors.naming_lines
     def __init__(
         self,
         model: Callable[..., Any],
@@ -72,6 +75,7 @@ class Trainer:
     ) -> None:
         if accumulate < 1:
             raise ValueError(f"accumulate={accumulate} batches make no step: give 1 or more")
+        check_arguments(model, optimiser, loss, metrics, hooks)
         self.model, self.loss, self.metrics = model, loss, dict(metrics or {})
         self.params = model if params is None else params
         self.path = None if path is None else Path(path)
@@ -84,6 +88,7 @@ class Trainer:
         self.hooks = _with_defaults(list(hooks), self.path is not None, progress)
         self._fresh = True
 
+    @jt.errors.naming_lines
     def fit(
         self,
         data: Any,
@@ -107,6 +112,12 @@ class Trainer:
         """
         if steps is None and epochs is None:
             raise TypeError("fit goes on until steps= or epochs=: give one, or both")
+        for name, count in {"steps": steps, "epochs": epochs}.items():
+            if count is not None and (not isinstance(count, (int, np.integer)) or count < 0):
+                raise TypeError(
+                    f"{name} is {jt.errors.describe(count)}: give a number, and data of batches "
+                    "(inputs, targets), such as jt.data.from_arrays((x, y)).batch(32)"
+                )
         hooks = list(self.hooks)
         if validate is not None:  # before what saves, which comes last
             savers = sum(isinstance(hook, SaveCheckpoints) for hook in hooks)
@@ -119,6 +130,7 @@ class Trainer:
                     hook.after_step(self)
         return self
 
+    @jt.errors.naming_lines
     def evaluate(self, data: Any, steps: int | None = None) -> dict[str, float]:
         """The mean loss over all examples of the data, and the metrics, by name; the model is in
         evaluation. Raises ValueError if there is no batch."""
@@ -129,7 +141,7 @@ class Trainer:
                 loss, seen = self.programs.judge(seen, batch)
                 total, count = total + float(loss) * size, count + size
         if not count:
-            raise ValueError(f"there is nothing to evaluate: {data!r} has no example")
+            raise ValueError(f"there is nothing to evaluate: {said(data)} has no example")
         return {"loss": total / count, **{name: m.result() for name, m in seen.items()}}
 
     def predict(self, data: Any) -> Iterator[Any]:
@@ -149,11 +161,12 @@ class Trainer:
         """The optimiser, an object of `jt.optim`."""
         return self.programs.optimiser
 
+    @jt.errors.naming_lines
     def save(self, **options: Any) -> Path:
         """Write a checkpoint of everything that `fit` needs to go on. Options are those of
         `save`."""
         if self.path is None:
-            raise ValueError("this Trainer has no path= for checkpoints")
+            raise ValueError("this Trainer has no path= for checkpoints: give it a folder")
         return save(self.path, self._tree(), step=self.step, **options)
 
     def resume(self) -> bool:

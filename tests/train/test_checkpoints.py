@@ -5,19 +5,16 @@ import dataclasses
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import pytest
-from golden_texts import Golden
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jitney as jt
 from jitney import train
 
-GOLDEN = Golden(Path(__file__).with_name("checkpoint_errors.txt"))
 DTYPES = [
     *("bool int8 int16 int32 int64 uint8 uint16 uint32 uint64".split()),
     *("float16 float32 float64 complex64 complex128 datetime64[us] timedelta64[D] >f8".split()),
@@ -270,7 +267,10 @@ def test_a_partial_restore_reports(tmp_path):
     tree, report = train.restore_partial(tmp_path, into=into)
     assert tree is into and list(into["a"]) == [1, 1] and list(into["b"]) == [0, 0, 0, 0]
     assert report.loaded == ["a"] and report.missing == ["d"] and report.extra == ["c"]
-    GOLDEN.check("report", str(report).replace(str(tmp_path), "RUN"))
+    assert str(report).splitlines()[1:] == [
+        "  misshapen  b: float64[3] in the file, float64[4] here",
+        *("  missing    d", "  extra      c"),
+    ]
 
 
 def test_steps_and_what_is_kept(tmp_path):
@@ -322,56 +322,6 @@ def test_the_package_reads_and_writes_the_same_files(tmp_path):
     renamed = {"layers.*.weight": "layers[*].w"}
     train.restore(tmp_path / "theirs", into=tree, rename=renamed, only="layers")
     assert tree["layers"][0]["w"].all() and train.describe(tmp_path / "theirs") == {}
-
-
-def cyclic():
-    tree = {}
-    tree["self"] = [tree]
-    return tree
-
-
-REFUSED = {
-    "a set": lambda p: train.save(p, {"names": {1, 2}}, step=0),
-    "texts": lambda p: train.save(p, {"names": np.array(["a"])}, step=0),
-    "objects": lambda p: train.save(p, {"x": [np.array([None])]}, step=0),
-    "long double": lambda p: train.save(p, np.longdouble(1), step=0),
-    "a spec": lambda p: train.save(p, {"w": jt.ShapeDtype((2,), np.float64)}, step=0),
-    "a cycle": lambda p: train.save(p, cyclic(), step=0),
-    "a key": lambda p: train.save(p, {"x": {frozenset(): 1}}, step=0),
-    "a folder without a step": lambda p: train.save(p, 1),
-    "a file with a step": lambda p: train.save(p / "one", 1, step=1),
-    "a step below zero": lambda p: train.save(p, 1, step=-1),
-    "keep nothing": lambda p: train.save(p, 1, step=1, keep=0),
-    "no such file": lambda p: train.restore(p / "none.safetensors"),
-    "an empty folder": lambda p: train.restore(p / "empty"),
-    "both": lambda p: train.restore(p / "one", 1, into=2),
-    "only without a tree": lambda p: train.restore(p / "one", only="w"),
-    "differences": lambda p: train.restore(p / "one", {"w": np.ones(4), "v": np.ones(1), "n": "1"}),
-    "another dtype": lambda p: train.restore(p / "one", {"w": np.ones(3, np.float32)}, only="w"),
-    "another kind": lambda p: train.restore(p / "one", {"n": np.ones(3)}, only="n"),
-    "a name with a fault": lambda p: train.restore(p / "one", {"w": 1}, rename={"my_v": "w"}),
-    "two of one name": lambda p: train.restore(p / "one", {"w": 1}, rename={"my_v2": "w"}),
-    "stars": lambda p: train.restore(p / "one", {"w": 1}, rename={"a*": "*b*"}),
-    "read-only": lambda p: train.restore(
-        p / "one", into={"w": np.broadcast_to(1.0, (3,))}, only="w"
-    ),
-    "another generator": lambda p: train.restore(
-        p / "one", into={"rng": np.random.Generator(np.random.MT19937())}, only="rng"
-    ),
-    "an iterator in a new tree": lambda p: train.restore(p / "one", {"at": Counter()}, only="at"),
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_is_refused(tmp_path, name):
-    (tmp_path / "empty").mkdir()
-    tree = {"w": np.ones(3), "my_v2": np.ones(3), "n": 1}
-    train.save(tmp_path / "one", {**tree, "rng": np.random.default_rng(0), "at": Counter(2)})
-    with pytest.raises((train.CheckpointError, OSError, TypeError, ValueError)) as error:
-        REFUSED[name](tmp_path)
-    text = f"{type(error.value).__name__}: {error.value}"
-    GOLDEN.check(name, text.replace(str(tmp_path), "RUN"))
-    assert not list(tmp_path.glob(".writing*"))
 
 
 def test_one_array_here_and_two_in_the_file(tmp_path):

@@ -46,7 +46,7 @@ def test_nan_is_found_before_it_is_saved(tmp_path):
     broken = trainer(train.SaveCheckpoints(steps=1), path=tmp_path)
     with pytest.raises(FloatingPointError) as error:
         broken.fit(batches, steps=9)
-    GOLDEN.check("nan", str(error.value).replace(str(tmp_path), "RUN"))
+    assert "step-00000002" in str(error.value)
     assert list(train.steps(tmp_path)) == [1, 2]
     assert np.isfinite(train.restore(tmp_path)["model"]["w"]).all()
     careless = trainer(train.StopAtNaN(None)).fit(batches, steps=4)

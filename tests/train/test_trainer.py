@@ -221,44 +221,6 @@ def test_signals_wait_for_the_step_and_save(tmp_path, straight, number):
     assert bits(trainer(tmp_path).fit(BATCHES, steps=13)) == bits(straight)
 
 
-REFUSED = {
-    "neither steps nor epochs": lambda t: t.fit(BATCHES),
-    "no batch": lambda t: t.fit([], steps=3),
-    "nothing to evaluate": lambda t: t.evaluate([]),
-    "no example": lambda t: t.evaluate([(X[:0], T[:0])]),
-    "an iterator that is used up": lambda t: t.fit(iter(BATCHES), steps=9),
-    "another iterator, for a model without sizes": lambda t: train.Trainer(
-        Net(), optim.sgd(0.1), loss
-    ).fit(iter(BATCHES), steps=3),
-    "no path": lambda t: t.save(),
-    "accumulate nothing": lambda t: trainer(accumulate=0),
-}
-WORDS = {
-    "neither steps nor epochs": "steps= or epochs=",
-    "no batch": r"pass 1 over \[\] has no batch",
-    "nothing to evaluate": "nothing to evaluate",
-    "no example": "no example",
-    "an iterator that is used up": "pass 2 over .*iterator.* has no batch; .*used up",
-    "another iterator, for a model without sizes": r"first has no sizes yet.*nn\.init",
-    "no path": "no path=",
-    "accumulate nothing": "accumulate=0",
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_is_refused(straight, name):
-    net = Net()
-    net(X[:2])
-    with pytest.raises((ValueError, TypeError), match=WORDS[name]):
-        REFUSED[name](trainer(model=net))
-
-
-def test_other_data_than_were_saved(tmp_path):
-    trainer(tmp_path).fit(BATCHES, steps=4)
-    with pytest.raises(ValueError, match="4 batches of this pass are done, and the data have 2"):
-        trainer(tmp_path).fit(BATCHES[:2], steps=13)
-
-
 def test_one_element():
     fitted = trainer().fit([(X[:1], T[:1])], steps=2)
     assert fitted.epoch == 1 and np.isfinite(fitted.loss_value)

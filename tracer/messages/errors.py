@@ -8,18 +8,20 @@ it is and what to write instead.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from types import CodeType, FunctionType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 
-from .source import shown_file, source_text, user_line
+from .source import is_user_frame, shown_file, source_text, user_line
 
 if TYPE_CHECKING:
     from ...ir.graph import SourceLine
 
 
+F = TypeVar("F", bound=Callable[..., Any])
 RAISED = "_jitney_raised"  # the attribute of exceptions that compiled code can raise
 
 
@@ -266,6 +268,37 @@ def complain(
             computed = [x._computation(any(x is a for a in asks)) for x in traced]
             error.wanted = tuple([number for number in computed if number is not None])
     raise error from cause
+
+
+def naming_lines(function: F) -> F:
+    """A library's function, whose exceptions say in a note which line of the user's called it.
+
+    Those of the user's own code have lines of their own, and so have those of `complain`.
+    """
+
+    @functools.wraps(function)
+    def named(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            note_line(error)
+            raise
+
+    return named  # type: ignore[return-value]
+
+
+def note_line(error: BaseException, line: SourceLine | None = None) -> None:
+    """Note on an exception of a library's the user's line, the current one by default."""
+    line = line or user_line(2)
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if line is None or (trace is not None and is_user_frame(trace.tb_frame)):
+        return
+    told = "\n".join([str(error), *getattr(error, "__notes__", ())])
+    if f"{shown_file(line.file)}:{line.line}" not in told:
+        source = source_text(line)
+        error.add_note(f"at {line}{line.inside}" + (f"\n    {source}" if source else ""))
 
 
 def describe(operand: Any) -> str:

@@ -60,11 +60,17 @@ class _Averaged(Metric):
     def __post_init__(self) -> None:
         _begin(self)
         if self.average not in ("binary", "macro", "micro", "weighted", None):
-            raise ValueError(
-                f"average={self.average!r} is not 'binary', 'macro', 'micro', 'weighted' or None"
+            jt.errors.complain(
+                ValueError,
+                f"average={self.average!r} is not known",
+                "it is 'binary', 'macro', 'micro', 'weighted' or None.",
             )
         if self.average == "binary" and self.classes != 2:
-            raise ValueError(f"average='binary' is for 2 classes, not {self.classes}: say another")
+            jt.errors.complain(
+                ValueError,
+                f"average='binary' is for 2 classes, not {self.classes}",
+                "say another: average='macro', for instance.",
+            )
 
     def update(self: M, labels: Any, predictions: Any, weights: Any = None) -> M:
         return self._with(matrix=_counts(self, labels, predictions, weights))

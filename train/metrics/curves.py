@@ -17,7 +17,8 @@ class AUC(Metric):
 
     Scores are counted in `bins` of equal width; those in one bin count as equal. So the state is small
     and adds up, and the result is exact where no bin has scores of both classes. `roc_auc` and
-    `average_precision` are exact for a whole set. NaN where a class is missing or a score is NaN.
+    `average_precision` are exact for a whole set. NaN where a class is missing, a score is NaN, or, in
+    compiled code, outside of 0..1, which is an error elsewhere.
 
     >>> labels, scores = np.array([0, 0, 1, 1]), np.array([0.1, 0.4, 0.35, 0.8])
     >>> jt.train.metrics.AUC().update(labels, scores).result()
@@ -30,12 +31,23 @@ class AUC(Metric):
 
     def __post_init__(self) -> None:
         if self.curve not in ("roc", "pr"):
-            raise ValueError(f"curve={self.curve!r} is not 'roc' or 'pr'")
+            what = f"curve={self.curve!r} is not known"
+            jt.errors.complain(ValueError, what, "it is 'roc' or 'pr'.")
         if self.counts is None:
             object.__setattr__(self, "counts", np.zeros((2, self.bins)))
 
     def update(self, labels: Any, scores: Any, weights: Any = None) -> AUC:
         true, score, w = _scored(labels, scores, weights)
+        outside = (w > 0) & ((score < 0) | (score > 1))
+        if jt.is_traced(outside):
+            w = jt.where(outside, np.nan, w)
+        elif outside.any():
+            jt.errors.complain(
+                ValueError,
+                "AUC counts scores from 0 to 1, and there are others",
+                "nn.sigmoid makes them of logits; metrics.roc_auc takes any, of a whole set.",
+                operands={"scores": scores},
+            )
         place = jt.clip(jt.where(jt.isnan(score), 0.0, score) * self.bins, 0, self.bins - 1)
         index = jt.stack([true, place.astype(np.int64)], axis=-1)
         return self._with(counts=jt.ops.scatter_nd(index, w, (2, self.bins)))

@@ -108,7 +108,8 @@ class MeanSquaredError(_MeanOf):
     def _each(self, labels: Any, predictions: Any, weights: Any) -> tuple[Any, Any]:
         true, said = (jt.asarray(x).astype(np.float64) for x in (labels, predictions))
         if true.shape != said.shape:
-            refuse(f"labels have the shape {true.shape}", "predictions", said)
+            what = f"labels have the shape {true.shape}, and predictions {said.shape}"
+            refuse(what, "predictions", said)
         return (true - said) ** 2, weights_of(true.shape, weights, "labels")
 
     def result(self) -> Any:

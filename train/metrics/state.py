@@ -47,7 +47,7 @@ class Metric:
             jt.errors.complain(
                 jt.errors.TransformError,
                 f"{type(self).__name__} and {type(other).__name__} of other settings do not add up",
-                "add metrics of one class with one choice of settings.",
+                "add metrics of one class with one choice of settings; numbers by update.",
             )
         return jt.tree.map(lambda a, b: a + b, self, other)
 
@@ -78,9 +78,9 @@ def weights_of(shape: tuple[int, ...], weights: Any, what: str) -> Any:
         refuse(f"{what} have the shape {shape}, and weights {w.shape}", "weights", w)
 
 
-def refuse(what: str, name: str, x: Any) -> NoReturn:
+def refuse(what: str, name: str, x: Any, remedy: str = "give one for each example.") -> NoReturn:
     """ShapeError about the argument `name`."""
-    jt.errors.complain(jt.errors.ShapeError, what, "give one for each example.", operands={name: x})
+    jt.errors.complain(jt.errors.ShapeError, what, remedy, operands={name: x})
 
 
 def counted(x: Any, w: Any, without: Any = 0) -> Any:
