@@ -1,7 +1,8 @@
 """L-BFGS: steps along the gradient times an inverse of the second derivative, of which the latest steps
 tell.
 
-All parameters are one vector here. What is known of the second derivative, and the search along a step,
+All parameters are one vector here, but for those of the last step, which are trees like them: so these
+are overwritten where they are. What is known of the second derivative, and the search along a step,
 are those of `jt.solve`.
 """
 
@@ -15,7 +16,7 @@ import numpy as np
 import jitney as jt
 
 from .classes import Configured
-from .leaves import cast, downhill, overwrite, real_of
+from .leaves import cast, downhill, overwrite, real_of, working
 from .scaling import scale, scale_by_learning_rate
 from .transform import State, Transform, ask_for_params, chain
 from .trees import Tree, beside, check_each, check_some, dtype_of, is_trained
@@ -24,7 +25,7 @@ __autograph__ = False  # see `leaves`
 
 
 class Last(NamedTuple):
-    """The state: parameters and gradients of the last step, as vectors, and what steps have told."""
+    """The state: parameters and gradients of the last step, and what steps have told."""
 
     params: Any
     grads: Any
@@ -71,29 +72,32 @@ def scale_by_lbfgs(
         )
 
     def init(params: Tree) -> State:
-        x = flat(jt.tree.leaves(params), jt.tree.leaves(params))
+        leaves, structure = jt.tree.flatten(params)
+        x = flat(leaves, leaves)
         known = jt.solve.InverseHessian.empty(x.size, memory_size, x.dtype)
-        return Last(np.zeros_like(x), np.zeros_like(x), known, np.int64(0))
+        x, g = (jt.tree.unflatten(structure, _wide([None] * len(leaves), leaves)) for _ in "xg")
+        return Last(x, g, known, np.int64(0))
 
     def update(updates: Tree, state: State, params: Tree = None, **more: Any) -> tuple[Tree, State]:
         if params is None:
             ask_for_params("L-BFGS")
-        leaves = jt.tree.leaves(params)
+        leaves, structure = jt.tree.flatten(params)
         given = beside(params, updates, "gradients")
         check_each(params, given, leaves)
-        x, g = flat(leaves, leaves), flat(given, leaves)
+        now, grads = _wide(leaves, leaves), _wide(given, leaves)
         is_first = state.count == 0
-        zeros = np.zeros_like(x)
-        s = jt.where(is_first, zeros, x - state.params)
-        y = jt.where(is_first, zeros, g - state.grads)
+        s = _change(params, now, state.params, leaves)
+        y = _change(params, grads, state.grads, leaves)
+        s, y = (jt.where(is_first, np.zeros_like(v), v) for v in (s, y))
+        g = flat(given, leaves)
         known = state.known.updated(s, y, least)
-        short = np.minimum(1.0, 1 / jt.linalg.norm(g, first_norm)).astype(x.dtype)
+        short = np.minimum(1.0, 1 / jt.linalg.norm(g, first_norm)).astype(g.dtype)
         rest = known.scale if scale_init_precond else jt.ones_like(known.scale)
         direction = known.product(g, jt.where(is_first & scale_init_precond, short, rest))
         rows = zip(parts(direction, leaves), given, strict=True)
         new = [None if g is None else u for u, g in rows]
-        after = Last(x, g, known, state.count + 1)
-        return jt.tree.unflatten(jt.tree.structure(params), new), after
+        x, g = (jt.tree.unflatten(structure, values) for values in (now, grads))
+        return jt.tree.unflatten(structure, new), Last(x, g, known, state.count + 1)
 
     return Transform(init, update)
 
@@ -209,6 +213,22 @@ class LBFGS(Configured):
 
 def _put(vector: Any, leaves: Sequence[Any]) -> None:
     overwrite(leaves, parts(vector, leaves))
+
+
+def _wide(values: Sequence[Any], leaves: Sequence[Any]) -> list[Any]:
+    """The values that stand beside the trained ones of the leaves in the dtypes in which they are
+    computed with, 0 for None; and None beside the others."""
+    found: list[Any] = []
+    for v, p in zip(values, leaves, strict=True):
+        v = np.zeros_like(p) if v is None and is_trained(p) else v
+        found.append(cast(v, working(dtype_of(p))) if is_trained(p) else None)
+    return found
+
+
+def _change(params: Tree, now: Sequence[Any], before: Tree, leaves: Sequence[Any]) -> Any:
+    """What was added to values in the latest step, as a vector."""
+    pairs = zip(now, beside(params, before, "state"), strict=True)
+    return flat([None if v is None else v - old for v, old in pairs], leaves)
 
 
 def flat(values: Sequence[Any], leaves: Sequence[Any]) -> Any:

@@ -35,7 +35,7 @@ from ..lowering.context import Context
 from ..lowering.lower import lower
 from ..lowering.parts import in_parts
 from ..module import Donation, NativeModule, Reason
-from ..schedule.aliasing import find_aliases, settle
+from ..schedule.aliasing import find_aliases, settle, with_copies
 from ..schedule.failures import fails_late
 from ..schedule.knobs import answered
 from ..schedule.memory import lifetimes, plan
@@ -177,6 +177,8 @@ def lowered(
     outputs = _arrays("output", returned, [contiguous_strides(t.shape) for t in results])
     if len(types) != len(inputs) or len(results) != len(outputs):
         donations = ()  # tokens, or parts of complex arrays: positions are not those of the caller
+
+    graph = with_copies(graph, donations)
 
     def made(graph: Graph, donations: Sequence[Donation], apart: bool = False) -> tuple[Any, ...]:
         context = new_context()

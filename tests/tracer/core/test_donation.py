@@ -259,6 +259,48 @@ def test_assignments_agree_with_numpy(
         np.testing.assert_array_equal(mine, want_u)
 
 
+@pytest.mark.parametrize("n", [7, 30_000])
+@pytest.mark.parametrize("inplace", [None, "require"])
+def test_what_one_argument_was_is_kept_in_another(n: int, inplace: Any) -> None:
+    """The copy is made before the other one is overwritten: by a formula, by an update, by both; or of
+    what is computed once."""
+
+    def moved(w: Any, m: Any, old: Any) -> None:
+        step = w - old
+        old[...] = w
+        w += 0.5 * m + step
+
+    def updated(w: Any, m: Any, old: Any) -> None:
+        old[...] = w
+        w[2:5] = m[2:5]
+        w[0] += 1.0
+
+    def once(w: Any, m: Any, old: Any) -> None:
+        w[...] = np.sin(m)
+        old[...] = w
+
+    def swapped(w: Any, m: Any, old: Any) -> None:
+        old[...] = w
+        w[...] = m
+        m[...] = old
+
+    def two(w: Any, m: Any, old: Any) -> None:
+        m[...] = w
+        old[...] = w
+        w *= 2.0
+
+    apart = [] if inplace else [swapped]
+    for function in (moved, updated, once, two, *apart):
+        mine = [np.arange(float(n)) + k for k in range(3)]
+        want = [a.copy() for a in mine]
+        compiled = jt.jit(function, inplace=inplace)
+        for _ in range(2):
+            function(*want)
+            compiled(*mine)
+            for a, b in zip(mine, want, strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-15, err_msg=function.__name__)
+
+
 def test_require_refuses_copies_with_line_and_reason() -> None:
     @jt.jit(inplace="require")
     def kept(x: Any) -> Any:
