@@ -205,6 +205,11 @@ class Window(Step):
         self.gap = position["gap"]
 
 
+def _hashed(key: Any) -> Any:
+    hash(key)
+    return key
+
+
 class Groups(Step):
     """Elements collected by a key, handed on when a group is as large as its key wants it."""
 
@@ -240,7 +245,7 @@ class Groups(Step):
         return self._hand_on(next(iter(self.groups)))
 
     def _enter(self, number: int, element: Any) -> Hashable:
-        key = called(self.key, self.what, number, element)
+        key = called(self.key, self.what, number, element, make=_hashed)
         self.groups.setdefault(key, []).append((number, element))
         if self.intake.crowded:
             self.intake.forget(min(group[0][0] for group in self.groups.values()))

@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Sequence
-from functools import cached_property, partial
+from functools import cached_property, partial, wraps
 from typing import Any
+
+import jitney as jt
 
 from .batching import Batch, Groups, Unbatch, Window
 from .caching import Cache, File, Memory
+from .errors import refuse
 from .interleaving import Interleave
 from .iterators import Iterator
 from .mapping import Map
@@ -38,6 +41,7 @@ class Dataset:
 
     def __init__(self, name: str, make: type[Step], *sources: Dataset, **options: Any) -> None:
         self.name, self.make, self.sources, self.options = name, make, sources, options
+        self.line = jt.errors.user_line()  # where it was made
         self._next_pass = 0
 
     # What a dataset is
@@ -76,8 +80,8 @@ class Dataset:
 
     def __len__(self) -> int:
         if self.length is None or self.length == math.inf:
-            why = "does not end" if self.length else "is known by counting: sum(1 for _ in dataset)"
-            raise TypeError(f"the length of {self.describe()} {why}")
+            remedy = "take(n) ends it." if self.length else "count them: sum(1 for _ in dataset)."
+            refuse(f"nobody knows the length of {self.describe()}", remedy, TypeError)
         return int(self.length)
 
     @cached_property
@@ -92,7 +96,9 @@ class Dataset:
         with Iterator(self, (0,)) as it:
             for element in it:
                 return spec(element)
-        raise ValueError(f"{self.describe()} has no element")
+        refuse(
+            f"{self.describe()} has no element", "give it one, or say shapes and dtypes yourself."
+        )
 
     def start(self) -> Step:
         """What runs it."""
@@ -132,7 +138,7 @@ class Dataset:
         [1, 3]
         """
         if not 0 <= index < _natural("shard", count, 1):
-            raise ValueError(f"shard({count}, {index}): the index is one of 0 to {count - 1}")
+            refuse(f"there is no shard {index} of {count}", f"give an index of 0 to {count - 1}.")
         return Dataset("shard", Shard, self, first=index, every=count)
 
     def filter(self, function: Callable[[Any], Any]) -> Dataset:
@@ -141,7 +147,7 @@ class Dataset:
         >>> list(jt.data.range(5).filter(lambda x: x % 2))
         [1, 3]
         """
-        return Dataset("filter", Filter, self, function=function)
+        return Dataset("filter", Filter, self, function=_function("filter", function))
 
     def repeat(self, count: int | None = None) -> Dataset:
         """`count` passes one after the other, each with draws of its own; without a count it has no end.
@@ -158,8 +164,10 @@ class Dataset:
         >>> [int(x) for x in jt.data.range(2) + jt.data.range(3)]
         [0, 1, 0, 1, 2]
         """
-        if not all(isinstance(other, Dataset) for other in others):
-            raise TypeError(f"concatenate takes datasets, not {others!r}")
+        for other in others:
+            if not isinstance(other, Dataset):
+                what = f"concatenate was given {jt.errors.describe(other)}"
+                refuse(what, "jt.data.from_arrays(x) makes a dataset of an array.", TypeError)
         return Dataset("concatenate", Concatenate, self, *others)
 
     __add__ = concatenate
@@ -187,18 +195,17 @@ class Dataset:
         """
         if buffer is None:
             if self.rows is None:
-                raise ValueError(
-                    f"shuffle() of {self.describe()}, whose elements come one after the other, needs a "
-                    "buffer: shuffle(10_000) holds so many of them"
+                refuse(
+                    f"shuffle() of {self.describe()}, whose elements come one after the other",
+                    "give it a buffer: shuffle(10_000) holds so many of them.",
                 )
             buffer = max(self.rows.size, 1)
         buffer = _natural("shuffle", buffer, 1)
-        least = buffer - 1 if min_after is None else _natural("shuffle", min_after)
+        least = buffer - 1 if min_after is None else _natural("shuffle(min_after=)", min_after)
         if least >= buffer:
-            raise ValueError(
-                f"shuffle({buffer}, min_after={min_after}): the buffer has to be larger"
-            )
-        seed = new_seed() if seed is None else _natural("shuffle", seed)
+            what = f"a buffer of {buffer} is full before {min_after} more are in it"
+            refuse(what, "give a larger buffer, or a smaller min_after=.")
+        seed = new_seed() if seed is None else _natural("shuffle(seed=)", seed)
         return Dataset("shuffle", Shuffle, self, buffer=buffer, seed=seed, least=least)
 
     # What is made of them
@@ -231,9 +238,9 @@ class Dataset:
             "map",
             Map,
             self,
-            function=function,
-            seed=None if seed is None else _natural("map", seed),
-            workers=_natural("map", workers, 1 if processes else 0),
+            function=_function("map", function),
+            seed=None if seed is None else _natural("map(seed=)", seed),
+            workers=_natural("map(workers=)", workers, 1 if processes else 0),
             deterministic=deterministic,
             processes=start_method(processes),
         )
@@ -258,6 +265,7 @@ class Dataset:
 
     def _interleave(self, function: Any, cycle: int, block: int, what: str) -> Dataset:
         cycle, block = _natural(what, cycle, 1), _natural(what, block, 1)
+        _function(what, function)
         return Dataset(
             what, Interleave, self, function=function, cycle=cycle, block=block, what=what
         )
@@ -316,17 +324,22 @@ class Dataset:
         [(3, 2), (2, 4)]
         """
         if list(boundaries) != sorted(set(boundaries)):
-            raise ValueError(f"bucket_by_length: boundaries grow, unlike {list(boundaries)}")
+            refuse(f"bucket_by_length: {list(boundaries)} do not grow", "sort the boundaries.")
         count = len(boundaries) + 1
         sizes = [batch_sizes] * count if isinstance(batch_sizes, int) else list(batch_sizes)
         if len(sizes) != count:
-            raise ValueError(
-                f"bucket_by_length: {len(boundaries)} boundaries make {count} buckets, and there are "
-                f"{len(sizes)} batch_sizes"
+            refuse(
+                f"{len(boundaries)} boundaries make {count} buckets, and there are {len(sizes)} "
+                "batch_sizes",
+                "give one for each bucket, or one number for all.",
             )
         sizes = [_natural("bucket_by_length", size, 1) for size in sizes]
-        key = partial(_bucket, length, list(boundaries))
         reduce = partial(_filled, _padder(shapes, values))
+
+        def bucket(element: Any) -> int:
+            return bisect_right(boundaries, length(element))
+
+        key = wraps(_function("bucket_by_length", length))(bucket)
         return self._groups(key, sizes.__getitem__, reduce, drop_last, "bucket_by_length")
 
     def group_by_window(
@@ -345,6 +358,7 @@ class Dataset:
         [2, 4, 4]
         """
         sizes = size if callable(size) else partial(_same, _natural("group_by_window", size, 1))
+        _function("group_by_window", key)
         return self._groups(key, sizes, reduce or _stacked, drop_last, "group_by_window")
 
     def _groups(self, key: Any, size: Any, reduce: Any, drop_last: bool, what: str) -> Dataset:
@@ -359,8 +373,8 @@ class Dataset:
         >>> list(jt.data.range(5).window(3, shift=1))
         [array([0, 1, 2]), array([1, 2, 3]), array([2, 3, 4])]
         """
-        size, stride = _natural("window", size, 1), _natural("window", stride, 1)
-        shift = size if shift is None else _natural("window", shift, 1)
+        size, stride = _natural("window", size, 1), _natural("window(stride=)", stride, 1)
+        shift = size if shift is None else _natural("window(shift=)", shift, 1)
         options = {"size": size, "shift": shift, "stride": stride, "drop_last": drop_last}
         return Dataset("window", Window, self, **options)
 
@@ -400,12 +414,19 @@ class Dataset:
 
 def _natural(what: str, value: Any, least: int = 0) -> int:
     try:
-        number = value.__index__()
+        number = int(value.__index__())
     except AttributeError:
-        raise TypeError(f"{what}: {value!r} is no integer") from None
+        refuse(f"{what} was given {value!r}", f"give an integer of at least {least}.", TypeError)
     if number < least:
-        raise ValueError(f"{what}: {value} is less than {least}")
+        refuse(f"{what} was given {value!r}", f"give an integer of at least {least}.")
     return number
+
+
+def _function(what: str, function: Any) -> Any:
+    if not callable(function):
+        described = jt.errors.describe(function)
+        refuse(f"{what} was given {described}", "give a function of an element.", TypeError)
+    return function
 
 
 def _padder(shapes: Any, values: Any) -> Callable[[list[Any]], Any]:
@@ -422,7 +443,3 @@ def _stacked(key: Any, elements: list[Any]) -> Any:
 
 def _same(size: int, key: Any) -> int:
     return size
-
-
-def _bucket(length: Callable[[Any], int], boundaries: list[int], element: Any) -> int:
-    return bisect_right(boundaries, length(element))

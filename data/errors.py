@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 from collections.abc import Callable
 from types import CodeType, TracebackType
-from typing import Any
+from typing import Any, NoReturn
 
 import jitney as jt
 
@@ -51,11 +51,21 @@ def _words(x: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
+def refuse(what: str, remedy: str, kind: type[Exception] = ValueError) -> NoReturn:
+    """Raise an error about arguments, with the user's line."""
+    jt.errors.complain(kind, what, remedy)
+
+
+def _users(function: Any) -> Any:
+    """The function that the user gave, of what was made of it."""
+    while (below := getattr(function, "func", getattr(function, "__wrapped__", None))) is not None:
+        function = below
+    return function
+
+
 def place(function: Callable[..., Any]) -> str:
     """A function's name, and the file and line that define it."""
-    inner: Any = function
-    while (below := getattr(inner, "func", getattr(inner, "__wrapped__", None))) is not None:
-        inner = below
+    inner = _users(function)
     name = getattr(inner, "__qualname__", None) or type(inner).__qualname__
     code = getattr(inner, "__code__", None) or getattr(type(inner).__call__, "__code__", None)
     return f"{name} at {_line(code, code.co_firstlineno)}" if code else name
@@ -65,7 +75,7 @@ def blame(
     error: BaseException, what: str, function: Callable[..., Any], number: int, x: Any
 ) -> None:
     """Note on an exception of a user's function which element it had, and the user's line."""
-    line = _user_line(error.__traceback__, getattr(function, "__code__", None))
+    line = _user_line(error.__traceback__, getattr(_users(function), "__code__", None))
     error.add_note(f"in {what}({place(function)}), element {number}: {describe(x)}{line}")
 
 

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import jitney as jt
+
 from .errors import DataError
 from .messages import parsed
 from .trees import Array, stack, texts
@@ -120,6 +122,7 @@ class Sparse(NamedTuple):
 Features = Mapping[str, FixedLen | FixedLenSequence | VarLen]
 
 
+@jt.errors.naming_lines
 def parse_example(record: Any, features: Features) -> dict[str, Any]:
     """The features of one Example, of its bytes or the message.
 
@@ -135,6 +138,7 @@ def parse_example(record: Any, features: Features) -> dict[str, Any]:
     return {name: _value(found, name, wanted) for name, wanted in features.items()}
 
 
+@jt.errors.naming_lines
 def parse_examples(records: Sequence[Any], features: Features) -> dict[str, Any]:
     """A batch of the features of several Examples: stacked, ragged, padded or sparse.
 
@@ -154,6 +158,7 @@ def parse_examples(records: Sequence[Any], features: Features) -> dict[str, Any]
     }
 
 
+@jt.errors.naming_lines
 def parse_sequence_example(
     record: Any, context: Features, sequences: Features
 ) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -215,11 +220,18 @@ def _batch(rows: list[Any], wanted: Any, name: str) -> Any:
     if wanted.layout == "sparse":
         return ragged.sparse()
     if wanted.layout != "ragged":
-        raise ValueError(f'VarLen {name!r}: layout is "ragged", "padded" or "sparse"')
+        raise ValueError(
+            f'VarLen {name!r} has no layout {wanted.layout!r}: give "ragged", "padded" or "sparse"'
+        )
     return ragged
 
 
 def _value(features: Any, name: str, wanted: Any) -> Any:
+    if not isinstance(wanted, (FixedLen, FixedLenSequence, VarLen)):
+        raise TypeError(
+            f"feature {name!r} is wanted as {wanted!r}: give FixedLen(shape, dtype), VarLen(dtype) or "
+            "FixedLenSequence(shape, dtype)"
+        )
     if name not in features or features[name].WhichOneof("kind") is None:
         if isinstance(wanted, FixedLen) and wanted.default is not None:
             filled = np.full(tuple(wanted.shape), wanted.default, _stored(wanted.dtype))
@@ -228,7 +240,10 @@ def _value(features: Any, name: str, wanted: Any) -> Any:
             return _empty(wanted.dtype)
         if isinstance(wanted, FixedLenSequence) and wanted.missing:
             return _empty(wanted.dtype).reshape(0, *wanted.shape)
-        raise DataError(f"feature {name!r} is missing; the record has {sorted(features)}")
+        raise DataError(
+            f"feature {name!r} is missing; the record has {sorted(features)}: give one of these, or "
+            "FixedLen a default="
+        )
     flat = _flat(features[name], repr(name), wanted.dtype)
     if isinstance(wanted, VarLen):
         return flat
@@ -247,7 +262,8 @@ def _shaped(flat: Array, name: str, shape: Sequence[int]) -> Any:
         return flat.reshape(tuple(shape))[()]
     except ValueError:
         raise DataError(
-            f"feature {name} has {len(flat)} values, and is wanted in shape {tuple(shape)}"
+            f"feature {name} has {len(flat)} values, and is wanted in shape {tuple(shape)}: VarLen "
+            "takes any number"
         ) from None
 
 
@@ -265,15 +281,13 @@ def _flat(feature: Any, name: str, dtype: Any) -> Array:
     if kind is None or not getattr(feature, kind).value:
         return _empty(dtype)
     stored = _stored(dtype)
-    fits = (
-        "bytes_list"
-        if stored.kind == "O"
-        else "int64_list"
-        if stored.kind in "iub"
-        else "float_list"
-    )
+    kinds = {"O": "bytes_list", **dict.fromkeys("iub", "int64_list")}
+    fits = kinds.get(stored.kind, "float_list")
     if kind != fits:
-        raise DataError(f"feature {name} is a {kind}, and was asked for as {stored}")
+        raise DataError(
+            f"feature {name} is a {kind}, and was asked for as {stored}: ask for bytes, ints or "
+            "floats, as it is stored"
+        )
     values = getattr(feature, kind).value
     if kind == "float_list":
         return _floats(feature.float_list, len(values)).astype(stored)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .errors import DataError, WorkerError
+from .errors import DataError, WorkerError, describe, refuse
 from .steps import Intake, Passes, Step
 
 if TYPE_CHECKING:
@@ -57,18 +57,23 @@ class Iterator:
         except StopIteration:
             self._end()
             raise
-        except WorkerError:
+        except WorkerError as error:
             self._tear()
+            self._note(error)
             raise
         except Exception as error:
             intake.count += 1
-            error.add_note(f"in the dataset {self.dataset.describe()}")
+            self._note(error)
             raise
         except BaseException:
             self._tear()
             raise
         intake.count += 1
         return element
+
+    def _note(self, error: Exception) -> None:
+        made = "" if self.dataset.line is None else f", made at {self.dataset.line}"
+        error.add_note(f"in the dataset {self.dataset.describe()}{made}")
 
     def _end(self) -> None:
         """Nobody has to be kept for more."""
@@ -84,7 +89,7 @@ class Iterator:
     def _pause(self) -> None:
         """What is to do before a pull, now and then."""
         if self._closed:
-            raise ValueError("the iterator is closed; dataset.iterator(state) makes another one")
+            refuse("the iterator is closed", "dataset.iterator(state) makes another one.")
         if self._last is not None:
             raise StopIteration
         if self._torn:
@@ -114,13 +119,18 @@ class Iterator:
         try:
             of, passes, position = state["dataset"], state["pass"], state["at"]
         except (TypeError, KeyError):
-            raise DataError("not a state: `state()` of a jt.data iterator gives one") from None
-        if of != self.dataset.describe():
-            raise DataError(
-                f"the state is of the dataset {of}, and this is {self.dataset.describe()}"
-            )
+            what = f"{describe(state)} is no state of an iterator"
+            refuse(what, "`state()` of a jt.data iterator gives one.", DataError)
+        here = self.dataset.describe()
+        if of != here:
+            what = f"the state is of the dataset {of}, and this is {here}"
+            refuse(what, "give it the dataset that it was saved with.", DataError)
         self._begin(tuple(passes))
-        self._step.move(position)
+        try:
+            self._step.move(position)
+        except (KeyError, TypeError, IndexError, AttributeError) as error:
+            what = f"the state is damaged, at {position!r} ({error!r})"
+            refuse(what, "give one as `state()` gave it.", DataError)
         self._intake.reset()
 
     def close(self) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+import jitney as jt
+
 from .errors import DataError, describe
 
 # Of each message: its fields, by name, as (number, type, repeated). A type in angle brackets is a map's.
@@ -77,6 +79,7 @@ def _field(described: Any, name: str, number: int, kind: str, repeated: bool) ->
     return described.field.add(name=name, number=number, label=label, type=_MESSAGE, type_name=kind)
 
 
+@jt.errors.naming_lines
 def feature(value: Any) -> Any:
     """A `Feature` of a number, text, bytes, or a sequence or array of them, which is written flat.
 
@@ -90,7 +93,13 @@ def feature(value: Any) -> Any:
         return found  # of no kind: it will do for each
     if isinstance(value, (str, bytes)):
         value = [value]
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise TypeError(
+            f"a feature is written flat, and {describe(value)} is none: a sequence_example has one for "
+            "each step"
+        ) from None
     if array.dtype.kind in "OUS" or (isinstance(value, (list, tuple)) and _has_texts(value)):
         flat = np.asarray(value, object).ravel().tolist()
         if not all(isinstance(x, (str, bytes)) for x in flat):
@@ -111,6 +120,7 @@ def _has_texts(value: Any) -> bool:
     return any(isinstance(x, (str, bytes)) for x in value)
 
 
+@jt.errors.naming_lines
 def example(features: Mapping[str, Any]) -> Any:
     """An `Example` message of named values, each of those that `feature` takes.
 
@@ -124,6 +134,7 @@ def example(features: Mapping[str, Any]) -> Any:
     return found
 
 
+@jt.errors.naming_lines
 def sequence_example(context: Mapping[str, Any], lists: Mapping[str, Sequence[Any]]) -> Any:
     """A `SequenceExample`: named values, and named sequences of values, one a step.
 

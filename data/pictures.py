@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+import jitney as jt
+
 from .errors import DataError, describe
 from .trees import Array
 
@@ -27,6 +29,7 @@ def _pillow() -> Any:
     return Image
 
 
+@jt.errors.naming_lines
 def decode_image(
     data: bytes | str | os.PathLike[str],
     channels: int | None = None,
@@ -45,7 +48,7 @@ def decode_image(
     (2, 4, 3)
     """
     if channels is not None and channels not in _MODES:
-        raise ValueError(f"channels={channels!r}: 1, 2, 3, 4 or None")
+        raise ValueError(f"channels={channels!r}: give 1, 2, 3, 4 or None")
     image_module = _pillow()
     path = None if isinstance(data, (bytes, bytearray, memoryview)) else os.fspath(data)
     what = path or f"{len(data)} bytes"  # type: ignore[arg-type]
@@ -63,10 +66,12 @@ def decode_image(
     except FileNotFoundError:
         raise
     except (OSError, SyntaxError, ValueError, image_module.DecompressionBombError) as error:
-        raise DataError(f"{what}: not a whole picture ({error})") from error
+        said = str(error).replace(repr(file), "it")
+        raise DataError(f"{what}: not a whole picture ({said})") from error
     return pixels if pixels.ndim == 3 else pixels[..., None]
 
 
+@jt.errors.naming_lines
 def encode_image(pixels: Array, format: str = "png") -> bytes:
     """uint8 pixels, `(height, width)` or `(height, width, 1 to 4)`, as a file's bytes.
 
@@ -75,11 +80,19 @@ def encode_image(pixels: Array, format: str = "png") -> bytes:
     """
     pixels = _checked(pixels)
     if pixels.dtype != np.uint8:
-        raise DataError(f"pixels of a file are uint8, not {pixels.dtype}")
+        raise DataError(
+            f"pixels of a file are uint8, not {pixels.dtype}: (255 * x).astype(np.uint8)"
+        )
     out = io.BytesIO()
     grey = pixels.shape[-1] == 1
     _pillow().fromarray(pixels[..., 0] if grey else pixels).save(out, format)
     return out.getvalue()
+
+
+def _sized(size: Any) -> tuple[int, int]:
+    if not isinstance(size, (tuple, list)) or len(size) != 2:
+        raise TypeError(f"the size of a picture is (height, width), not {size!r}")
+    return size[0], size[1]
 
 
 def _checked(pixels: Any) -> Array:
@@ -87,10 +100,14 @@ def _checked(pixels: Any) -> Array:
     if pixels.ndim == 2:
         pixels = pixels[..., None]
     if pixels.ndim != 3 or pixels.shape[-1] not in _MODES:
-        raise DataError(f"a picture is (height, width, 1 to 4 channels), not {describe(pixels)}")
+        raise DataError(
+            f"a picture is (height, width, 1 to 4 channels), not {describe(pixels)}: map them one "
+            "by one, before batch"
+        )
     return pixels
 
 
+@jt.errors.naming_lines
 def resize_image(pixels: Array, size: tuple[int, int]) -> Array:
     """A picture in another size (height, width), bilinear, with all pixels counted when smaller.
 
@@ -100,7 +117,7 @@ def resize_image(pixels: Array, size: tuple[int, int]) -> Array:
     [7, 7, 7]
     """
     image_module = _pillow()
-    pixels = _checked(pixels)
+    pixels, size = _checked(pixels), _sized(size)
     as_float = pixels if pixels.dtype == np.uint8 else pixels.astype(np.float32)
     planes = [
         np.array(
@@ -114,12 +131,14 @@ def resize_image(pixels: Array, size: tuple[int, int]) -> Array:
     return (np.rint(found) if pixels.dtype.kind in "iu" else found).astype(pixels.dtype)
 
 
+@jt.errors.naming_lines
 def crop(pixels: Array, size: tuple[int, int], rng: np.random.Generator | None = None) -> Array:
     """A part of that size (height, width): from the middle, or with a generator from anywhere.
 
     >>> jt.data.crop(np.arange(16).reshape(4, 4), (2, 2)).tolist()
     [[5, 6], [9, 10]]
     """
+    size = _sized(size)
     room = pixels.shape[0] - size[0], pixels.shape[1] - size[1]
     if min(room) < 0:
         raise DataError(f"a part of {tuple(size)} is not in a picture of {pixels.shape[:2]}")

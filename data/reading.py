@@ -12,7 +12,7 @@ from itertools import islice
 from operator import length_hint
 from typing import IO, TYPE_CHECKING, Any
 
-from .errors import DataError
+from .errors import DataError, refuse
 from .steps import Passes, Step
 from .trees import texts
 
@@ -31,23 +31,35 @@ def listed(paths: Paths, what: str) -> list[str]:
         if glob.has_magic(name) and not os.path.exists(name):
             some = sorted(glob.glob(name, recursive=True))
             if not some:
-                raise FileNotFoundError(f"{what}: no file is called {name!r} (in {os.getcwd()})")
+                missing = f"{what}: no file is called {name!r}"
+                refuse(
+                    missing,
+                    f"give a pattern that some have, from {os.getcwd()}.",
+                    FileNotFoundError,
+                )
             found += some
         elif os.path.exists(name):
             found.append(name)
         else:
-            raise FileNotFoundError(f"{what}: there is no {name!r} (in {os.getcwd()})")
+            missing = f"{what}: there is no {name!r}"
+            refuse(missing, f"give a file that is there, from {os.getcwd()}.", FileNotFoundError)
     return found
 
 
-def compression_of(path: str, asked: str | None) -> str:
-    """`"GZIP"`, `"ZLIB"` or `""`: what was asked for, or (None) what the file's first bytes say."""
-    if asked is None:
-        with open(path, "rb") as file:
-            return "GZIP" if file.read(3) == b"\x1f\x8b\x08" else ""
-    if asked not in ("GZIP", "ZLIB", ""):
-        raise ValueError(f'compression={asked!r}: "GZIP", "ZLIB", "" (none) or None (look)')
+def check_compression(asked: str | None) -> str | None:
+    """A compression that there is, or None."""
+    if asked not in ("GZIP", "ZLIB", "", None):
+        what = f"compression={asked!r} is not known"
+        refuse(what, 'give "GZIP", "ZLIB", "" for none, or None to see it by the first bytes.')
     return asked
+
+
+def compression_of(path: str, asked: str | None) -> str:
+    """What was asked for, or (None) what the file's first bytes say."""
+    if asked is not None:
+        return asked
+    with open(path, "rb") as file:
+        return "GZIP" if file.read(3) == b"\x1f\x8b\x08" else ""
 
 
 class Source:

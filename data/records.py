@@ -10,8 +10,10 @@ from collections.abc import Callable
 from functools import cache
 from typing import IO, Any
 
-from .errors import DataError
-from .reading import CHUNK, FileStep, Source, compression_of
+import jitney as jt
+
+from .errors import DataError, refuse
+from .reading import CHUNK, FileStep, Source, check_compression
 
 HEAD = struct.Struct("<QI")
 FOOT = struct.Struct("<I")
@@ -56,9 +58,14 @@ class RecordWriter:
     def __init__(self, path: str | os.PathLike[str], compression: str | None = None) -> None:
         self.path = os.fspath(path)
         self._partial = f"{self.path}.{os.getpid()}.{id(self):x}.partial"
-        kind = compression_of(self.path, compression or "")
+        kind = check_compression(compression or "")
         crc()
-        file: IO[bytes] = open(self._partial, "wb")  # noqa: SIM115 (held, and closed by `close`)
+        try:
+            file: IO[bytes] = open(self._partial, "wb")  # noqa: SIM115 (held, and closed by `close`)
+        except OSError as error:
+            named = OSError(error.errno, error.strerror, self.path)
+            jt.errors.note_line(named)
+            raise named from None
         self._raw = file
         self._file: Any = gzip.GzipFile("", "wb", 6, file, 0) if kind == "GZIP" else file
         self._deflate = zlib.compressobj() if kind == "ZLIB" else None
@@ -68,9 +75,8 @@ class RecordWriter:
         data = record if isinstance(record, (bytes, bytearray, memoryview)) else None
         if data is None:
             if not hasattr(record, "SerializeToString"):
-                raise TypeError(
-                    f"a record is bytes or a message such as example(...), not {record!r}"
-                )
+                what = f"a record cannot be {jt.errors.describe(record)}"
+                refuse(what, "give bytes, text.encode(), or a message: example(...).", TypeError)
             data = record.SerializeToString(deterministic=True)
         head = struct.pack("<Q", len(data))
         frame = head, FOOT.pack(masked(head)), data, FOOT.pack(masked(data))

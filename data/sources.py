@@ -12,8 +12,8 @@ import numpy as np
 import jitney as jt
 
 from .dataset import Dataset
-from .errors import DataError, blame
-from .reading import Paths, listed
+from .errors import DataError, blame, refuse
+from .reading import Paths, check_compression, listed
 from .records import Records
 from .rows import Arrays, Range
 from .selecting import Zip
@@ -23,6 +23,7 @@ from .textlines import Lines
 from .trees import length_of, mapped, texts
 
 
+@jt.errors.naming_lines
 def from_arrays(tree: Any) -> Dataset:
     """The rows of arrays, along their first axes: element i is the tree of their i-th rows.
 
@@ -50,10 +51,11 @@ def _arrays(tree: Any) -> Any:
         try:
             return _locked(tree)
         except ValueError:
-            raise DataError(
-                "from_arrays: a list with rows of different lengths is no array: from_generator(lambda: "
-                "map(np.asarray, rows)) gives them one by one"
-            ) from None
+            refuse(
+                "from_arrays: a list with rows of different lengths is no array",
+                "from_generator(lambda: map(np.asarray, rows)) gives them one by one.",
+                DataError,
+            )
     leaves, structure = jt.tree.flatten(tree)
     return jt.tree.unflatten(structure, [_locked(leaf) for leaf in leaves])
 
@@ -90,9 +92,10 @@ def from_generator(
     [0, 1, 4]
     """
     if not callable(function):
-        raise TypeError(
-            f"from_generator takes a function that gives an iterator for each pass, not {function!r}: "
-            "lambda: items"
+        refuse(
+            f"from_generator was given {jt.errors.describe(function)}",
+            "give a function that makes an iterator for each pass: lambda: items.",
+            TypeError,
         )
     return Dataset("from_generator", Generated, function=function, args=args, copy=copy)
 
@@ -110,7 +113,11 @@ def zip(*datasets: Any) -> Dataset:
     tree = datasets[0] if len(datasets) == 1 else datasets
     leaves, structure = jt.tree.flatten(tree)
     if not leaves or not all(isinstance(leaf, Dataset) for leaf in leaves):
-        raise TypeError(f"zip takes datasets, or one tree of datasets, not {datasets!r}")
+        refuse(
+            f"zip was given {', '.join(map(jt.errors.describe, leaves)) or 'nothing'}",
+            "give datasets, or one tree of them: jt.data.from_arrays(x) makes one of an array.",
+            TypeError,
+        )
     numbered = jt.tree.unflatten(structure, builtins.range(len(leaves)))
     return Dataset("zip", Zip, *leaves, tree=numbered)
 
@@ -144,6 +151,7 @@ def read_file(path: str | os.PathLike[str]) -> bytes:
         return file.read()
 
 
+@jt.errors.naming_lines
 def memmap(
     path: str | os.PathLike[str], dtype: Any = None, shape: Any = (), offset: int = 0
 ) -> Dataset:
@@ -192,8 +200,10 @@ def text_lines(
     ['one', 'two']
     """
     if encoding is not None and "\n".encode(encoding) != b"\n":
-        raise ValueError(f"text_lines reads encodings whose line ends are ASCII's, not {encoding}")
-    options = {"encoding": encoding, "errors": errors, "compression": compression}
+        what = f"text_lines cannot find the ends of lines in {encoding}"
+        refuse(what, "give an encoding whose line ends are ASCII's, or decode read_file's bytes.")
+    options = {"encoding": encoding, "errors": errors}
+    options["compression"] = check_compression(compression)
     return Dataset("text_lines", Lines, paths=listed(paths, "text_lines"), **options)
 
 
@@ -212,7 +222,8 @@ def tfrecord(paths: Paths, *, compression: str | None = None, verify: bool = Tru
     [b'one']
     """
     found = listed(paths, "tfrecord")
-    return Dataset("tfrecord", Records, paths=found, compression=compression, verify=verify)
+    options = {"compression": check_compression(compression), "verify": verify}
+    return Dataset("tfrecord", Records, paths=found, **options)
 
 
 def csv(

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from .errors import DataError
+import jitney as jt
+
+from .errors import DataError, refuse
 from .features import Ragged
 from .trees import Array, texts
 
@@ -42,7 +44,8 @@ def to_numbers(words: Any, dtype: Any = np.float64) -> Array:
         try:
             flat[i] = read(word)
         except (ValueError, OverflowError) as error:
-            raise DataError(f"text {i}, {word!r}, is no {kind} ({error})") from None
+            what = f"text {i}, {word!r}, is no {kind} ({error})"
+            refuse(what, "leave it out, or give a dtype that holds it.", DataError)
     return found
 
 
@@ -67,7 +70,8 @@ class Vocabulary:
         self._ids = {token: i for i, token in enumerate(self.tokens)}
         if len(self._ids) < len(self.tokens):
             twice, _ = Counter(self.tokens).most_common(1)[0]
-            raise ValueError(f"a vocabulary has each token once, and {twice!r} is in it twice")
+            what = f"a vocabulary has each token once, and {twice!r} is in it twice"
+            refuse(what, "give them once: dict.fromkeys(tokens), or Vocabulary.of(lines).")
 
     @classmethod
     def of(
@@ -99,9 +103,9 @@ class Vocabulary:
             try:
                 return np.array([ids[token] for token in tokens], np.int64)
             except KeyError as error:
-                raise KeyError(
-                    f"{error.args[0]!r} is not in the vocabulary, nor is there an unknown="
-                ) from None
+                wrong = KeyError(f"{error.args[0]!r} is not in the vocabulary: give it an unknown=")
+                jt.errors.note_line(wrong)
+                raise wrong from None
         other = ids[self.unknown]
         return np.array([ids.get(token, other) for token in tokens], np.int64)
 
@@ -110,7 +114,8 @@ class Vocabulary:
         found = []
         for i in ids:
             if not 0 <= i < len(self.tokens):
-                raise IndexError(f"number {i} is not in a vocabulary of {len(self.tokens)}")
+                what = f"number {i} is not in a vocabulary of {len(self.tokens)}"
+                refuse(what, "give numbers that `ids` gave.", IndexError)
             found.append(self.tokens[i])
         return found
 
@@ -154,6 +159,10 @@ class ByteTokenizer:
     def encode(self, text: str | bytes, *end: str) -> Array:
         """The numbers of a text, then those of special tokens, int64."""
         data = text.encode() if isinstance(text, str) else text
+        unknown = [token for token in end if token not in self.special]
+        if unknown:
+            what = f"{unknown[0]!r} is no special token of this tokenizer"
+            refuse(what, f"make it with them: ByteTokenizer(special=({unknown[0]!r},)).")
         tail = [self.special[token] for token in end]
         return np.concatenate([np.frombuffer(data, np.uint8), np.array(tail, np.int64)])
 

@@ -47,10 +47,12 @@ class TableBlocks(FileStep):
                     self.blocks = batches(self.path, self.options, start, self.paths[0])
                 block = next(self.blocks, None)
             except (arrow().ArrowException, UnicodeDecodeError) as error:
-                raise DataError(
-                    f"{self.path}, behind row {before}: {error}. (dtypes={{column: dtype}} says what a "
-                    "column is, where it cannot be seen from the first rows)"
-                ) from error
+                hint = (
+                    ": dtypes={column: dtype} says what a column is"
+                    if "conversion" in str(error)
+                    else ""
+                )
+                raise DataError(f"{self.path}, behind row {before}: {error}{hint}") from error
             if block is None:
                 self.enter(self.index + 1)
                 continue

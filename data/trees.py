@@ -93,7 +93,7 @@ def stacked(leaves: Sequence[Any], path: str = "") -> Array:
     except OverflowError as error:
         raise DataError(f"a batch{_at(path)}: {error}") from None
     if found.dtype.kind in "OUS" and not isinstance(leaves[0], np.ndarray):
-        raise DataError(f"a batch{_at(path)} has {describe(list(leaves))}: of one kind, please")
+        raise DataError(f"a batch{_at(path)} has {describe(list(leaves))}: let them be of one kind")
     return found
 
 
@@ -128,13 +128,15 @@ def padded(
         if len(got) != len(wanted) or any(w is not None and n > w for n, w in known):
             raise DataError(
                 f"element {i} of a batch{_at(path)} has shape {got}, which cannot be filled up to "
-                f"{list(wanted)}"
+                f"{list(wanted)}: give larger shapes, with None for the longest, and arrays of one rank"
             )
     size = tuple(max(s[d] for s in shapes) if w is None else w for d, w in enumerate(wanted))
     dtype = np.result_type(*{a.dtype for a in arrays})
     fill = np.asarray(value)
     if dtype.kind != "O" and not _fits(fill, dtype):
-        raise DataError(f"{value!r} does not fill up a batch{_at(path)} of {dtype}")
+        raise DataError(
+            f"{value!r} does not fill up a batch{_at(path)} of {dtype}: give values= of that dtype"
+        )
     out = np.full((len(arrays), *size), value, dtype)
     for i, a in enumerate(arrays):
         out[i][tuple(slice(n) for n in a.shape)] = a
@@ -209,7 +211,10 @@ def length_of(tree: Any, what: str) -> int:
 
     def see(leaves: Sequence[Any], path: str) -> None:
         if np.ndim(leaves[0]) == 0:
-            raise DataError(f"{what}: {describe(leaves[0])}{_at(path)} has no axis of elements")
+            raise DataError(
+                f"{what}: {describe(leaves[0])}{_at(path)} has no axis of elements: give an array of "
+                "rows"
+            )
         sizes[path] = np.shape(leaves[0])[0]
 
     columns([tree], see)
@@ -217,7 +222,10 @@ def length_of(tree: Any, what: str) -> int:
         raise DataError(f"{what}: there is no array in {describe(tree)}")
     if len(set(sizes.values())) > 1:
         each = ", ".join(f"{path or 'it'}: {n}" for path, n in sizes.items())
-        raise DataError(f"{what}: the first axes have different lengths ({each})")
+        raise DataError(
+            f"{what}: the first axes have different lengths ({each}): give arrays with a row for each "
+            "element"
+        )
     return next(iter(sizes.values()))
 
 

@@ -18,7 +18,7 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any
 
-from .errors import WorkerError, describe, place
+from .errors import WorkerError, describe, place, refuse
 from .selecting import called
 from .steps import generator
 
@@ -253,8 +253,7 @@ def start_method(processes: bool | str | None) -> str | None:
     if processes is True:
         return "fork" if sys.platform == "linux" else "spawn"
     if processes not in multiprocessing.get_all_start_methods():
-        raise ValueError(
-            f"map(processes={processes!r}): one of {multiprocessing.get_all_start_methods()}, "
-            "True (fork on Linux) or False (threads)"
-        )
+        methods = ", ".join(multiprocessing.get_all_start_methods())
+        remedy = f"give one of {methods}; True (fork on Linux) or False (threads)."
+        refuse(f"there is no start method {processes!r} of processes", remedy)
     return processes

@@ -10,7 +10,6 @@ import textwrap
 import time
 import zlib
 
-import numpy as np
 import pytest
 from notebook_cells import notebook
 
@@ -112,11 +111,11 @@ def test_writers_leave_whole_files_or_none(tmp_path):
         other.write(b"other")
     assert list(data.tfrecord(path)) == [b"one"]  # which was closed last
     with (
-        pytest.raises(TypeError, match="a record is bytes or a message"),
+        pytest.raises(TypeError, match="a record cannot be str"),
         data.RecordWriter(path) as w,
     ):
         w.write("text")
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError, match="none/a'"):
         data.RecordWriter(tmp_path / "none" / "a")
 
 
@@ -126,101 +125,6 @@ def test_files_that_are_not_there(tmp_path):
             source(tmp_path / "*.txt")
         with pytest.raises(FileNotFoundError, match=r"there is no .*a\.txt"):
             source([tmp_path / "a.txt"])
-
-
-WRONG = {
-    "shapes": (
-        lambda: data.from_generator(lambda: [np.zeros(3), np.zeros(4)]).batch(2),
-        r"element 1 of a batch has shape \(4,\), element 0 has \(3,\): padded_batch",
-    ),
-    "trees": (
-        lambda: data.from_generator(lambda: [{"x": 1}, {"y": 1}]).batch(2),
-        r"element 1 of a batch is \{'y': 1\}, element 0 is \{'x': 1\}: they are different trees",
-    ),
-    "inner trees": (
-        lambda: data.from_generator(lambda: [{"x": [1, 2]}, {"x": [1]}]).batch(2),
-        r"of a batch at \['x'\] is \[1\].*np.asarray",
-    ),
-    "kinds": (
-        lambda: data.from_generator(lambda: [1, "a"]).batch(2),
-        r"a batch has \[1, 'a'\]: of one kind",
-    ),
-    "pads": (
-        lambda: data.from_generator(lambda: [np.zeros(3), np.zeros((1, 1))]).padded_batch(2),
-        r"element 1 of a batch has shape \(1, 1\), which cannot be filled up to \[None\]",
-    ),
-    "narrow pads": (
-        lambda: data.from_generator(lambda: [{"x": np.zeros(3)}]).padded_batch(2, {"x": (2,)}),
-        r"element 0 of a batch at \['x'\] has shape \(3,\), which cannot be filled up to \[2\]",
-    ),
-    "pad values": (
-        lambda: data.from_generator(lambda: [np.zeros(3, np.uint8)]).padded_batch(2, values=-1),
-        r"-1 does not fill up a batch of uint8",
-    ),
-    "pad trees": (
-        lambda: data.from_generator(lambda: [{"x": np.zeros(3)}]).padded_batch(2, {"y": (2,)}),
-        r"shapes and values are trees as .* there is no 'x' in them",
-    ),
-    "unbatch": (
-        lambda: data.from_generator(lambda: [{"x": np.zeros(3), "y": np.zeros(2)}]).unbatch(),
-        r"unbatch, element 0: the first axes have different lengths \(\['x'\]: 3, \['y'\]: 2\)",
-    ),
-    "ragged parts": (
-        lambda: data.from_generator(lambda: [{"x": data.split(["a"])}] * 2).padded_batch(2),
-        r"a batch of Ragged cannot be stacked: make it an array \(\.padded",
-    ),
-    "numbers": (
-        lambda: data.from_arrays({"x": 3}),
-        r"from_arrays: array\(3\) at \['x'\] has no axis",
-    ),
-    "lengths": (
-        lambda: data.from_arrays(([1], [1, 2])),
-        r"different lengths \(\[0\]: 1, \[1\]: 2\)",
-    ),
-    "ragged": (
-        lambda: data.from_arrays([[1], [1, 2]]),
-        r"rows of different lengths.*from_generator",
-    ),
-    "nothing": (lambda: data.from_arrays({}), r"there is no array in \{\}"),
-}
-
-
-@pytest.mark.parametrize("name", WRONG)
-def test_wrong_elements(name):
-    make, message = WRONG[name]
-    with pytest.raises(data.DataError, match=message):
-        list(make())
-
-
-def test_wrong_arguments():
-    five, lines = data.range(5), data.from_generator(lambda: iter(range(5)))
-    cases = [
-        (lambda: five.batch(0), ValueError, "batch: 0 is less than 1"),
-        (lambda: five.take(-1), ValueError, "take: -1 is less than 0"),
-        (lambda: five.take(2.5), TypeError, "take: 2.5 is no integer"),
-        (lambda: five.shard(2, 2), ValueError, r"shard\(2, 2\): the index is one of 0 to 1"),
-        (
-            lambda: lines.shuffle(),
-            ValueError,
-            r"from_generator, .* needs a buffer: shuffle\(10_000\)",
-        ),
-        (lambda: five.shuffle(3, min_after=3), ValueError, "the buffer has to be larger"),
-        (lambda: five.bucket_by_length(len, [3, 2], 1), ValueError, "boundaries grow"),
-        (lambda: five.bucket_by_length(len, [3], [1]), ValueError, "1 boundaries make 2 buckets"),
-        (lambda: five.map(abs, processes=True), ValueError, "map: 0 is less than 1"),
-        (lambda: five.map(abs, workers=1, processes="x"), ValueError, "processes='x'"),
-        (lambda: data.from_generator([1]), TypeError, "lambda: items"),
-        (lambda: five + [1], TypeError, r"concatenate takes datasets, not \(\[1\],\)"),
-        (lambda: data.zip(five, [1]), TypeError, "zip takes datasets"),
-        (
-            lambda: list(five.flat_map(lambda x: x)),
-            TypeError,
-            "gave 0 for element 0, not a Dataset",
-        ),
-    ]
-    for make, kind, message in cases:
-        with pytest.raises(kind, match=message):
-            make()
 
 
 def failing(x):

@@ -70,9 +70,9 @@ def test_lengths_are_known_or_refused():
     for dataset, length in cases:
         assert len(dataset) == length == sum(1 for _ in dataset), dataset
     for dataset in (lines, five.filter(bool), lines.batch(2), five.batch(2).unbatch()):
-        with pytest.raises(TypeError, match="known by counting"):
+        with pytest.raises(TypeError, match="count them"):
             len(dataset)
-    with pytest.raises(TypeError, match="does not end"):
+    with pytest.raises(TypeError, match=r"take\(n\) ends it"):
         len(five.repeat())
     assert list(lines.take(0).repeat()) == [] and list(data.range(0).batch(3)) == []
     assert list(five.filter(lambda x: x > 9).repeat()) == []

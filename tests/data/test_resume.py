@@ -194,7 +194,7 @@ def test_states_of_other_datasets_are_refused():
     state = iter(data.range(5).batch(2)).state()
     with pytest.raises(data.DataError, match=r"range > batch, and this is range > take"):
         data.range(5).take(2).iterator(state)
-    with pytest.raises(data.DataError, match="not a state"):
+    with pytest.raises(data.DataError, match="is no state of an iterator"):
         data.range(5).iterator({"at": 3})
     shorter = data.from_generator(lambda: iter(range(3)))
     it = data.from_generator(lambda: iter(range(9))).iterator()

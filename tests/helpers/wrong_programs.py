@@ -48,7 +48,6 @@ class WrongPrograms:
             program(folder) if inspect.signature(program).parameters else program()
         text = "".join(traceback.format_exception_only(caught.value)).strip()
         assert f"{self.file}:" in text, f"the user's line is missing:\n{text}"
-        text = re.sub(
-            rf"(/\S*/)?{self.file}:\d+", f"{self.file}:N", text.replace(str(folder), "FOLDER")
-        )
+        text = re.sub(rf"(/\S*/)?{self.file}:\d+", f"{self.file}:N", text)
+        text = text.replace(str(folder), "FOLDER").replace(str(Path.cwd()), "HERE")
         self.golden.check(program.__name__, re.sub(r"0x[0-9a-f]+|(?<=process )\d+", "0xN", text))
