@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from .tracer import sparse as sparse
     from .tracer.ahead.cost import cost as cost
     from .tracer.ahead.shapes import eval_shape as eval_shape
+    from .tracer.autograph.recursion.recursive import recursive as recursive
     from .tracer.checks import filters as filters
     from .tracer.checks.asserts import assert_close as assert_close
     from .tracer.checks.asserts import assert_equal as assert_equal
@@ -79,7 +80,6 @@ if TYPE_CHECKING:
     from .tracer.control.debugging import debug_callback as debug_callback
     from .tracer.control.debugging import debug_print as debug_print
     from .tracer.control.prange import prange as prange
-    from .tracer.control.recursion import recursive as recursive
     from .tracer.control.scans import foldl as foldl
     from .tracer.control.scans import foldr as foldr
     from .tracer.control.scans import map_fn as map_fn
@@ -208,7 +208,7 @@ _HOMES = {
     "pure_callback": "tracer.control.callbacks",
     "py_func": "tracer.control.callbacks",
     "r_": "tracer.indexing.concatenators",
-    "recursive": "tracer.control.recursion",
+    "recursive": "tracer.autograph.recursion.recursive",
     "register_pytree": "tracer.data.pytree",
     "scan": "tracer.control.scans",
     "schedule": "tracer.core.knobs",

@@ -109,9 +109,11 @@ class Special:
 
 @record(frozen=False, eq=False)
 class Routine:
-    """A function of numbers, `params` to `outs`, that may call itself. It reads the memory of the step.
+    """A function of numbers, `params` to `outs`, that may call itself. It reads and writes the memory of
+    the step; each call has `locals` of its own, and sees those of the call of `outer` that it is in.
 
-    Calls that are more than `depth` deep stop with error site `site`.
+    Calls that are more than `depth` deep stop with error site `site`, and with `full` where their
+    memory is more than the stack has.
     """
 
     name: str
@@ -120,6 +122,15 @@ class Routine:
     body: Body
     depth: int
     site: int
+    full: int
+    outer: Routine | None = None
+    locals: list[Array] = field(default_factory=list)
+
+    @property
+    def around(self) -> list[Array]:
+        """The local memory of functions around this one."""
+        outer = self.outer
+        return [] if outer is None else [*outer.around, *outer.locals]
 
 
 @record(frozen=False, eq=False)
@@ -220,6 +231,21 @@ def accesses(block: Body) -> Iterator[tuple[Array, Sequence[Index], bool]]:
     for s in block.statements:
         if isinstance(s, Write):
             yield s.array, s.index, True
+
+
+def written(block: Body) -> dict[Array, None]:
+    """The arrays that a block writes, and those inside it, but for functions that are defined there."""
+    found: dict[Array, None] = {}
+    for s in block.statements:
+        if isinstance(s, Write):
+            found[s.array] = None
+        elif isinstance(s, Special):
+            found.update(dict.fromkeys(s.arrays))
+    for s in block.statements:
+        if not isinstance(s, Invoke):
+            for inner in Body([s]).inner():
+                found.update(written(inner))
+    return found
 
 
 def may_fail(block: Body) -> bool:

@@ -29,7 +29,6 @@ from ..loop_ir.split_sums import split_sums
 from ..loop_ir.steps import Copy, ScalarCode, StoreRoot
 from ..math import EXPANSIONS
 from ..scalar import Expr, Unique, const, var
-from ..schedule.in_place import carried
 from .counters import Counter, counters, most_trips, trips_of
 from .elements import Elements, at, chooses, chosen, pick, variables
 from .lower import Lowering, memory_type
@@ -86,7 +85,7 @@ def emit_step(c: ScalarBuilder, op: Op, held: Sequence[Held], work: int) -> None
     for value in op.operands:
         if value in low.arrays and low.arrays[value] in homes:
             low.overwrite(value)
-    fresh = c.writes.keys() - set(homes)  # what is read of these has been written here
+    fresh = c.locals | c.writes.keys() - set(homes)  # what is read of these has been written here
     reads = dict.fromkeys([*(a.array for a in c.p.reads if a.array not in fresh), *homes])
     if c.tape_list is not None:
         low.items.append(StoreRoot(c.tape_list, tapes=True))
@@ -105,7 +104,9 @@ def _loop(c: ScalarBuilder, op: Op, top: bool = False) -> list[Held]:
     first, stop = _carries(op)
     carries = stop - first
     if top:
-        init = [_home(c, op, v, op.results[k]) for k, v in enumerate(op.operands[first:stop])]
+        others = op.operands[stop:]
+        pairs = zip(op.operands[first:stop], op.results, strict=False)
+        init = [c.home(op, v, r, others) if c.in_memory(v) else c.get(v) for v, r in pairs]
     else:
         init = [c.get(v) for v in op.operands[first:stop]]
     consts = c.given(op.operands[:first], init)
@@ -163,7 +164,7 @@ def _loop(c: ScalarBuilder, op: Op, top: bool = False) -> list[Held]:
                 c.write(row.array, row.at(()), y)
             elif y is None or (y.array, y.prefix) != (row.array, row.prefix):
                 raise Unfit
-    if any(not _same_place(a, b) for a, b in zip(carried, out, strict=False)):
+    if any(not same_place(a, b) for a, b in zip(carried, out, strict=False)):
         raise Unfit
     rest = ([held[k] for k in positions] for held in (carried, init, out))
     now, start, new = map(_flat, rest)
@@ -220,21 +221,11 @@ def _renewed(c: ScalarBuilder, carries: Sequence[Held]) -> list[Held]:
     return [c.renew(held) if isinstance(held, Stored) else held for held in carries]
 
 
-def _same_place(a: Held, b: Held) -> bool:
+def same_place(a: Held, b: Held) -> bool:
     """Whether two versions of a value are in the same memory, or both in variables."""
     if isinstance(a, Stored) and isinstance(b, Stored):
         return a.array is b.array and a.prefix == b.prefix and a.owned == b.owned
     return type(a) is type(b)
-
-
-def _home(c: ScalarBuilder, op: Op, value: Value, result: Value) -> Held:
-    """A carry of the outermost loop: large ones get the memory of the result."""
-    if memory_type(value) is None or not c.in_memory(value):
-        return c.get(value)
-    others = op.operands[_carries(op)[1] :]
-    home = carried(c.low, op, value, result, others, strided=True)
-    c.homes.append(home)
-    return c.renew(Stored(home.array, owned=True))
 
 
 def _slice(c: ScalarBuilder, x: Value, whole: Stored | None, trip: Index) -> Held:
@@ -312,7 +303,7 @@ def _cond(c: ScalarBuilder, op: Op) -> None:
     numbers: dict[Value, Sequence[Elements]] = {}
     for value, parts in zip(op.results, zip(*outputs, strict=True), strict=True):
         first = parts[0]
-        if any(not _same_place(first, part) for part in parts):
+        if any(not same_place(first, part) for part in parts):
             raise Unfit
         if isinstance(first, np.ndarray):
             fresh = variables(first)

@@ -23,7 +23,7 @@ from ..loop_ir.index import Index, Var
 from ..loop_ir.kernel import Array
 from ..loop_ir.scalar_code import Body, Let, Require, Routine, Write
 from ..scalar import Expr, const
-from ..schedule.in_place import Carried, reads_first
+from ..schedule.in_place import Carried, carried, reads_first
 from .elements import Elements, at, pick
 from .extents import below, has_counts
 from .lower import Lowering, memory_type
@@ -239,6 +239,8 @@ class ScalarBuilder:
         self.homes: list[Carried] = []  # of the large carries of the outermost loop
         # The functions that we are in, by name, and where what is the same in all their calls is.
         self.routines: dict[str, tuple[Routine, list[Held]]] = {}
+        self.routine: Routine | None = None  # the innermost of them
+        self.locals: set[Array] = set()  # memory that each call of a function has for itself
         self.tape_list: Array | None = (
             None  # where the list of the call's tapes is, if it is asked for
         )
@@ -281,9 +283,26 @@ class ScalarBuilder:
             value.op is None or value in self.low.arrays or value in self.low.inlined
         ):
             return Stored(self.low.materialise(value))
-        if self.counted:
+        if self.counted or self.routine is not None:
             return self.spill(value)
         raise Unfit
+
+    def home(self, op: Op, value: Value, result: Value, others: Sequence[Value]) -> Stored:
+        """Memory in which the step of `op` changes an array in place, until it is `result`; `others` are
+        operands that are read meanwhile."""
+        home = carried(self.low, op, value, result, others, strided=True)
+        self.homes.append(home)
+        return self.renew(Stored(home.array, owned=True))
+
+    def taken_apart(self, value: Value, held: Held) -> Held:
+        """A small value as its elements, wherever it is."""
+        if not isinstance(held, Stored) or self.in_memory(value):
+            return held
+        elements: Elements = np.empty(value.shape, object)
+        for index in np.ndindex(*value.shape):
+            elements[index] = self.p.load(held.array, held.at(at(index)), None)
+        self.let(elements)
+        return elements
 
     def handle(self, tape: Value) -> Elements:
         """The number that stands for a tape."""

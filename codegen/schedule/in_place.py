@@ -11,6 +11,7 @@ from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...ir.graph import Graph, Op, Value
+from ...ir.types import TensorType
 from ..loop_ir.kernel import Array
 from ..module import CopySite
 
@@ -44,6 +45,11 @@ def updated(value: Value) -> Value | None:
         body, param = op.regions[-1], first + value.index
         stays = keeps_memory(body.outputs[value.index], body.params[param])
         return op.operands[param] if stays else None
+    if op.name in ("recursion", "recurse"):
+        shift = len(op.operands) - len(op.results)  # what calls change comes last, and a token
+        last = len(op.results) - (not isinstance(op.results[-1].type, TensorType))
+        is_state = last - op.attrs["states"] <= value.index < last
+        return op.operands[shift + value.index] if is_state else None
     if op.name == "cond":
         roots = {_root(region.outputs[value.index]) for region in op.regions}
         params = {root.index if root.op is None else -1 for root in roots}

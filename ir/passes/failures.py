@@ -29,6 +29,8 @@ def failures(ops: Sequence[Op]) -> Iterator[tuple[Op, type[BaseException]]]:
             yield op, ERRORS[op.attrs.get("error", "AssertionError")]
         elif op.attrs.get("mode") == "check":
             yield op, IndexError if "axes" in op.attrs else np.linalg.LinAlgError
+        elif op.name == "recursion":
+            yield op, RecursionError
         elif "function" in op.attrs and op.attrs["function"].name not in ("print", "debug_print"):
             yield op, Exception
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 from ...ir.graph import Value
 from ...ir.record import record
 from ..containers.kinds import inherit, same_tree
 from ..control.carries import settled
-from ..control.regions import Out, TracedRegion, common_type, show_tree
+from ..control.regions import Out, common_type, show_tree
 from ..control.tensor_array import adopt_elements
 from ..control.unions import Union
 from ..core.trace import require_trace
@@ -20,6 +20,15 @@ from ..messages.errors import complain
 from .joins import Unlike, widened
 from .syntax.jumps import RESULT
 from .variables import Undefined, is_traceable, out_of, same, shown
+
+
+class Region(Protocol):
+    """What has been traced: the types of its results, and where they were made."""
+
+    @property
+    def outs(self) -> Sequence[Out]: ...
+
+    def made_at(self, index: int) -> str: ...
 
 
 class NoneCarriedError(Exception):
@@ -39,6 +48,7 @@ class CarriedVariable:
     initial: list[Out | None]
     missing: bool = False  # it has no value before the loop; zeros stand in
     is_content: bool = False  # of a container that stays the same one
+    times: tuple[str, str] = "before an iteration", "after it"  # of what is handed on, in messages
 
     @staticmethod
     def of(name: str, where: str, value: Any) -> CarriedVariable:
@@ -77,7 +87,7 @@ class CarriedVariable:
         leaves: list[Any],
         tree: Any,
         numbers: list[int | None],
-        region: TracedRegion,
+        region: Region,
     ) -> None:
         """Let the types of the carry take in what an iteration gives, or refuse."""
         if isinstance(value, Undefined) and (self.missing or not value.is_form):
@@ -137,7 +147,7 @@ class CarriedVariable:
         tree: pytree.TreeDef,
         leaves: Sequence[Any],
         numbers: Sequence[int | None],
-        region: TracedRegion,
+        region: Region,
     ) -> bool:
         """Whether the value before takes in what an iteration gives, as a union; it is one then."""
         outs = [None if n is None else region.outs[n] for n in numbers]
@@ -151,6 +161,10 @@ class CarriedVariable:
         return True
 
     # Errors
+
+    def _both(self, before: object, after: object) -> str:
+        first, then = self.times
+        return f"  {first} {before}\n  {then.ljust(len(first) - 6)} {after}"
 
     def _refuse_deleted(self) -> NoReturn:
         complain(
@@ -166,7 +180,7 @@ class CarriedVariable:
         complain(
             errors.CarryError,
             f"{shown(self.name)} changes its structure in {self.where}:\n"
-            f"  before an iteration {show_tree(self.tree)}\n  after it      {show_tree(tree)}",
+            + self._both(show_tree(self.tree), show_tree(tree)),
             f"a {type(self.value).__name__} cannot grow in a loop that runs compiled: collect "
             f"results in an array of the final size ({name}[i] = value) or in a jt.TensorArray."
             if grows
@@ -178,9 +192,8 @@ class CarriedVariable:
         before = self.leaves[position]
         complain(
             errors.CarryError,
-            f"{shown(self.name)} changes in {self.where}, and is "
-            f"no array:\n  before an iteration {before!r} ({type(before).__name__})\n"
-            f"  after it      {after!r} ({type(after).__name__})",
+            f"{shown(self.name)} changes in {self.where}, and is no array:\n"
+            + self._both(*(f"{x!r} ({type(x).__name__})" for x in (before, after))),
             "a loop that runs compiled carries arrays and numbers only.",
         )
 
@@ -202,7 +215,6 @@ class CarriedVariable:
         complain(
             errors.CarryError,
             f"{shown(name) if self.name != RESULT else 'the returned value'} changes its type in "
-            f"{self.where}:\n  before an iteration {before}\n"
-            f"  after it      {after}{made}",
+            f"{self.where}:\n{self._both(before, f'{after}{made}')}",
             remedy,
         )

@@ -20,7 +20,6 @@ from ..containers.kinds import current as current_kinds
 from ..containers.sequences import List
 from ..control import callbacks
 from ..control.prange import prange
-from ..control.recursion import AS_IT_IS, if_native
 from ..control.unions import Union
 from ..core.conversions import unreadable
 from ..core.trace import current_trace
@@ -33,6 +32,7 @@ from .calls.iterators import ITERATORS
 from .calls.modular import pow_
 from .calls.numpy_calls import replaced_numpy, where_traced
 from .calls.scipy_calls import replaced_scipy
+from .recursion.recursive import AS_IT_IS, if_native
 from .syntax.lazy import Lazy, is_lazy
 from .syntax.nodes import HELPERS, ORIGINAL, THUNK, walk
 from .syntax.origin import Unreadable, find_origin, has_source

@@ -20,7 +20,6 @@ from ..captures.purity import random_states, watched_entropy
 from ..captures.running import watched_code
 from ..containers.kinds import Argument, Enters, Kinds, settled
 from ..containers.leaving import leaving
-from ..control.recursion import natively
 from ..control.unions import with_exact
 from ..core.specs import Static
 from ..core.stack import deep_stack
@@ -156,26 +155,13 @@ def _trace_either(
 def _trace_recursive(
     function: JitFunction, call: Call, captured: CapturedVariables, views: bool
 ) -> tuple[Traced, CapturedVariables]:
-    """Trace. Where a function calls itself without end it is traced as a native one that calls itself;
+    """Trace. Functions that call themselves without end, or often, are traced as native ones that do so;
     if that cannot be, all of it is traced as deep as it goes, with the containers of outside as they
     are if that helps."""
-    before = nesting.most, nesting.many
     try:
-        nesting.most, nesting.many = min(before[0], _NESTED), min(before[1], _DEEP_ONES)
-        return _trace_either(function, call, captured, views)
-    except RecursionError as error:
-        names = _endless_names(error)
-    finally:
-        nesting.most, nesting.many = before
-    call.containers = Kinds()
-    try:
-        nesting.many = min(before[1], _DEEP_ONES)
-        with natively(names):
-            return _trace_either(function, call, captured, views)
-    except (errors.JitneyError, RecursionError):
-        pass
-    finally:
-        nesting.many = before[1]
+        return _trace_natively(function, call, captured, views)
+    except _Fruitless:
+        call.containers = Kinds()
     if captured.heap is not None:  # containers of known length may say how deep it goes
         policy = replace(captured.policy, natives=frozenset(), barred=True)
         known = function._captured_variables(call, policy=policy)
@@ -184,6 +170,38 @@ def _trace_recursive(
         except (errors.JitneyError, RecursionError):
             pass
     return _trace_either(function, call, captured, views)
+
+
+class _Fruitless(Exception):
+    """A function calls itself, and cannot be traced as a native one."""
+
+
+def _trace_natively(
+    function: JitFunction, call: Call, captured: CapturedVariables, views: bool
+) -> tuple[Traced, CapturedVariables]:
+    """Trace, and again for each function that turns out to call itself."""
+    from ..autograph.recursion.recursive import CallsItself, natively
+
+    before = nesting.most, nesting.many
+    names: set[tuple[str, str]] = set()
+    for _ in range(_TRIES):
+        try:
+            nesting.most, nesting.many = min(before[0], _NESTED), min(before[1], _DEEP_ONES)
+            with natively(names, look=True):
+                return _trace_either(function, call, captured, views)
+        except RecursionError as error:
+            found = {error.name} if isinstance(error, CallsItself) else _endless_names(error)
+            if found <= names:
+                break
+            names |= found
+            call.containers = Kinds()
+        except errors.JitneyError:
+            if not names:
+                raise
+            break
+        finally:
+            nesting.most, nesting.many = before
+    raise _Fruitless
 
 
 def _endless_names(error: RecursionError) -> set[tuple[str, str]]:

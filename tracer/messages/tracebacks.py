@@ -99,9 +99,10 @@ def _is_accident(error: BaseException) -> bool:
     """Whether an error looks like a fault of ours: raised in our code, though not by a `raise`."""
     if isinstance(error, JitneyError):
         return False
-    *_, innermost = _entries(error)
-    if not is_own_frame(innermost.tb_frame):
+    entries = list(_entries(error))  # none where it was shortened before, as the context of another
+    if not entries or not is_own_frame(entries[-1].tb_frame):
         return False
+    innermost = entries[-1]
     if isinstance(error, GraphError) or (isinstance(error, AssertionError) and not error.args):
         return True
     if isinstance(error, AttributeError) and _asks_for(error):

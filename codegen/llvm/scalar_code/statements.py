@@ -45,6 +45,7 @@ from .packing import emit_packed
 
 REPEATED = 40  # expressions in a body and its copies together
 COPIES = 4  # of a short body, at the most
+STACK = 1 << 22  # bytes that functions which call themselves may take of it
 POLLED_WORK = 1 << 20  # scalar operations between two looks at the clock
 
 
@@ -267,7 +268,8 @@ class ScalarCodeEmitter(StatementEmitter):
         self.on_x86 = "x86_64" in target.triple
         b.as_on_x86 = self.on_x86 and self.vectors_by_hand
         exprs = ScalarEmitter(b, calls=self.calls)
-        self.arrays = list(dict.fromkeys([*step.reads, *step.writes]))
+        # Whose memory functions share with who calls them.
+        self.common = self.arrays = list(dict.fromkeys([*step.reads, *step.writes]))
         *addresses, self.status = self.take(b)
         pointers = dict(zip(self.arrays, addresses, strict=True))
         memory = AccessEmitter(IndexEmitter(exprs), pointers, dict.fromkeys(self.arrays, 0))
@@ -276,6 +278,7 @@ class ScalarCodeEmitter(StatementEmitter):
         )
         super().__init__(step, memory)
         self.routines: list[Routine] = []  # that are defined here
+        self.floor: Value | None = None  # where the stack of functions must not reach
         self.clock: Value | None = None  # tells when a loop looked for signals, if any does
 
     @property
@@ -319,19 +322,23 @@ class ScalarCodeEmitter(StatementEmitter):
 
     def invoke(self, s: Invoke) -> None:
         values = [self.exprs.operand(e).value for e in s.operands]
-        pointers = [self.memory.pointers[a] for a in self.arrays]
+        around = dict.fromkeys([*self.step.reads, *self.step.writes, *s.routine.around])
+        pointers = [self.memory.pointers[a] for a in around]
         types = result_types(s.routine)
         others = (*pointers, self.status, self.last_look())
-        made = self.b.call(types, symbol(s.routine.name), self.depth(), *values, *others)
+        made = self.b.call(types, symbol(s.routine.name), *self.depth(), *values, *others)
         self._leave_if(self.b.field(made, len(s.results)), ())
         for k, result in enumerate(s.results):
             self.exprs.bind(result, self.b.field(made, k), uniform=True)
         if s.defines:
             self.routines.append(s.routine)
 
-    def depth(self) -> Value:
-        """How deep a function is that is called here."""
-        return self.b.word(0)
+    def depth(self) -> list[Value]:
+        """How deep a function is that is called here, and where the stack must not reach."""
+        if self.floor is None:
+            with self.b.at_start():
+                self.floor = self.b.word_at(0, "top").to("ptrtoint", "i64") - STACK
+        return [self.b.word(0), self.floor]
 
     def together(self, values: Sequence[Expr]) -> None:
         emit_packed(self, values)

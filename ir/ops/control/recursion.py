@@ -1,13 +1,15 @@
-"""`recursion`: a function of numbers that calls itself, by `recurse` ops in its region.
+"""`recursion`: a function that calls itself, by `recurse` ops in its region.
 
-    recursion(*operands; consts, label, depth; regions = (body,))
+    recursion(*operands; consts, label, depth, states; regions = (body,))
         the first `consts` operands are the same in all calls, the rest are the arguments of the first:
-        body(consts..., arguments...) gives the results.
-    recurse(*arguments; label, dtypes)
-        the results of the body for other arguments, in the innermost `recursion` of that label
+        body(consts..., arguments..., states...) gives (results..., states...).
+    recurse(*operands; label, dtypes, shapes, states)
+        what the body gives for other arguments, in the innermost `recursion` of that label; its results
+        before the states have these dtypes and shapes
 
-Arguments and results are scalars, and perhaps a token last. Calls that are more than `depth` deep raise
-RecursionError, as Python's do.
+The last `states` arguments are what the calls change: each gives them back as it leaves them, of the
+same types. Native code takes numbers, and arrays only among the states: these have one memory. A token
+comes after all others. Calls that are more than `depth` deep raise RecursionError, as Python's do.
 """
 
 from __future__ import annotations
@@ -29,14 +31,19 @@ TOO_DEEP = "maximum recursion depth exceeded: more than {} calls inside of each 
 _running = threading.local()
 
 
-def _check_scalars(types: tuple[Type, ...], what: str) -> None:
-    for t in types:
-        if t != TOKEN and not (isinstance(t, TensorType) and t.shape == ()):
-            raise GraphError(f"{what} has type {t}; it must be 0-d")
+def _check_states(types: Sequence[Type], out: Sequence[Type], states: int) -> None:
+    """Unless the last of the arguments and of the results, before a token, are the same states."""
+    taken, given = ([t for t in some if t != TOKEN] for some in (types, out))
+    if not 0 <= states <= min(len(taken), len(given)):
+        raise GraphError(f"states={states} of {listed(taken)}, which gives {listed(given)}")
+    if states and taken[-states:] != given[-states:]:
+        raise GraphError(
+            f"the states are {listed(taken[-states:])} before, and {listed(given[-states:])} after"
+        )
 
 
 def _infer_recursion(
-    *types: Type, consts: int, label: str, depth: int, regions: tuple[Graph, ...]
+    *types: Type, consts: int, label: str, depth: int, states: int, regions: tuple[Graph, ...]
 ) -> tuple[Type, ...]:
     if len(regions) != 1:
         raise GraphError(f"needs one region, the body, got {len(regions)}")
@@ -46,9 +53,8 @@ def _infer_recursion(
         raise GraphError(f"depth={depth} allows no call")
     (body,) = regions
     check_params(body, types, "body")
-    _check_scalars(types[consts:], "an argument")
     out = tuple(body.output_types)
-    _check_scalars(out, "a result")
+    _check_states(types[consts:], out, states)
     own = (label, tuple(types[consts:]), out)
     for op in body.walk():
         if op.name == "recurse" and op.attrs["label"] == label:
@@ -62,7 +68,7 @@ def _infer_recursion(
 
 
 def _recursion(
-    *arrays: Any, consts: int, label: str, depth: int, regions: tuple[Graph, ...]
+    *arrays: Any, consts: int, label: str, depth: int, states: int, regions: tuple[Graph, ...]
 ) -> tuple[Any, ...]:
     calls: list[Any] = _running.__dict__.setdefault("calls", [])
     calls.append((label, regions[0], arrays[:consts], depth))
@@ -74,13 +80,23 @@ def _recursion(
         calls.pop()
 
 
-def _infer_recurse(*types: Type, label: str, dtypes: tuple[str, ...]) -> tuple[Type, ...]:
-    _check_scalars(types, "an argument")
-    results: list[Type] = [TensorType((), DTYPE_NAMES[name]) for name in dtypes]
-    return (*results, *(TOKEN for t in types if t == TOKEN))
+def _infer_recurse(
+    *types: Type,
+    label: str,
+    dtypes: tuple[str, ...],
+    shapes: tuple[tuple[int, ...], ...],
+    states: int,
+) -> tuple[Type, ...]:
+    pairs = zip(shapes, dtypes, strict=True)
+    results: list[Type] = [TensorType(shape, DTYPE_NAMES[name]) for shape, name in pairs]
+    taken = [t for t in types if t != TOKEN]
+    if not 0 <= states <= len(taken):
+        raise GraphError(f"states={states} with {len(taken)} arguments")
+    kept = taken[len(taken) - states :]
+    return (*results, *kept, *(TOKEN for t in types if t == TOKEN))
 
 
-def _recurse(*arrays: Any, label: str, dtypes: tuple[str, ...]) -> tuple[Any, ...]:
+def _recurse(*arrays: Any, label: str, **_: Any) -> tuple[Any, ...]:
     calls = getattr(_running, "calls", [])
     call = next((c for c in reversed(calls) if c[0] == label), None)
     if call is None:
@@ -139,9 +155,9 @@ register(
         _recursion,
         total=False,
         batch=_batch_recursion,
-        attrs=("consts", "label", "depth"),
+        attrs=("consts", "label", "depth", "states"),
         regions=1,
-        doc="a function of numbers that calls itself",
+        doc="a function that calls itself",
     )
 )
 register(
@@ -151,7 +167,7 @@ register(
         _infer_recurse,
         _recurse,
         total=False,
-        attrs=("label", "dtypes"),
+        attrs=("label", "dtypes", "shapes", "states"),
         doc="the call of a function by itself",
     )
 )

@@ -219,8 +219,13 @@ def test_recursion_on_numbers():
     assert jt.jit(halved)(5.0) == 0.625
     assert jt.jit(halved)(np.array(5.0)) == 0.625
 
+    def doubled(x):
+        return x if x.sum() > 5 else doubled(2 * x)
+
+    np.testing.assert_array_equal(jt.jit(doubled)(np.ones(2)), [4.0, 4.0])
+
     def grown(x):
-        return x if x.sum() > 5 else grown(2 * x)
+        return x.sum() if x.sum() > 5 else grown(np.append(x, 1))
 
     with pytest.raises(errors.EndlessRecursionError, match="(?s)calls itself.*write a loop"):
         jt.jit(grown)(np.ones(2))
