@@ -272,6 +272,15 @@ def _slice(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -> Expr:
     return p.at(op.operands[0], new, mask)
 
 
+def _strided(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -> Expr:
+    new = []
+    for at, row in zip(op.attrs["start"], op.attrs["steps"], strict=True):
+        for i, step in zip(index, row, strict=True):
+            at = i * step + at if step else at
+        new.append(at if isinstance(at, Index) else Index(at))
+    return p.at(op.operands[0], tuple(new), mask)
+
+
 def _flip(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -> Expr:
     axes, shape = op.attrs["axes"], op.result.shape
     new = tuple(-i + (shape[d] - 1) if d in axes else i for d, i in enumerate(index))
@@ -495,6 +504,7 @@ RULES: dict[str, Callable[[Pointwise, Op, IndexTuple, Expr | None], Expr]] = {
     "broadcast": _broadcast,
     "slice": _slice,
     "flip": _flip,
+    "strided": _strided,
     "pad": _pad,
     "gather": _gather,
     "dynamic_slice": _dynamic_slice,

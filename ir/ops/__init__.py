@@ -34,7 +34,7 @@ from .libraries import (  # noqa: F401
     triangular,
     ufunc_loops,
 )
-from .movement import bounded, indexing, movement, sources, windows  # noqa: F401
+from .movement import bounded, indexing, movement, sources, strided, windows  # noqa: F401
 from .products import attention, contraction, convolution, sparse  # noqa: F401
 
 OPS.complete = True

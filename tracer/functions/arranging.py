@@ -11,7 +11,7 @@ import numpy as np
 
 from ...ir.build import Builder
 from ...ir.graph import Value
-from ...ir.types import BOOL, I64
+from ...ir.types import BOOL
 from ..arrays.common import (
     along_axis,
     array,
@@ -180,13 +180,18 @@ def sliding_window_view(
 
 
 def _windows(a: Tracer, sizes: Sequence[int], axes: Sequence[int]) -> Tracer:
+    shape, moves = (
+        list(a.shape),
+        [[int(d == axis) for d in range(a.ndim)] for axis in range(a.ndim)],
+    )
+    for size, along in zip(sizes, axes, strict=True):
+        shape[along] -= size - 1
+        for axis, row in enumerate(moves):
+            row.append(int(axis == along))
+    attrs = {"shape": (*shape, *sizes), "start": (0,) * a.ndim, "steps": tuple(map(tuple, moves))}
+
     def forward(b: Builder, v: Value) -> Value:
-        for size, along in zip(sizes, axes, strict=True):
-            index = np.arange(v.shape[along] - size + 1)[:, None] + np.arange(size)
-            v = b.gather(v, b.const(index), axes=(along,), mode="clip")  # rows of windows in front
-            rest = range(2, len(v.shape))
-            v = b.transpose(v, perm=(*rest[:along], 0, *rest[along:], 1))
-        return v
+        return b.strided(v, **attrs)
 
     steps = a.element_strides
     return views.view(
@@ -228,11 +233,7 @@ def _as_strided(
 
 def _strided(a: Tracer, sizes: tuple[int, ...], steps: tuple[int, ...]) -> Tracer:
     def forward(b: Builder, v: Value) -> Value:
-        index = b.full(sizes, 0, I64)
-        for axis, step in enumerate(steps):
-            along = b.iota(shape=sizes, dtype=I64, axis=axis)
-            index = b.add(index, b.mul(along, b.full(sizes, step, I64)))
-        return b.gather(b.reshape(v, shape=(a.size,)), index, axes=(0,), mode="clip")
+        return b.strided(b.reshape(v, shape=(a.size,)), shape=sizes, start=(0,), steps=(steps,))
 
     bytes_ = tuple(step * a.itemsize for step in steps)
     numpy = partial(np.lib.stride_tricks.as_strided, shape=sizes, strides=bytes_, writeable=False)

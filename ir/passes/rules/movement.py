@@ -41,6 +41,64 @@ def _reshape_broadcast(b: Rewriter, op: Op) -> Replacement:
     return b.broadcast(x, shape=op.attrs["shape"], dims=()) if x.shape == () else None
 
 
+# strided
+
+
+def _affine(op: Op) -> tuple[Ints, tuple[Ints, ...]]:
+    """`start` and `steps` of a view that is one of `strided`'s kind."""
+    attrs, shape, rank = op.attrs, op.operands[0].shape, len(op.results[0].shape)
+    if op.name == "strided":
+        return attrs["start"], attrs["steps"]
+    start, factors = [0] * len(shape), [1] * len(shape)
+    axes = list(range(len(shape)))  # of the result, for each of the operand's
+    match op.name:
+        case "transpose":
+            axes = [attrs["perm"].index(d) for d in axes]
+        case "broadcast":
+            axes = list(attrs["dims"])
+        case "slice":
+            start, factors = list(attrs["start"]), list(attrs["step"])
+        case "flip":
+            start = [n - 1 if d in attrs["axes"] else 0 for d, n in enumerate(shape)]
+            factors = [-1 if d in attrs["axes"] else 1 for d in axes]
+    rows = [
+        [f if d == axis else 0 for d in range(rank)] for axis, f in zip(axes, factors, strict=True)
+    ]
+    return tuple(start), tuple(map(tuple, rows))
+
+
+def _strided_plain(b: Rewriter, op: Op) -> Replacement:
+    (x,) = op.operands
+    rank = len(x.shape)
+    plain = tuple([tuple([int(i == d) for i in range(rank)]) for d in range(rank)])
+    same = x.shape == op.results[0].shape and not any(op.attrs["start"])
+    return x if same and op.attrs["steps"] == plain else None
+
+
+def _strided_strided(b: Rewriter, op: Op) -> Replacement:
+    """A view of a view, one of which is strided."""
+    inner, shape = _inner(op), op.results[0].shape
+    (first, between), (start, steps) = _affine(inner), _affine(op)
+    rank = range(len(shape))
+    rows, starts = [], []
+    for at, row in zip(first, between, strict=True):
+        starts.append(at + sum([x * a for x, a in zip(row, start, strict=True)]))
+        rows.append(tuple([sum([x * m[d] for x, m in zip(row, steps, strict=True)]) for d in rank]))
+    x = inner.operands[0]
+    return b.strided(x, shape=shape, start=tuple(starts), steps=tuple(rows))
+
+
+def _pad_broadcast(b: Rewriter, op: Op) -> Replacement:
+    """Padded before it is repeated."""
+    inner, attrs = _inner(op), op.attrs
+    dims = inner.attrs["dims"]
+    others = [d for d in range(len(op.results[0].shape)) if d not in dims]
+    if any(attrs[name][d] for name in ("low", "high", "interior") for d in others):
+        return None
+    x, kept = inner.operands[0], {n: tuple([attrs[n][d] for d in dims]) for n in attrs}
+    return b.broadcast(b.pad(x, op.operands[1], **kept), shape=op.results[0].shape, dims=dims)
+
+
 # transpose
 
 
@@ -369,6 +427,8 @@ def _dot_transpose(side: int) -> Any:
     return apply
 
 
+_VIEWS = ("transpose", "slice", "flip")
+
 MOVEMENT = [
     # Nothing moves: x.
     on("reshape", _unchanged),
@@ -388,6 +448,11 @@ MOVEMENT = [
     on("transpose", _transpose_broadcast, of="broadcast"),
     on("slice", _slice_broadcast, of="broadcast"),
     on("broadcast", _broadcast_reshape, of="reshape"),
+    on("pad", _pad_broadcast, of="broadcast"),
+    # Of two views, one of them strided: one that is.
+    on("strided", _strided_plain),
+    *(on("strided", _strided_strided, of=of) for of in ("strided", *_VIEWS, "broadcast")),
+    *(on(name, _strided_strided, of="strided") for name in _VIEWS),
     # Parts put together and taken out again.
     on("slice", _slice_concat, of="concat"),
     on("slice", _slice_update, of="update_slice"),

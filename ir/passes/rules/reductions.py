@@ -78,6 +78,22 @@ def _wrapped(count: int, dtype: Any) -> int:
     return count - (1 << bits) if dtype.kind == "i" and count >> (bits - 1) else count
 
 
+def _of_strided(b: Rewriter, op: Op) -> Replacement:
+    """Along a window forwards, where it is read backwards: loops read vectors so."""
+    inner = op.operands[0].op
+    assert inner is not None
+    shape, start, rows = inner.results[0].shape, list(inner.attrs["start"]), inner.attrs["steps"]
+    turned = [d for d in op.attrs["axes"] if min((row[d] for row in rows), default=0) < 0]
+    turned = [d for d in turned if max(row[d] for row in rows) <= 0]
+    if not turned:
+        return None
+    for i, row in enumerate(rows):
+        start[i] += sum([row[d] * (shape[d] - 1) for d in turned])
+    steps = tuple([tuple([abs(s) if d in turned else s for d, s in enumerate(r)]) for r in rows])
+    x = b.strided(inner.operands[0], shape=shape, start=tuple(start), steps=steps)
+    return b.op(op.name, x, axes=op.attrs["axes"])
+
+
 def _of_same(b: Rewriter, op: Op) -> Replacement:
     """max(max(x)) over both sets of axes at once; sums and products of integers likewise."""
     inner = op.operands[0].op
@@ -118,6 +134,8 @@ REDUCTIONS = [
     *_for_each(_FOLDS, _short),
     # Over repeated elements: max, min, any and all exactly; n * x rounds once, a sum up to n times.
     *_for_each(_FOLDS, _of_broadcast, of="broadcast"),
+    # Over windows that are read backwards; sums and products round otherwise.
+    *_for_each(_FOLDS, _of_strided, of="strided"),
     # Reductions of themselves: exact where the order does not matter.
     *_for_each(_FOLDS, _of_same, same=True),
     # Scans and sorts along an axis of at most one element.
