@@ -178,6 +178,7 @@ Condition = Value | bool  # where there may be none, None says so
 
 NULL = Value("ptr", "null")
 VOID = Value("void", "")
+COLD = "noinline nounwind optnone"  # a function that LLVM need not take long for: it runs seldom
 
 
 @cache

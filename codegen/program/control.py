@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..llvm.builder import NULL, Builder, Value, constant
 from ..llvm.modules import Function
+from ..llvm.values import COLD
 from ..loop_ir.kernel import Array, Kernel
 from ..loop_ir.steps import (
     Branch,
@@ -119,7 +120,7 @@ POLL_CYCLES = 100_000_000  # clock ticks between two looks for signals: tens of 
 @cache
 def _poll() -> Function:
     """Has enough time passed to look for signals, and was there one that raised?"""
-    f = Function("i1", "poll", internal=True, attributes="noinline nounwind", last_at="ptr")
+    f = Function("i1", "poll", internal=True, attributes=COLD, last_at="ptr")
     go_on, look = f.later("go_on"), f.later("look")
     now = f.call("i64", "llvm.readcyclecounter")
     passed = now - f.load("i64", f.last_at)
@@ -142,7 +143,7 @@ def _stopped() -> Function:
     f = Function(
         *("i1", "stopped"),
         internal=True,
-        attributes="noinline nounwind",
+        attributes=COLD,
         status="ptr",
         last_at="ptr",
     )

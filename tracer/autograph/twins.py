@@ -34,7 +34,7 @@ from .calls.numpy_calls import replaced_numpy, where_traced
 from .calls.scipy_calls import replaced_scipy
 from .recursion.recursive import AS_IT_IS, if_native
 from .syntax.lazy import Lazy, is_lazy
-from .syntax.nodes import HELPERS, ORIGINAL, THUNK, walk
+from .syntax.nodes import HELPERS, ORIGINAL, THUNK, placed, walk
 from .syntax.origin import Unreadable, find_origin, has_source
 from .syntax.private import mangled
 from .syntax.transform import Transformer
@@ -370,8 +370,8 @@ def _transform(function: FunctionType) -> CodeType:
         node = transformer.root(source)
     name = "_jt_function"
     if isinstance(node, ast.Lambda):
-        target = ast.copy_location(ast.Name(name, ast.Store()), node)
-        inner: ast.stmt = ast.copy_location(ast.Assign([target], node), node)
+        target = placed(ast.Name(name, ast.Store()), node)
+        inner: ast.stmt = placed(ast.Assign([target], node), node)
     else:
         node.name = name  # its own name may be that of a global, and calls of itself go there
         inner = node
@@ -385,8 +385,8 @@ def _inside(inner: ast.stmt, cells: Collection[str], code: CodeType, at: ast.AST
     factory = ast.FunctionDef(name="_jt_factory", args=args, body=[inner], decorator_list=[])
     module = ast.Module([factory], [])
     for child in walk(module):
-        if "lineno" in child._attributes and not hasattr(child, "lineno"):
-            ast.copy_location(child, at)
+        if "lineno" not in child.__dict__ and "lineno" in child._attributes:
+            placed(child, at)
         if isinstance(child, ast.FunctionDef) and hasattr(ast, "TypeAlias"):  # Python 3.12
             child.type_params = getattr(child, "type_params", [])  # type: ignore[attr-defined]
     compiled = compile(module, code.co_filename, "exec", code.co_flags & _FUTURE, True)

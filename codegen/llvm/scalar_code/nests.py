@@ -26,6 +26,7 @@ from ..builder import Value, symbol
 from ..functions import Calls, FunctionTable
 from ..instructions import SCALAR_TYPES, type_text
 from ..text import Operand, TextEmitter
+from ..values import COLD
 from .counted import Trips
 from .extremes import emit_extreme, extreme_of
 from .lanes import TripEmitter, lanes_of_trips
@@ -139,7 +140,7 @@ class NestEmitter(ScalarCodeEmitter):
         pointers = super().take(b)
         b.call("void", symbol(name), *pointers, *(b.code.params[k] for k in ("lo", "hi")))
         b.ret()
-        return b.unnamed(noalias=("ctx",))
+        return b.unnamed(noalias=("ctx",), attributes=COLD)
 
     def functions(self, table: FunctionTable) -> Calls:
         return VectorCalls(table, frozenset(calls(self.step.body)))

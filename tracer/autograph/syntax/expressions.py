@@ -17,6 +17,7 @@ from .nodes import (
     iterated,
     load,
     located,
+    placed,
     taking,
     thunk,
 )
@@ -79,7 +80,7 @@ class Expressions(ast.NodeTransformer):
         self.hidden: list[set[str]] = []  # variables of comprehensions and lambdas around
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
-        new = ast.copy_location(ast.Name(node.id, node.ctx), node)
+        new = placed(ast.Name(node.id, node.ctx), node)
         if isinstance(node.ctx, ast.Load) and not node.id.startswith("_jt_"):
             if any(node.id in names for names in self.hidden):
                 return new
@@ -152,7 +153,7 @@ class Expressions(ast.NodeTransformer):
             )
         if isinstance(node, ast.Tuple):
             parts = [self.index(e) for e in node.elts]
-            return ast.copy_location(ast.Tuple(parts, ast.Load()), node)
+            return placed(ast.Tuple(parts, ast.Load()), node)
         visited: ast.expr = self.visit(node)
         return visited
 
@@ -165,7 +166,7 @@ class Expressions(ast.NodeTransformer):
                 spec = constant("", node)
                 if part.format_spec is not None:
                     spec = self.visit(part.format_spec)
-                part = ast.copy_location(ast.Tuple([value, kind, spec], ast.Load()), node)
+                part = placed(ast.Tuple([value, kind, spec], ast.Load()), node)
             parts.append(part)
         return helper("text", parts, node)
 
@@ -245,7 +246,7 @@ class Expressions(ast.NodeTransformer):
                 name = "is_" if isinstance(node.ops[0], ast.Is) else "is_not"
                 return helper(name, [left, rights[0]], node)
         if _binds(node.comparators):
-            return ast.copy_location(ast.Compare(left, node.ops, rights), node)
+            return placed(ast.Compare(left, node.ops, rights), node)
         parts: list[ast.expr] = [left]
         for op, right in zip(node.ops, rights, strict=True):
             parts += [constant(_OPERATORS[type(op)], right), thunk(right)]
@@ -383,7 +384,7 @@ def _as_list(node: ast.expr) -> ast.expr:
         return node
     if any(generator.is_async for generator in node.generators):
         return node
-    return ast.copy_location(ast.ListComp(node.elt, node.generators), node)
+    return placed(ast.ListComp(node.elt, node.generators), node)
 
 
 def _makes_array(function: ast.expr) -> bool:

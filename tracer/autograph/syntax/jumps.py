@@ -17,7 +17,7 @@ import ast
 from collections.abc import Sequence
 
 from .names import bound
-from .nodes import assign, constant
+from .nodes import assign, constant, placed
 
 RETURNED = "_jt_returned"
 RESULT = "_jt_result"
@@ -151,7 +151,7 @@ class _Lowering:
                     rest = []
                 new = ast.If(statement.test, self.block(left, loop), self.block(right, loop))
                 new.skipped = _skipped(left, right)  # type: ignore[attr-defined]
-                out.append(ast.copy_location(new, statement))
+                out.append(placed(new, statement))
             else:
                 out += self.statement(statement, loop)
                 if isinstance(statement, ast.While) and _endless(statement):
@@ -175,7 +175,7 @@ class _Lowering:
         guard.flags, guard.filled = flags, set()
         # After a `return` nobody reads what the rest of the block would have assigned.
         guard.skipped = bound(body) if flags == [RETURNED] else set()
-        return ast.copy_location(guard, body[0])
+        return placed(guard, body[0])
 
     def flags(self, kinds: set[str], loop: _Loop | None) -> list[str]:
         names = [RETURNED] if "return" in kinds else []
@@ -224,14 +224,14 @@ class _Lowering:
         else:
             new = For(statement.target, statement.iter, body, [])
         new.flags, new.filled = flags, filled
-        out: list[ast.stmt] = [ast.copy_location(new, statement)]
+        out: list[ast.stmt] = [placed(new, statement)]
         if "break" in kinds:
             out.insert(0, assign(inner.broken, constant(False, statement), statement))
         if statement.orelse:
             if flags:
                 guard = Guard(constant(True, statement), self.block(statement.orelse, outer), [])
                 guard.flags, guard.filled, guard.skipped = flags, filled, set()
-                out.append(ast.copy_location(guard, statement.orelse[0]))
+                out.append(placed(guard, statement.orelse[0]))
             else:
                 out += self.block(statement.orelse, outer)
         return out

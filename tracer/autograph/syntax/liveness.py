@@ -34,6 +34,7 @@ def read(node: ast.stmt) -> set[str]:
 class _Liveness:
     def __init__(self, always: set[str]) -> None:
         self.always = always
+        self.plain: dict[ast.stmt, tuple[set[str], set[str]]] = {}  # loops are gone through again
 
     def block(self, body: Sequence[ast.stmt], out: set[str]) -> set[str]:
         for statement in reversed(body):
@@ -63,10 +64,13 @@ class _Liveness:
             return out.union(reads([node.subject, *parts]), *ends)
         if isinstance(node, ast.Raise):
             return reads([node])
-        overwritten = self.overwritten(node)
+        known = self.plain.get(node)
+        if known is None:
+            known = self.plain[node] = self.overwritten(node), reads([node])
+        overwritten, read = known
         if RETURNED in overwritten:  # nothing but flags and the result is read after it
             out = {n for n in out if n.startswith("_jt_")}
-        return (out - overwritten) | reads([node])
+        return (out - overwritten) | read
 
     def attempt(self, node: ast.Try, out: set[str]) -> set[str]:
         self.block(node.finalbody, out)

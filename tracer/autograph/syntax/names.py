@@ -26,9 +26,32 @@ _CHANGERS = frozenset(
 _WRITERS = frozenset("shuffle put place putmask copyto fill_diagonal put_along_axis".split())
 
 
-def own_nodes(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+_BINDING = frozenset(
+    (
+        *(
+            ast.Name,
+            ast.AugAssign,
+            ast.comprehension,
+            ast.ExceptHandler,
+            ast.Import,
+            ast.ImportFrom,
+        ),
+        *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef),
+        *(ast.MatchAs, ast.MatchStar, ast.MatchMapping),
+    )
+)
+
+
+class Own(list[ast.AST]):
+    """The nodes of a scope as `own_nodes` gives them, for whom asks several things of them."""
+
+
+def own_nodes(nodes: Iterable[ast.AST]) -> Iterable[ast.AST]:
     """The nodes of this scope: nested functions and classes appear, their insides do not."""
-    waiting = [*nodes]
+    return nodes if isinstance(nodes, Own) else _own_nodes([*nodes])
+
+
+def _own_nodes(waiting: list[ast.AST]) -> Iterator[ast.AST]:
     while waiting:
         node = waiting.pop()
         yield node
@@ -43,6 +66,8 @@ def bound(nodes: Sequence[ast.AST], augmented: bool = True) -> set[str]:
     names: set[str] = set()
     skipped: set[int] = set()  # a node comes after the one that it is in
     for node in own_nodes(nodes):
+        if node.__class__ not in _BINDING:
+            continue
         if isinstance(node, ast.Name):
             if not isinstance(node.ctx, ast.Load) and id(node) not in skipped:
                 names.add(node.id)

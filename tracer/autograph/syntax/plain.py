@@ -20,7 +20,7 @@ from .jumps import For, Guard, While, lower
 from .lazy import bare
 from .matching import Matching
 from .names import SCOPES, bound
-from .nodes import copied, load, located
+from .nodes import copied, load, located, placed
 
 PLAIN = "_jt_plain"
 _ITEMS = "_jt_items"
@@ -95,7 +95,7 @@ class _Plain(ast.NodeTransformer):
         assert isinstance(node, For)
         self.generic_visit(node)
         new = ast.For(node.target, node.iter, [*node.body, *self._leave(node.flags)], [])
-        return ast.copy_location(new, node)
+        return placed(new, node)
 
     def visit_While(self, node: ast.While) -> Any:
         assert isinstance(node, While)
@@ -103,11 +103,11 @@ class _Plain(ast.NodeTransformer):
         test = node.test
         if node.flags:
             test = ast.BoolOp(ast.And(), [_none(node.flags), test])
-        return ast.copy_location(ast.While(test, node.body, []), node)
+        return placed(ast.While(test, node.body, []), node)
 
     def visit_Guard(self, node: Guard) -> Any:
         self.generic_visit(node)
-        return ast.copy_location(ast.If(_none(node.flags), node.body, node.orelse), node)
+        return placed(ast.If(_none(node.flags), node.body, node.orelse), node)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
         return node

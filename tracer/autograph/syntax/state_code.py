@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from . import liveness
 from .jumps import RESULT
-from .names import attributes, bound, changed, reads
+from .names import Own, attributes, bound, changed, own_nodes, reads
 from .nodes import constant, expression, helper, load, located, thunk
 
 if TYPE_CHECKING:
@@ -22,14 +22,15 @@ class StateCode:
         self, transformer: Transformer, nodes: Sequence[ast.AST], owner: ast.stmt, at: ast.AST
     ) -> None:
         scope = transformer.scope
-        inside = sorted(changed(nodes))
+        own = Own(own_nodes(nodes))
+        inside = sorted(changed(own))
         updated = {n for n in inside if n in scope.bound}
-        names = sorted(bound(nodes) & (scope.bound | scope.globals | scope.outer) | updated)
-        rebound = bound(nodes, augmented=False)
+        names = sorted(bound(own) & (scope.bound | scope.globals | scope.outer) | updated)
+        rebound = bound(own, augmented=False)
         visible = scope.bound | scope.outer | scope.globals
         # Attributes of other objects in each iteration are not tracked.
         stable = visible - set(names)
-        assigned = attributes(nodes)
+        assigned = attributes(own)
         members = sorted(
             n for n in assigned | {n for n in inside if "." in n} if n.partition(".")[0] in stable
         )

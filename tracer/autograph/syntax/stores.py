@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from .expressions import IN_PLACE
 from .names import VIEWS, dotted
-from .nodes import assign, constant, copied, expression, helper, load, located
+from .nodes import assign, constant, copied, expression, helper, load, located, placed
 
 if TYPE_CHECKING:
     from .transform import Transformer
@@ -53,7 +53,7 @@ class Stores:
             return None
         visit = self.transformer.visit
         value = helper("unpacked", [visit(node.value), constant(len(parts), node)], node)
-        return [ast.copy_location(ast.Assign([visit(target)], value), node)]
+        return [placed(ast.Assign([visit(target)], value), node)]
 
     def update(self, node: ast.AugAssign) -> list[ast.stmt] | None:
         """`x[i] += v`, `x += v` and `self.x += v`. None for what is no name and no path of names."""
@@ -65,7 +65,7 @@ class Stores:
             call = helper("update", [operation, visit(_loaded(target)), visit(node.value)], node)
             if isinstance(target, ast.Attribute):
                 return [self._set_attribute(target, call, node)]
-            return [ast.copy_location(ast.Assign([visit(target)], call), node)]
+            return [placed(ast.Assign([visit(target)], call), node)]
         path = _path(target)
         if path is None:
             return None
@@ -113,9 +113,7 @@ class Stores:
                 if isinstance(element, ast.Starred):
                     parts[i] = ast.Starred(parts[i], ast.Store())
             unpacked = located(ast.Tuple(parts, ast.Store()), target)
-            out: list[ast.stmt] = [
-                ast.copy_location(ast.Assign([unpacked], load(value, target)), target)
-            ]
+            out: list[ast.stmt] = [placed(ast.Assign([unpacked], load(value, target)), target)]
             for element, name in zip(target.elts, names, strict=True):
                 inner = element.value if isinstance(element, ast.Starred) else element
                 out += self._store(inner, name)
@@ -124,7 +122,7 @@ class Stores:
         path = _path(target)
         if path is None:
             new = ast.Assign([self.transformer.visit(target)], load(value, target))
-            return [ast.copy_location(new, target)]
+            return [placed(new, target)]
         root, levels = path
         out, indices = self._indices(levels)
         out += self._own(root, indices, value, target)
@@ -167,7 +165,7 @@ class Stores:
     ) -> ast.stmt:
         holder: ast.expr = self.transformer.visit(_loaded(root))
         for name in indices[:-1]:
-            holder = ast.copy_location(ast.Subscript(holder, load(name, at), ast.Load()), at)
+            holder = placed(ast.Subscript(holder, load(name, at), ast.Load()), at)
         return expression(helper("store", [holder, load(indices[-1], at), value], at))
 
 
@@ -197,4 +195,4 @@ def _loaded(node: ast.expr) -> ast.expr:
 
 
 def _tuple(names: Sequence[str], at: ast.AST) -> ast.expr:
-    return ast.copy_location(ast.Tuple([load(n, at) for n in names], ast.Load()), at)
+    return placed(ast.Tuple([load(n, at) for n in names], ast.Load()), at)

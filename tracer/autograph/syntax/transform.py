@@ -22,7 +22,18 @@ from .jumps import RESULT, RETURNED, For, Guard, While, lower
 from .lazy import Lazy, bare, is_lazy
 from .matching import Matching
 from .names import bound, changed, is_passing, own_nodes, reads, writes_into_first
-from .nodes import assign, constant, copied, expression, helper, iterated, load, located, thunk
+from .nodes import (
+    assign,
+    constant,
+    copied,
+    expression,
+    helper,
+    iterated,
+    load,
+    located,
+    placed,
+    thunk,
+)
 from .searches import Searches
 from .state_code import StateCode
 from .stores import Stores
@@ -46,7 +57,7 @@ class Transformer(Expressions):
         if isinstance(new, ast.Lambda):
             if not searches.made:
                 return self.visit_Lambda(new)  # type: ignore[return-value]
-            body = [*searches.made, ast.copy_location(ast.Return(new.body), new)]
+            body = [*searches.made, placed(ast.Return(new.body), new)]
             new = located(ast.FunctionDef("lambda", new.args, body, []), new)
         return self.whole(new)
 
@@ -84,11 +95,11 @@ class Transformer(Expressions):
             last = node.body[-1]
             pair = [load(RETURNED, last), load(RESULT, last)]
             value = helper("returned", pair, last)
-            statements.append(ast.copy_location(ast.Return(value), last))
+            statements.append(placed(ast.Return(value), last))
         declarations = self.declarations(scope.globals | scope.outer, at)
         node.body = [*doc, *declarations, *start, *statements]
         if len(node.body) == len(doc):
-            node.body.append(ast.copy_location(ast.Pass(), at))
+            node.body.append(placed(ast.Pass(), at))
         self.scopes.pop()
         self.hidden, self.filled = hidden, filled
 
@@ -161,7 +172,7 @@ class Transformer(Expressions):
                 test = helper("truth", [test], at)
                 test = helper("and_", [self.unless(node.flags, at), thunk(test)], at)
         judge = self.procedure("_jt_test", [], [node.test], at)
-        judge.body[-1] = ast.copy_location(ast.Return(test), at)
+        judge.body[-1] = placed(ast.Return(test), at)
         call = helper(
             "while_stmt", [load("_jt_test", at), load("_jt_body", at), *state.arguments], at
         )
@@ -175,10 +186,10 @@ class Transformer(Expressions):
         self.filled.append(node.filled)
         state = self.state([node.target, *node.body], node, at)
         take = ast.Assign([self.visit(node.target)], load("_jt_item", node.target))
-        take = ast.copy_location(take, node.target)
+        take = placed(take, node.target)
         body = [take, *self.statements(node.body)]
         run = self.procedure("_jt_body", body, [node.target, *node.body], at)
-        run.args.args = [ast.copy_location(ast.arg("_jt_item"), at)]
+        run.args.args = [placed(ast.arg("_jt_item"), at)]
         self.filled.pop()
         extra: ast.expr = constant(None, at)
         if node.flags:
@@ -198,7 +209,7 @@ class Transformer(Expressions):
         text = constant(ast.unparse(node.test), node.test)
         told = [] if message is None else [thunk(copied(message))]
         new = ast.Assert(helper("assert_", [test, text, *told], node.test), message)
-        return ast.copy_location(new, node)
+        return placed(new, node)
 
     def visit_Raise(self, node: ast.Raise) -> ast.AST:
         if node.exc is None:
@@ -250,10 +261,10 @@ class Transformer(Expressions):
             gone = assign(name, helper("unbound", [constant(node.name, node)], node), node)
             body = [
                 assign(name, load("_jt_error", node), node),
-                ast.copy_location(ast.Try(body, [], [], [gone]), node),
+                placed(ast.Try(body, [], [], [gone]), node),
             ]
         run = self.procedure(f"_jt_handler_{number}", body, [node], node)
-        run.args.args = [ast.copy_location(ast.arg("_jt_error"), node)]
+        run.args.args = [placed(ast.arg("_jt_error"), node)]
         kinds = load("BaseException", node) if node.type is None else self.visit(node.type)
         made = [thunk(kinds), load(run.name, node), constant(asks, node)]
         return run, helper("Handler", made, node)
@@ -283,7 +294,7 @@ class Transformer(Expressions):
         out: list[ast.stmt] = []
         for target in node.targets:
             if isinstance(target, ast.Name) and target.id in self.scope.checked:
-                read = self.visit(ast.copy_location(ast.Name(target.id, ast.Load()), target))
+                read = self.visit(placed(ast.Name(target.id, ast.Load()), target))
                 out.append(expression(read))
                 gone = helper("unbound", [constant(target.id, target)], target)
                 out.append(assign(target.id, gone, target))
@@ -292,7 +303,7 @@ class Transformer(Expressions):
                     parts = [self.visit(target.value), self.index(target.slice)]
                     out.append(expression(helper("delete_item", parts, node)))
                     continue
-                out.append(ast.copy_location(ast.Delete([self.visit(target)]), node))
+                out.append(placed(ast.Delete([self.visit(target)]), node))
         return out
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST | list[ast.stmt]:
@@ -312,7 +323,7 @@ class Transformer(Expressions):
         if node.value is None:
             return []
         new = ast.Assign([self.visit(node.target)], self.visit(node.value))
-        return ast.copy_location(new, node)
+        return placed(new, node)
 
     def visit_Global(self, node: ast.Global | ast.Nonlocal) -> None:
         return None  # declared once more where they are assigned to
@@ -330,7 +341,7 @@ class Transformer(Expressions):
         new = ast.FunctionDef(
             name=name,
             args=ast.arguments([], [], None, [], [], None, []),
-            body=[*declarations, *body, ast.copy_location(ast.Pass(), at)],
+            body=[*declarations, *body, placed(ast.Pass(), at)],
             decorator_list=[],
         )
         return located(new, at)
@@ -341,9 +352,9 @@ class Transformer(Expressions):
         shared = sorted(names & scope.globals)
         own = sorted(names & (scope.bound | scope.outer))
         if shared:
-            out.append(ast.copy_location(ast.Global(shared), at))
+            out.append(placed(ast.Global(shared), at))
         if own:
-            out.append(ast.copy_location(ast.Nonlocal(own), at))
+            out.append(placed(ast.Nonlocal(own), at))
         return out
 
     def state(self, nodes: Sequence[ast.AST], owner: ast.stmt, at: ast.AST) -> StateCode:
@@ -373,4 +384,4 @@ def _conditional(body: Sequence[ast.AST]) -> set[str]:
 
 def _return(node: ast.FunctionDef) -> ast.stmt:
     value = ast.Tuple([load(RETURNED, node), load(RESULT, node)], ast.Load())
-    return ast.copy_location(ast.Return(value), node)
+    return placed(ast.Return(value), node)
