@@ -5,18 +5,15 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .errors import WorkerError, describe
 from .rows import Rows
 from .selecting import called
-from .steps import Counting, Intake, Passes, Step
+from .steps import Counting, Intake, Passes, Step, counted
 from .trees import getter, joined, length_of, mapped, stack
-
-if TYPE_CHECKING:
-    from .dataset import Dataset
 
 
 class Batch(Counting):
@@ -29,11 +26,10 @@ class Batch(Counting):
         self.size, self.drop_last, self.fill = size, drop_last, fill
 
     @staticmethod
-    def length(dataset: Dataset) -> float | None:
-        known, size = dataset.sources[0].length, dataset.options["size"]
+    def length(known: Any, size: int, drop_last: bool, fill: Any) -> float | None:
         if known is None or known == math.inf:
             return known
-        return known // size if dataset.options["drop_last"] else -(-known // size)
+        return known // size if drop_last else -(-known // size)
 
     def __next__(self) -> Any:
         self.at += 1
@@ -92,9 +88,7 @@ class Unbatch(Step):
         self.intake = Intake(source, 8)
         self.at = self.count = 0  # how many rows of the current tree were handed on, of how many
 
-    @staticmethod
-    def length(dataset: Dataset) -> float | None:
-        return 0 if dataset.sources[0].length == 0 else None
+    length = staticmethod(counted)
 
     def _open(self) -> None:
         """Make the next tree with rows the current one."""
@@ -147,26 +141,23 @@ class Window(Step):
         self.gap = 0  # how many elements to pass over before the next window
 
     @staticmethod
-    def length(dataset: Dataset) -> float | None:
-        known, o = dataset.sources[0].length, dataset.options
+    def length(known: Any, size: int, shift: int, stride: int, drop_last: bool) -> float | None:
         if known is None or known == math.inf:
             return known
-        span = (o["size"] - 1) * o["stride"] + 1 if o["drop_last"] else 1
-        return max(0, (int(known) - span) // o["shift"] + 1)
+        span = (size - 1) * stride + 1 if drop_last else 1
+        return max(0, (int(known) - span) // shift + 1)
 
     @staticmethod
-    def rows(dataset: Dataset) -> Rows | None:
-        rows, o = dataset.sources[0].rows, dataset.options
-        if rows is None or not o["drop_last"]:
+    def rows(rows: Rows, size: int, shift: int, stride: int, drop_last: bool) -> Rows | None:
+        if not drop_last:
             return None
-        inside = np.arange(o["size"]) * o["stride"]
-        gather, shift, size = rows.gather, o["shift"], o["size"]
+        inside, gather = np.arange(size) * stride, rows.gather
 
         def windows(indices: Any) -> Any:
             found = gather((indices[:, None] * shift + inside).ravel())
             return mapped(lambda a: a.reshape(len(indices), size, *a.shape[1:]), found)
 
-        count = int(Window.length(dataset) or 0)
+        count = int(Window.length(rows.size, size, shift, stride, drop_last) or 0)
         return Rows(count, lambda i: gather(i * shift + inside), windows)
 
     def __next__(self) -> Any:
@@ -227,9 +218,7 @@ class Groups(Step):
         self.what = what
         self.intake = Intake(source)
 
-    @staticmethod
-    def length(dataset: Dataset) -> float | None:
-        return 0 if dataset.sources[0].length == 0 else None
+    length = staticmethod(counted)
 
     def __next__(self) -> Any:
         while not self.intake.ended:

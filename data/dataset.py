@@ -21,7 +21,8 @@ from .rows import Rows, Walk
 from .selecting import Concatenate, Enumerate, Filter, Repeat, Shard, Take
 from .shuffling import Shuffle, new_seed
 from .steps import Step
-from .trees import pad, spec, stack
+from .trees import pad as fill_up
+from .trees import spec, stack
 from .workers import start_method
 
 
@@ -71,12 +72,13 @@ class Dataset:
     @cached_property
     def length(self) -> float | None:
         """How many elements a pass has: None where only counting says, infinity if it does not end."""
-        return self.make.length(self)
+        return self.make.length(*[source.length for source in self.sources], **self.options)
 
     @cached_property
     def rows(self) -> Rows | None:
         """The elements in any order, where that costs no more than theirs."""
-        return self.make.rows(self)
+        sources = [source.rows for source in self.sources]
+        return None if None in sources else self.make.rows(*sources, **self.options)
 
     def __len__(self) -> int:
         if self.length is None or self.length == math.inf:
@@ -297,7 +299,8 @@ class Dataset:
         >>> next(iter(rows.padded_batch(2))).tolist()
         [[1, 0, 0], [1, 1, 1]]
         """
-        return self._batch("padded_batch", size, drop_last, _padder(shapes, values))
+        fill = partial(fill_up, shapes=shapes, values=values)
+        return self._batch("padded_batch", size, drop_last, fill)
 
     def _batch(self, what: str, size: int, drop_last: bool, fill: Any) -> Dataset:
         size = _natural(what, size, 1)
@@ -334,10 +337,12 @@ class Dataset:
                 "give one for each bucket, or one number for all.",
             )
         sizes = [_natural("bucket_by_length", size, 1) for size in sizes]
-        reduce = partial(_filled, _padder(shapes, values))
 
         def bucket(element: Any) -> int:
             return bisect_right(boundaries, length(element))
+
+        def reduce(key: Any, elements: list[Any]) -> Any:
+            return fill_up(elements, shapes, values)
 
         key = wraps(_function("bucket_by_length", length))(bucket)
         return self._groups(key, sizes.__getitem__, reduce, drop_last, "bucket_by_length")
@@ -357,9 +362,11 @@ class Dataset:
         >>> list(jt.data.range(5).group_by_window(lambda x: x % 2, 2, lambda key, xs: sum(xs)))
         [2, 4, 4]
         """
-        sizes = size if callable(size) else partial(_same, _natural("group_by_window", size, 1))
         _function("group_by_window", key)
-        return self._groups(key, sizes, reduce or _stacked, drop_last, "group_by_window")
+        count = size if callable(size) else _natural("group_by_window", size, 1)
+        sizes = count if callable(count) else lambda key: count
+        reduce = reduce or (lambda key, elements: stack(elements))
+        return self._groups(key, sizes, reduce, drop_last, "group_by_window")
 
     def _groups(self, key: Any, size: Any, reduce: Any, drop_last: bool, what: str) -> Dataset:
         options = {"key": key, "size": size, "reduce": reduce, "drop_last": drop_last, "what": what}
@@ -427,19 +434,3 @@ def _function(what: str, function: Any) -> Any:
         described = jt.errors.describe(function)
         refuse(f"{what} was given {described}", "give a function of an element.", TypeError)
     return function
-
-
-def _padder(shapes: Any, values: Any) -> Callable[[list[Any]], Any]:
-    return partial(pad, shapes=shapes, values=values)
-
-
-def _filled(fill: Callable[[list[Any]], Any], key: Any, elements: list[Any]) -> Any:
-    return fill(elements)
-
-
-def _stacked(key: Any, elements: list[Any]) -> Any:
-    return stack(elements)
-
-
-def _same(size: int, key: Any) -> int:
-    return size

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .errors import describe, place
 from .selecting import called
-from .steps import Intake, Passes, Step
-
-if TYPE_CHECKING:
-    from .dataset import Dataset
+from .steps import Intake, Passes, Step, counted
 
 
 class Open:
@@ -35,9 +32,7 @@ class Interleave(Step):
         self.slots: list[Open | None] = [None] * cycle
         self.at = self.taken = 0  # whose turn it is, and how much of it is over
 
-    @staticmethod
-    def length(dataset: Dataset) -> float | None:
-        return 0 if dataset.sources[0].length == 0 else None
+    length = staticmethod(counted)
 
     def _open(self, number: int, element: Any) -> Open:
         dataset = called(self.function, self.what, number, element)

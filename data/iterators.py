@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .errors import DataError, WorkerError, describe, refuse
 from .steps import Intake, Passes, Step
-
-if TYPE_CHECKING:
-    from .dataset import Dataset
 
 EVERY = 256  # elements between two positions that are kept
 
@@ -30,7 +27,7 @@ class Iterator:
     ([2, 3, 4], [2, 3, 4])
     """
 
-    def __init__(self, dataset: Dataset, passes: Passes) -> None:
+    def __init__(self, dataset: Any, passes: Passes) -> None:
         self.dataset = dataset
         self._step: Step = dataset.start()
         self._intake = Intake(self._step, EVERY, brief=True)

@@ -5,14 +5,11 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .selecting import called
 from .steps import Counting, Intake, Passes, Step, generator, key_of
 from .workers import DeadWorker, Outcomes, Pool
-
-if TYPE_CHECKING:
-    from .dataset import Dataset
 
 MOST = 256  # elements of a task
 TASK_SECONDS = 0.002  # tasks grow until they take so long, so that handing them over is cheap
@@ -27,7 +24,7 @@ class Map(Counting):
         self.key: Any = None
 
     @classmethod
-    def start(cls, dataset: Dataset) -> Step:
+    def start(cls, dataset: Any) -> Step:
         options = dict(dataset.options)
         workers = options.pop("workers"), options.pop("deterministic"), options.pop("processes")
         source = dataset.sources[0].start()

@@ -10,14 +10,11 @@ import zlib
 from collections.abc import Iterable
 from itertools import islice
 from operator import length_hint
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 from .errors import DataError, refuse
 from .steps import Passes, Step
 from .trees import texts
-
-if TYPE_CHECKING:
-    from .dataset import Dataset
 
 CHUNK = 1 << 18
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
@@ -124,8 +121,8 @@ class FileStep(Step):
         self.enter(0)
 
     @staticmethod
-    def length(dataset: Dataset) -> float | None:
-        return None if dataset.options["paths"] else 0
+    def length(*, paths: list[str], **options: Any) -> float | None:
+        return None if paths else 0
 
     def enter(self, index: int, offset: int = 0, number: int = 0) -> None:
         """Go to an offset of a file."""

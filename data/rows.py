@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .steps import Passes, Step
 from .trees import getter, length_of, mapped
-
-if TYPE_CHECKING:
-    from .dataset import Dataset
 
 Array = np.ndarray[Any, Any]
 
@@ -72,12 +69,12 @@ class Arrays(Walk):
         super().__init__(table(tree))
 
     @staticmethod
-    def length(dataset: Dataset) -> float | None:
-        return length_of(dataset.options["tree"], "from_arrays")
+    def length(tree: Any) -> float | None:
+        return length_of(tree, "from_arrays")
 
     @staticmethod
-    def rows(dataset: Dataset) -> Rows | None:
-        return table(dataset.options["tree"])
+    def rows(tree: Any) -> Rows | None:
+        return table(tree)
 
 
 class Range(Walk):
@@ -87,12 +84,12 @@ class Range(Walk):
         super().__init__(_numbers(span))
 
     @staticmethod
-    def length(dataset: Dataset) -> float | None:
-        return len(dataset.options["span"])
+    def length(span: range) -> float | None:
+        return len(span)
 
     @staticmethod
-    def rows(dataset: Dataset) -> Rows | None:
-        return _numbers(dataset.options["span"])
+    def rows(span: range) -> Rows | None:
+        return _numbers(span)
 
 
 def _numbers(span: range) -> Rows:

@@ -6,7 +6,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Callable
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,11 +14,8 @@ import jitney as jt
 
 from .errors import blame
 from .rows import Rows
-from .steps import Counting, Passes, Step
+from .steps import Counting, Passes, Step, counted
 from .trees import joined, mapped
-
-if TYPE_CHECKING:
-    from .dataset import Dataset
 
 
 class Take(Counting):
@@ -29,14 +26,12 @@ class Take(Counting):
         self.count = count
 
     @staticmethod
-    def length(dataset: Dataset) -> float | None:
-        known, count = dataset.sources[0].length, dataset.options["count"]
+    def length(known: Any, count: int) -> float | None:
         return 0 if count == 0 else None if known is None else min(known, count)
 
     @staticmethod
-    def rows(dataset: Dataset) -> Rows | None:
-        rows = dataset.sources[0].rows
-        return rows and Rows(min(rows.size, dataset.options["count"]), rows.row, rows.gather)
+    def rows(rows: Rows, count: int) -> Rows | None:
+        return Rows(min(rows.size, count), rows.row, rows.gather)
 
     def __next__(self) -> Any:
         if self.at >= self.count:
@@ -67,21 +62,15 @@ class Shard(Counting):
         self.first, self.every = first, every
 
     @staticmethod
-    def length(dataset: Dataset) -> float | None:
-        known, options = dataset.sources[0].length, dataset.options
+    def length(known: Any, first: int, every: int) -> float | None:
         if known is None or known == math.inf:
             return known
-        return max(0, -(-(int(known) - options["first"]) // options["every"]))
+        return max(0, -(-(int(known) - first) // every))
 
     @staticmethod
-    def rows(dataset: Dataset) -> Rows | None:
-        rows, options = dataset.sources[0].rows, dataset.options
-        if rows is None:
-            return None
-        first, every = options["first"], options["every"]
-        return rows.renumbered(
-            max(0, -(-(rows.size - first) // every)), lambda i: first + every * i
-        )
+    def rows(rows: Rows, first: int, every: int) -> Rows | None:
+        count = int(Shard.length(rows.size, first, every) or 0)
+        return rows.renumbered(count, lambda i: first + every * i)
 
     @property
     def gap(self) -> int:
@@ -119,8 +108,7 @@ class Repeat(Step):
         self.round, self.empty = 0, True
 
     @staticmethod
-    def length(dataset: Dataset) -> float | None:
-        known, count = dataset.sources[0].length, dataset.options["count"]
+    def length(known: Any, count: int | None) -> float | None:
         if known == 0 or count == 0:
             return 0
         return math.inf if count is None else None if known is None else known * count
@@ -181,18 +169,13 @@ class Concatenate(Step):
         self.index = 0
 
     @staticmethod
-    def length(dataset: Dataset) -> float | None:
-        known = [source.length for source in dataset.sources]
+    def length(*known: Any) -> float | None:
         if None in known:
             return math.inf if math.inf in known else None
-        return sum(n for n in known if n is not None)
+        return sum(known)
 
     @staticmethod
-    def rows(dataset: Dataset) -> Rows | None:
-        found = [source.rows for source in dataset.sources]
-        rows = [r for r in found if r is not None]
-        if len(rows) < len(found):
-            return None
+    def rows(*rows: Rows) -> Rows | None:
         ends = list(accumulate(r.size for r in rows))
         starts = [0, *ends]
 
@@ -260,19 +243,12 @@ class Zip(Step):
         self.ended = False
 
     @staticmethod
-    def length(dataset: Dataset) -> float | None:
-        known = [source.length for source in dataset.sources]
-        return (
-            0 if 0 in known else None if None in known else min(n for n in known if n is not None)
-        )
+    def length(*known: Any, tree: Any) -> float | None:
+        return 0 if 0 in known else None if None in known else min(known)
 
     @staticmethod
-    def rows(dataset: Dataset) -> Rows | None:
-        found = [source.rows for source in dataset.sources]
-        rows = [r for r in found if r is not None]
-        if len(rows) < len(found):
-            return None
-        structure = jt.tree.structure(dataset.options["tree"])
+    def rows(*rows: Rows, tree: Any) -> Rows | None:
+        structure = jt.tree.structure(tree)
 
         def row(i: Any) -> Any:
             return jt.tree.unflatten(structure, [r.row(i) for r in rows])
@@ -326,10 +302,7 @@ class Enumerate(Counting):
         self.begin = start
 
     @staticmethod
-    def rows(dataset: Dataset) -> Rows | None:
-        rows, start = dataset.sources[0].rows, dataset.options["start"]
-        if rows is None:
-            return None
+    def rows(rows: Rows, start: int) -> Rows | None:
         row, gather = rows.row, rows.gather
         return Rows(rows.size, lambda i: (i + start, row(i)), lambda i: (i + start, gather(i)))
 
@@ -350,9 +323,7 @@ class Filter(Counting):
         super().__init__(source)
         self.function = function
 
-    @staticmethod
-    def length(dataset: Dataset) -> float | None:
-        return 0 if dataset.sources[0].length == 0 else None
+    length = staticmethod(counted)
 
     def __next__(self) -> Any:
         while True:

@@ -6,15 +6,12 @@ The draws depend on the seed, the pass and how many draws came before, on nothin
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .rows import Rows, Walk
 from .steps import Intake, Passes, Step, generator, key_of
-
-if TYPE_CHECKING:
-    from .dataset import Dataset
 
 DRAWS = 1024  # so many numbers are drawn at a time
 
@@ -35,7 +32,7 @@ class Shuffle(Step):
         self._begin(0)
 
     @classmethod
-    def start(cls, dataset: Dataset) -> Step:
+    def start(cls, dataset: Any) -> Step:
         rows, options = dataset.sources[0].rows, dataset.options
         if rows is None:
             return cls(dataset.sources[0].start(), **options)

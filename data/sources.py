@@ -285,7 +285,7 @@ class Generated(Step):
         self.at = 0
 
     @staticmethod
-    def length(dataset: Any) -> float | None:
+    def length(**options: Any) -> float | None:
         return None
 
     def __next__(self) -> Any:

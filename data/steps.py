@@ -12,8 +12,8 @@ import base64
 import time
 import zlib
 from collections import deque
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from .errors import DataError, WorkerError
 from .trees import stack
 
 if TYPE_CHECKING:
-    from .dataset import Dataset
     from .rows import Rows
 
 Passes = tuple[
@@ -41,19 +40,14 @@ class Step:
         self.passes: Passes = ()
 
     @classmethod
-    def start(cls, dataset: Dataset) -> Step:
+    def start(cls, dataset: Any) -> Step:
         """The step that runs a dataset."""
         return cls(*(source.start() for source in dataset.sources), **dataset.options)
 
-    @staticmethod
-    def length(dataset: Dataset) -> float | None:
-        """How many elements a pass has: None if only counting says, infinity if it does not end."""
-        return dataset.sources[0].length
-
-    @staticmethod
-    def rows(dataset: Dataset) -> Rows | None:
-        """The elements in any order, if that costs no more than this one."""
-        return None
+    # Functions of what its sources have and of the options: how many elements a pass has (None if only
+    # counting says, infinity if it does not end), and its elements in any order, if that costs no more.
+    length: ClassVar[Callable[..., float | None]] = staticmethod(lambda known, **options: known)
+    rows: ClassVar[Callable[..., Rows | None]] = staticmethod(lambda *sources, **options: None)
 
     def __next__(self) -> Any:
         raise NotImplementedError
@@ -108,6 +102,11 @@ class Step:
         """Let go of files, threads and processes. What comes after is `reset`, or nothing."""
         for source in self.sources:
             source.close()
+
+
+def counted(known: float | None, **options: Any) -> float | None:
+    """The length of what only counting says, but of nothing."""
+    return 0 if known == 0 else None
 
 
 class Counting(Step):

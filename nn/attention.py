@@ -16,7 +16,7 @@ from .initializers import GLOROT, generator
 from .linear import Linear, check_features
 from .module import Module
 
-_LOW = -1e30  # of scores that a mask hides; a row of nothing else averages all
+LOW = -1e30  # of scores that a mask hides; a row of nothing else averages all
 
 
 class KeyValueCache:
@@ -215,7 +215,7 @@ class MultiHeadAttention(Module):
             before = jt.tri(*scores.shape[-2:], dtype=bool)
             mask = before if mask is None else mask & before
         if mask is not None:
-            scores = jt.where(mask, scores, _LOW)
+            scores = jt.where(mask, scores, LOW)
         return jt.einsum("bnts,bsnh->btnh", self.dropout(softmax(scores)), v)
 
 
@@ -251,7 +251,7 @@ class AttentiveRead(Module):
             what = f"needs a score for each slot, and its scores end in {scores.shape[-1]} features"
             refuse(self, what, "let them end in nn.Linear(1).", **both)
         scores = scores[..., 0]
-        weights = softmax(scores if mask is None else jt.where(mask, scores, _LOW))
+        weights = softmax(scores if mask is None else jt.where(mask, scores, LOW))
         return (weights[..., None] * memory).sum(axis=1), weights
 
 

@@ -248,19 +248,13 @@ def get_variable_scope() -> Scope:
 
 
 def get_variable(
-    name: str,
-    shape: Sequence[int] | None = None,
-    init: Any = None,
-    *,
-    dtype: Any = np.float32,
-    regularizer: Any = None,
-    trainable: bool = True,
-    tags: Sequence[str] = (),
+    name: str, shape: Sequence[int] | None = None, init: Any = None, **options: Any
 ) -> Variable:
     """The variable of a name in the current scope and store: a new one, or where that reuses its own.
 
     `init` is an initialiser (`nn.initializers`; Glorot's if it is left out), a number, an array or
-    another variable; `regularizer` a function of the variable, for `store.regularization()`.
+    another variable. Options are `dtype` (float32), `regularizer`, a function of the variable for
+    `store.regularization()`, `trainable` and `tags`.
 
     Raises ValueError, with both lines, for a name that is taken, or has another shape, and where reuse
     finds nothing.
@@ -269,8 +263,6 @@ def get_variable(
     ...     jt.nn.get_variable("b", (2,), init=0)
     Variable('b', array([0., 0.], dtype=float32))
     """
-    options: dict[str, Any] = {"dtype": dtype, "regularizer": regularizer}
-    options |= {"trainable": trainable, "tags": tags}
     return current_store().get_variable(name, shape, init, **options)
 
 

@@ -15,6 +15,11 @@ import jitney as jt
 from .position import pass_over, size_of, split
 
 
+def _compiled(make: Callable[[Any], Callable[..., Any]]) -> Any:
+    """An attribute: the function that a method makes, compiled, when it is first asked for."""
+    return cached_property(lambda self: jt.jit(make(self)))
+
+
 class Programs:
     """Made of a trainer's model, optimiser, loss and metrics; compiled when they are first asked
     for."""
@@ -95,11 +100,10 @@ class Programs:
 
     # Compiled functions guard all that they reach, so they reach nothing that a loop changes.
 
-    @cached_property
+    @_compiled
     def _step(self) -> Callable[..., Any]:
         optimiser, loss_of = self.optimiser, self._train
 
-        @jt.jit
         def step(*batch: Any) -> Any:
             loss, grads = optimiser.compute_gradients(loss_of, *batch)
             optimiser.step(grads)
@@ -107,42 +111,34 @@ class Programs:
 
         return step
 
-    @cached_property
+    @_compiled
     def _gradients(self) -> Callable[..., Any]:
         optimiser, loss_of = self.optimiser, self._train
+        return lambda *batch: optimiser.compute_gradients(loss_of, *batch)
 
-        @jt.jit
-        def gradients(*batch: Any) -> Any:
-            return optimiser.compute_gradients(loss_of, *batch)
-
-        return gradients
-
-    @cached_property
+    @_compiled
     def _add(self) -> Callable[..., Any]:
         optimiser, loss_of = self.optimiser, self._train
 
-        @jt.jit
         def add(total: Any, grads: Any, *batch: Any) -> Any:
             loss, more = optimiser.compute_gradients(loss_of, *batch)
             return total + loss, jt.tree.map(lambda x, y: x + y, grads, more)
 
         return add
 
-    @cached_property
+    @_compiled
     def _step_by_mean(self) -> Callable[..., Any]:
         optimiser = self.optimiser
 
-        @jt.jit
         def step_by_mean(grads: Any, count: Any) -> None:
             optimiser.step(jt.tree.map(lambda g: g / count.astype(g.real.dtype), grads))
 
         return step_by_mean
 
-    @cached_property
+    @_compiled
     def _judge(self) -> Callable[..., Any]:
         params, apply, loss, metrics = self.params, self._apply, self._loss, self._metrics
 
-        @jt.jit
         def judge(seen: dict[str, Any], inputs: Any, *targets: Any) -> Any:
             outputs = apply(params, inputs)
             new = {}
@@ -157,15 +153,10 @@ class Programs:
 
         return judge
 
-    @cached_property
+    @_compiled
     def _predict(self) -> Callable[..., Any]:
         params, apply = self.params, self._apply
-
-        @jt.jit
-        def predict(inputs: Any) -> Any:
-            return apply(params, inputs)
-
-        return predict
+        return lambda inputs: apply(params, inputs)
 
 
 def check_arguments(model: Any, optimiser: Any, loss: Any, metrics: Any, hooks: Any) -> None:

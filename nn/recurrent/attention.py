@@ -8,6 +8,8 @@ import numpy as np
 
 import jitney as jt
 
+from ..activations import softmax
+from ..attention import LOW
 from ..initializers import generator
 from ..linear import check_features
 from ..module import Module
@@ -46,10 +48,9 @@ class Attention(Module):
         if self.query is not None:
             check_features(self, query, self.query)
         scores = self.scores(query, memory.keys)
-        if memory.mask is not None:
-            scores = np.where(memory.mask, scores, np.asarray(-np.inf, scores.dtype))
-        weights = np.exp(scores - _finite(scores.max(axis=1, keepdims=True)))
-        weights = weights / np.maximum(weights.sum(axis=1, keepdims=True), _least(weights.dtype))
+        seen = memory.mask
+        weights = softmax(scores if seen is None else np.where(seen, scores, LOW))
+        weights = weights if seen is None else np.where(seen, weights, np.zeros((), weights.dtype))
         return (weights[:, None, :] @ memory.values)[:, 0], weights
 
     def keys(self, encoded: Array) -> Array:
@@ -173,12 +174,3 @@ class _Looking(RNNCore):
 
     def __call__(self, x: Array, state: State) -> tuple[Array, State]:
         return self.cell(x, state, self.memory)
-
-
-def _finite(highest: Array) -> Array:
-    """The highest score of each row, 0 for a row without places."""
-    return np.where(np.isfinite(highest), highest, np.zeros((), highest.dtype))
-
-
-def _least(dtype: Any) -> Any:
-    return jt.finfo(dtype).tiny

@@ -13,6 +13,7 @@ import numpy as np
 
 import jitney as jt
 
+from ..activations import log_softmax
 from ..faults import Array, complain
 from ..reductions import array_of
 
@@ -212,8 +213,6 @@ def repeat_rows(tree: Any, times: int) -> Any:
 
 def _continued(logits: Array, over: Array, end: int) -> Array:
     """Log-probabilities of the next token; sequences that are over go on with `end`, for certain."""
-    highest = logits.max(axis=-1, keepdims=True)
-    shifted = logits - highest
-    known = shifted - np.log(np.sum(np.exp(shifted), axis=-1, keepdims=True))
+    known = log_softmax(logits)
     only = np.where(np.arange(logits.shape[-1]) == end, 0.0, -np.inf).astype(known.dtype)
     return np.where(over[..., None], only, known)

@@ -23,7 +23,22 @@ from .state import (
 
 
 @metric()
-class Mean(Metric):
+class _MeanOf(Metric):
+    """A metric that is the mean of a number for each example, `_each(labels, predictions, weights)`."""
+
+    total: Any = sums()
+    weight: Any = sums()
+
+    def update(self: M, labels: Any, predictions: Any, weights: Any = None) -> M:
+        values, w = self._each(labels, predictions, weights)  # type: ignore[attr-defined]
+        return self._with(total=jt.sum(w * counted(values, w)), weight=jt.sum(w))
+
+    def result(self) -> Any:
+        return share(self.total, self.weight)
+
+
+@metric()
+class Mean(_MeanOf):
     """The weighted mean of values: losses, norms, whatever a step gives.
 
     >>> Mean = jt.train.metrics.Mean
@@ -31,27 +46,10 @@ class Mean(Metric):
     np.float64(3.0)
     """
 
-    total: Any = sums()
-    weight: Any = sums()
-
     def update(self, values: Any, weights: Any = None) -> Mean:  # type: ignore[override]
         x = jt.asarray(values).astype(np.float64)
         w = weights_of(x.shape, weights, "values")
         return self._with(total=jt.sum(w * counted(x, w)), weight=jt.sum(w))
-
-    def result(self) -> Any:
-        return share(self.total, self.weight)
-
-
-class _MeanOf(Metric):
-    """A metric that is the mean of a number for each example, `_each(labels, predictions, weights)`."""
-
-    def update(self: M, labels: Any, predictions: Any, weights: Any = None) -> M:
-        values, w = self._each(labels, predictions, weights)  # type: ignore[attr-defined]
-        return self._with(total=jt.sum(w * counted(values, w)), weight=jt.sum(w))
-
-    def result(self) -> Any:
-        return share(self.total, self.weight)  # type: ignore[attr-defined]
 
 
 @metric("threshold")
@@ -67,8 +65,6 @@ class Accuracy(_MeanOf):
     """
 
     threshold: float = 0.5
-    total: Any = sums()
-    weight: Any = sums()
 
     def _each(self, labels: Any, predictions: Any, weights: Any) -> tuple[Any, Any]:
         true, said = classes_of(labels, predictions, self.threshold)
@@ -85,8 +81,6 @@ class TopKAccuracy(_MeanOf):
     """
 
     k: int = 5
-    total: Any = sums()
-    weight: Any = sums()
 
     def _each(self, labels: Any, scores: Any, weights: Any) -> tuple[Any, Any]:
         rows, own, w = own_scores(labels, scores, weights)
@@ -102,8 +96,6 @@ class MeanSquaredError(_MeanOf):
     """
 
     root: bool = False
-    total: Any = sums()
-    weight: Any = sums()
 
     def _each(self, labels: Any, predictions: Any, weights: Any) -> tuple[Any, Any]:
         true, said = (jt.asarray(x).astype(np.float64) for x in (labels, predictions))
@@ -124,9 +116,6 @@ class Perplexity(_MeanOf):
     >>> jt.train.metrics.Perplexity().update(np.array([0, 3]), np.zeros((2, 8))).result().round(6)
     np.float64(8.0)
     """
-
-    total: Any = sums()
-    weight: Any = sums()
 
     def _each(self, labels: Any, logits: Any, weights: Any) -> tuple[Any, Any]:
         rows, own, w = own_scores(labels, logits, weights)
