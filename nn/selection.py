@@ -33,11 +33,17 @@ class Entry:
     owners: tuple[Any, ...]
     trainable: bool
     tags: frozenset[str]
+    name: str | None = None  # that a Variable has by itself
 
     @property
     def slashed(self) -> str:
         """The path as scopes are written: `layers/0/w`."""
         return "/".join(_steps(self.path))
+
+    @property
+    def shown(self) -> str:
+        """By what it is best found."""
+        return self.name or self.slashed
 
 
 class Selection:
@@ -65,7 +71,8 @@ everything = Selection(lambda e: True, "everything")
 
 def path(pattern: str) -> Selection:
     """Arrays by path: `"encoder/*"`, `"*/w"`, `"layers/[01]/*"`, or as in Python: `"layers[0].w"`.
-    `*` stands for anything, `?` for a character; what the pattern names as a module is all of it.
+    `*` stands for anything, `?` for a character; what the pattern names as a module is all of it. A
+    Variable is found by its name, too: those of a store by the scopes that they were made in.
 
     >>> jt.nn.path("encoder/*") & jt.nn.trainable
     (path('encoder/*') & trainable)
@@ -74,8 +81,8 @@ def path(pattern: str) -> Selection:
     def holds(entry: Entry) -> bool:
         if entry.path == pattern or entry.path.startswith((f"{pattern}.", f"{pattern}[")):
             return True
-        name = entry.slashed
-        return fnmatch.fnmatchcase(name, pattern) or fnmatch.fnmatchcase(name, f"{pattern}/*")
+        names = [entry.slashed] if entry.name is None else [entry.slashed, entry.name]
+        return any(fnmatch.fnmatchcase(n, p) for n in names for p in (pattern, f"{pattern}/*"))
 
     return Selection(holds, f"path({pattern!r})")
 
@@ -154,7 +161,7 @@ def select(model: Any, selection: Selection | str = trainable) -> Mask:
     found = entries(model)
     mask = Mask({entry.path: bool(asked.holds(entry)) for entry in found})
     if not any(mask.values()):
-        names = ", ".join(entry.slashed for entry in found[:8]) + (", ..." if found[8:] else "")
+        names = ", ".join(entry.shown for entry in found[:8]) + (", ..." if found[8:] else "")
         tags = ", ".join(sorted({tag for entry in found for tag in entry.tags})) or "none"
         complain(
             ValueError,
@@ -175,8 +182,10 @@ def entries(model: Any) -> list[Entry]:
     found = []
     for name, array in jt.tree.leaves_with_path(model):
         around = tuple(owners[p] for p in _prefixes(name) if p in owners)
-        tags = _tags(name, around).union(cells[name].tags if name in cells else ())
-        found.append(Entry(name, array, around, name in trained, tags))
+        cell = cells.get(name)
+        tags = _tags(name, around).union(() if cell is None else cell.tags)
+        own = None if cell is None else cell.name
+        found.append(Entry(name, array, around, name in trained, tags, own))
     return found
 
 

@@ -115,6 +115,12 @@ def test_scopes_of_default_names_and_templates() -> None:
             nn.get_variable("v", init=np.arange(3.0), trainable=False, tags="own")
         assert list(store.variables) == ["block/w", "block_1/w", "block_1/v"]
         assert nn.select(store, nn.tag("own") & ~nn.trainable).paths == ["variables['block_1/v']"]
+        assert nn.select(store, "block_1").paths == nn.select(store, "variables/block_1/*").paths
+        assert nn.select({"net": store}, nn.path("*_1/v")).paths == [
+            "['net'].variables['block_1/v']"
+        ]
+        with pytest.raises(ValueError, match="selects nothing of .*block_1/v"):
+            nn.select(store, "block_9/*")
         templates = [nn.make_template("net", layer, n=2) for _ in range(2)]
         first = [template(X) for template in (*templates, *templates)]
     np.testing.assert_array_equal(first[:2], first[2:])

@@ -29,6 +29,12 @@ _STORES = frozenset({"STORE_ATTR", "DELETE_ATTR"})
 ITEM_STORES = frozenset({"STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE"})
 
 
+# What writes into an array that it is given, or belongs to.
+_FILLING = frozenset(
+    "fill put copyto place putmask put_along_axis fill_diagonal itemset partition sort resize at "
+    "shuffle out __setitem__ __iadd__".split()
+)
+
 # What makes an array or a number of what it is given, and nothing else where that is traced.
 _CONVERTING = frozenset(
     "array asarray asanyarray ascontiguousarray asfortranarray fromiter float complex".split()
@@ -41,6 +47,18 @@ def converts_values(code: CodeType) -> bool:
     if not _CONVERTING.isdisjoint(code.co_names):
         return True
     return any(op.opname in ITEM_STORES for op in instructions_of(code))
+
+
+@functools.lru_cache(2048)
+def fills_arrays(code: CodeType) -> bool:
+    """Whether code may write into an array that is there."""
+    keywords = [name for c in code.co_consts if isinstance(c, tuple) for name in c]
+    if not _FILLING.isdisjoint((*code.co_names, *(k for k in keywords if isinstance(k, str)))):
+        return True
+    ops = instructions_of(code)
+    return any(op.opname in ITEM_STORES or op.opname.startswith("INPLACE") for op in ops) or any(
+        op.opname == "BINARY_OP" and op.argrepr.endswith("=") for op in ops
+    )
 
 
 @record(frozen=False)

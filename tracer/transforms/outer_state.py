@@ -25,7 +25,7 @@ from ..captures.heap import Heap, Policy
 from ..captures.heap_roots import find_heap
 from ..captures.kept import Kept
 from ..captures.leaks import refuse_leaks
-from ..captures.mentions import converts_values, mentions_of
+from ..captures.mentions import converts_values, fills_arrays, mentions_of
 from ..captures.paths import Path
 from ..captures.subjects import Subject, is_object
 from ..core.specs import Spec, Static, is_array, spec_of
@@ -53,6 +53,8 @@ class OuterState:
         self, heap: Heap | None, variables: FreeVariables, places: Mapping[int, int]
     ) -> None:
         self.changes = heap is not None or bool(variables.of_code)
+        arrays = any(isinstance(value, np.ndarray) for _, value in variables.values.values())
+        self.fills = arrays and any(map(fills_arrays, variables.codes))  # arrays by themselves
         self._heap = heap or Heap([], mentions_of(variables.codes), _POLICY)
         self._variables = variables
         self._converts = _converts_values(variables)
@@ -181,7 +183,8 @@ def changes_state(function: Callable[..., Any], arguments: Any) -> bool:
     """Whether a function may change what is outside of it, called here with these arguments."""
     trace = current_trace()
     if trace is None:
-        return OuterState.of(function, pytree.flatten(arguments)[0]).changes
+        state = OuterState.of(function, pytree.flatten(arguments)[0])
+        return state.changes or state.fills
     return trace.watched is not None
 
 

@@ -299,3 +299,29 @@ def test_vmap_of_a_sum_over_the_examples():
 
     jt.grad(step)(np.stack([X, X]))
     assert np.array_equal(model.a, X * 2)
+
+
+def test_arrays_by_themselves_are_written_once():
+    """Whoever writes, and however often the function could be run."""
+    count = np.zeros(1)
+
+    def add(array):
+        array[0] += 1
+
+    def into(_):
+        np.add(count, 1, out=count)
+
+    def by_name(_):
+        array = count
+        array += 1
+
+    writers = [lambda _: add(count), into, by_name, lambda _: count.fill(count[0] + 1)]
+    for done, write in enumerate(writers):
+
+        def f(x, write=write):
+            write(x)
+            return (x**3).sum()
+
+        for k, transform in enumerate((jt.jacfwd, jt.hessian, jt.jacrev), 1):
+            transform(f)(np.arange(3.0))
+            assert count == 3 * done + k, (done, transform)
