@@ -76,6 +76,17 @@ class MachineLimits:
         return dict(self.operations).get(itemsize, self.operations[0][1])
 
 
+# Of one core of a machine of 2022, roughly: what to compare steps by where nothing was measured.
+TYPICAL = MachineLimits(
+    bandwidths=((24 << 10, 2e11), (384 << 10, 1e11), (8 << 20, 5e10), (48 << 20, 2e10)),
+    flops=((4, 1e11), (8, 5e10)),
+    operations=((4, 4e10), (8, 2e10)),
+    accesses=((32 << 10, 1.5e9), (4 << 20, 5e8), (64 << 20, 1e8)),
+    sorting=1e9,
+    scalars=3e9,
+)
+
+
 def _between(figures: Figures, size: int) -> float:
     sizes, speeds = zip(*figures, strict=True)
     logs = [math.log(speed) for speed in speeds]

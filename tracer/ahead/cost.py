@@ -40,7 +40,7 @@ class Cost:
     seconds         predicted, from this machine's limits: most programs' are within a factor of 1.5
     loops           the counts that nobody knows before the call, and where the loops are
 
-    Of branches the dearer one counts.
+    Of branches the dearer one counts; for flops and bytes, the one that is so on machines of today.
 
     >>> cost(lambda x: (x * x).sum(), jt.ShapeDtype(1000)).flops
     2000
@@ -50,8 +50,13 @@ class Cost:
     bytes_read: Amount
     bytes_written: Amount
     peak_memory: int
-    seconds: Amount
     loops: dict[str, str]
+    predicted: Callable[[], Amount]  # `seconds`: it may have to measure the machine first
+
+    @property
+    def seconds(self) -> Amount:
+        """Predicted. The first of a machine takes some seconds, in which its limits are measured."""
+        return self.predicted()
 
     @property
     def bytes(self) -> Amount:
@@ -74,8 +79,8 @@ class Cost:
             at(self.bytes_read),
             at(self.bytes_written),
             self.peak_memory,
-            at(self.seconds),
             left,
+            lambda: at(self.seconds),
         )
 
     def __str__(self) -> str:
@@ -101,7 +106,8 @@ def cost(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Cost:
 
     Arguments are as for `eval_shape`: `ShapeDtype`s will do, of any size, and arrays are not read. The
     function is traced and its program made for this CPU, as `jit` does it; nothing of it runs. The
-    limits of the machine, which the predicted time comes from, are measured once, in some seconds.
+    limits of the machine, which the predicted time comes from, are measured once, in some seconds, when
+    `seconds` is asked for.
 
     Loops whose number of iterations only the program knows have counts, `n1`, `n2`, ...: amounts are
     formulas of them, and `cost(...)(n1=100)` says what they are for so many iterations.
@@ -112,30 +118,35 @@ def cost(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Cost:
 
     Raises what tracing raises.
     """
-    from ...runtime.machine_limits import machine_limits
-
     compiled, args = unbound(function, args)
     args, kwargs = tree_map(bare, (args, kwargs))
 
     module = compiled._looked_at(outlined, args, kwargs)
-    return cost_of(module, machine_limits(), machine_limits(threads=1))
+    return cost_of(module)
 
 
-def cost_of(module: NativeModule, limits: MachineLimits, alone: MachineLimits) -> Cost:
-    """What a program with an outline costs; `alone`: the limits of one thread."""
+def cost_of(module: NativeModule) -> Cost:
+    """What a program with an outline costs."""
+    from ...runtime.machine_limits import TYPICAL, machine_limits
+
+    def predicted() -> Amount:
+        return _spent(module, machine_limits(), machine_limits(threads=1))[0].seconds
+
+    spent, loops = _spent(module, TYPICAL, TYPICAL)
+    peak = module.probes_at + sum(type.nbytes for type in module.outputs)
+    return Cost(spent.flops, spent.bytes_read, spent.bytes_written, peak, loops, predicted)
+
+
+def _spent(
+    module: NativeModule, limits: MachineLimits, alone: MachineLimits
+) -> tuple[_Spent, dict[str, str]]:
+    """What a call costs on a machine with these limits, `alone` being those of one thread; and the loops
+    that nobody can count."""
     results = sum(type.nbytes for type in module.outputs)
     footprint = results + module.probes_at + sum(type.nbytes for type in module.inputs)
     counting = _Counting(limits, alone, footprint)
     call = _CALL_SECONDS + _ARRAY_SECONDS * (len(module.inputs) + len(module.outputs))
-    spent = _sum([_Spent(seconds=call), counting.steps(module.outline)])
-    return Cost(
-        spent.flops,
-        spent.bytes_read,
-        spent.bytes_written,
-        module.probes_at + results,
-        spent.seconds,
-        counting.loops,
-    )
+    return _sum([_Spent(seconds=call), counting.steps(module.outline)]), counting.loops
 
 
 @record

@@ -47,7 +47,8 @@ def debug_print(
         jt.debug_print("step {i}: loss {}", loss, i=i, every=100)
 
     It happens each time, in program order, also in loops and branches. With `first_n` only the first so
-    many times since it was compiled, with `every` only each so many times, from the first on. Arrays are
+    many times, whatever the function was compiled for meanwhile (until its `clear_cache()`), with
+    `every` only each so many times, from the first on. Arrays are
     shown with `summarize` elements at most. `file` is where it is written; None: what `sys.stdout` is
     then. Raises ValueError for numbers that are none.
 

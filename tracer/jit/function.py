@@ -131,6 +131,7 @@ class JitFunction(Inspection, Generic[P, R]):
         self._simple = not self._static.any
         signature = self._signature if options.autograph else None  # else nobody looks for changes
         self._defaults = Defaults(function, signature, self._static.names)
+        self.times: dict[Any, Iterator[int]] = {}  # see `Trace.times`
         self._numbers = CompiledNumbers()
         self._computed = ComputedNumbers()
         self._tables = (
@@ -487,6 +488,7 @@ class JitFunction(Inspection, Generic[P, R]):
     def clear_cache(self) -> None:
         """Forget everything compiled for this function."""
         self._twins.clear()
+        self.times.clear()
         self._exchange_code()
 
     def _exchange_code(self, code: _Compiled = NOTHING_COMPILED) -> _Compiled:

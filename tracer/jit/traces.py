@@ -301,7 +301,7 @@ def _trace_once(
         kept = call.kept(args, kwargs)
         here = require_trace()
         here.lacks_heap, here.still = captured.heap is None and captured.substitutes, call.still
-        here.answers = answers
+        here.answers, here.times = answers, function.times
         for container, place in (*kept.taken_apart, *call.packed(args, kwargs)):
             call.containers.births[container] = Argument(place)
         work = partial(captured.call, args, kwargs, hidden, kept)

@@ -9,8 +9,9 @@ import jitney as jt
 from jitney.codegen.loop_ir.kernel import Kernel
 from jitney.codegen.program import compile as programs
 from jitney.codegen.schedule.traffic import bytes_moved
+from jitney.runtime import machine_limits
 from jitney.runtime.machine_limits import MachineLimits
-from jitney.tracer.ahead.cost import cost_of
+from jitney.tracer.ahead.cost import _spent as spent_of
 from jitney.tracer.ahead.formulas import Formula, count, simple, total
 from jitney.tracer.ahead.shapes import bare
 from jitney.tracer.data.pytree import tree_map
@@ -90,9 +91,7 @@ def place(index, at):
 @pytest.mark.parametrize("name", KERNELS)
 def test_bytes_are_within_a_tenth_of_those_that_are_counted(name, monkeypatch):
     function, specs = KERNELS[name]
-    jt.cost(np.sin, S(1))  # the limits are measured, by kernels of their own
     kernels = []
-    jt.machine_limits()  # measured now, or the kernels that measure them are among those counted
     whole = programs.lowered
 
     def noting(*args):
@@ -206,7 +205,15 @@ def seconds(function, *args):
     """Predicted for a machine of these limits, of one thread or several."""
     compiled, args = unbound(function, tree_map(bare, args))
     module = compiled._looked_at(outlined, args, {})
-    return cost_of(module, LIMITS, LIMITS).seconds
+    return spent_of(module, LIMITS, LIMITS)[0].seconds
+
+
+def test_nothing_is_measured_before_seconds_are_asked_for(monkeypatch):
+    asked = []
+    monkeypatch.setattr(machine_limits, "machine_limits", lambda **how: asked.append(how) or LIMITS)
+    cost = jt.cost(lambda x: (x * x).sum(), S(1000))
+    assert (cost.flops, cost.bytes_read) == (2000, 8000) and not asked
+    assert cost.seconds > 0 and len(asked) == 2
 
 
 def test_what_takes_long_is_predicted_to_take_long():

@@ -31,6 +31,11 @@ def test_prints_some_times_only(capsys: Any) -> None:
         "0: [0 1 ... 8 9]",
         "100: [100 101 ... 108 109]",
     ]
+    f(np.arange(10.0))  # another program of the same function
+    assert capsys.readouterr().out == ""
+    f.clear_cache()
+    f(np.arange(10.0))
+    assert len(capsys.readouterr().out.splitlines()) == 3
 
 
 def test_prints_into_a_file(capsys: Any) -> None:
