@@ -53,7 +53,7 @@ def _take(ob_type: int) -> Function:
     node, cls = f.load("ptr", cursor), f.load("ptr", item, ob_type)
     n, what = f.load("i64", node, WORD), f.load("ptr", node, 2 * WORD)
     f.store(f.offset(node, o.NODE), cursor)
-    names = "bool int float scalar constant tuple call container"
+    names = "bool int float scalar constant tuple call container choice"
     cases = {k: f.block(name) for k, name in enumerate(names.split())}
     wrong, good = f.block("wrong"), f.block("good")
     f.switch(f.load("i64", node), wrong, cases)
@@ -99,8 +99,9 @@ def _take(ob_type: int) -> Function:
     with f.each(n) as i:
         f.require(f.run(_TAKE, cursor, f.call("ptr", "PyTuple_GetItem", item, i), state), wrong)
     f.jump(good)
-    f.at(cases[o.CALL])
-    f.jump(wrong)
+    for k in (o.CALL, o.CHOICE):
+        f.at(cases[k])
+        f.jump(wrong)
     f.at(cases[o.CONTAINER])
     made = f.run(_ENTER, item, what, state)
     f.require(made.ne(NULL), wrong)

@@ -10,7 +10,8 @@ first, stand for these, whose content is changed first; they are given back by w
 A *kind*, by address, says what containers are: how they are filled; what makes an empty one; the
 elements of keys, and of values; where a record begins, and its bytes; their class; whether code changes
 them; the name of an attribute that they all have, and its value. An *element* is written from the
-outside in, three words a node: what it is, how many nodes are in it or a number's class, and an address.
+outside in, three words a node: what it is, how many nodes are in it or a number's class, and an address;
+of a choice how many objects there are, and a table of numbers, which values are, and these objects.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from ...codegen.llvm.modules import Defined, Function, module_ir
 from ...ir.ops.control.python_sets import SetLayout
 
 WORD = layout.WORD
-BOOL, INT, FLOAT, SCALAR, CONSTANT, TUPLE, CALL, CONTAINER = range(8)  # of elements
+BOOL, INT, FLOAT, SCALAR, CONSTANT, TUPLE, CALL, CONTAINER, CHOICE = range(9)  # of elements
 LIST, DEQUE, SET, DICT, MAPPING, ADDED = range(
     6
 )  # of kinds; ADDED are sets in an order of their own
@@ -54,7 +55,7 @@ def _element() -> Function:
     node = f.load("ptr", f.cursor)
     n, what = f.load("i64", node, WORD), f.load("ptr", node, 2 * WORD)
     f.store(f.offset(node, NODE), f.cursor)
-    names = "bool int float scalar constant tuple call container"
+    names = "bool int float scalar constant tuple call container choice"
     cases = {k: f.block(name) for k, name in enumerate(names.split())}
     f.switch(f.load("i64", node), cases[CONSTANT], cases)
 
@@ -74,6 +75,15 @@ def _element() -> Function:
     f.at(cases[CONSTANT])
     f.call("void", "Py_IncRef", what)
     f.ret(what)
+    f.at(cases[CHOICE])
+    number = f.load("i64", value())
+    with f.loop(i=0) as loop:
+        at = f.offset(what, loop.i * (2 * WORD))
+        loop.going(f.load("i64", at).ne(number) & (loop.i < n - 1))
+        loop.next(loop.i + 1)
+    held = f.load("ptr", f.offset(what, loop.i * (2 * WORD)), WORD)
+    f.call("void", "Py_IncRef", held)
+    f.ret(held)
     f.at(cases[CONTAINER])
     handle = f.load("i64", value()).to("inttoptr", "ptr")
     f.ret(f.run(_CONTAINER, handle, what))

@@ -7,7 +7,8 @@ from typing import Any, NoReturn, Protocol
 
 from ...ir.graph import Value
 from ...ir.record import record
-from ..containers.kinds import inherit, same_tree
+from ..containers.elements.forms import same_tree
+from ..containers.kinds import inherit
 from ..control.carries import settled
 from ..control.regions import Out, common_type, show_tree
 from ..control.tensor_array import adopt_elements

@@ -5,6 +5,7 @@ An array that NumPy made becomes a traced one when a traced value goes in.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from types import MethodType
 from typing import Any
@@ -13,9 +14,10 @@ import numpy as np
 
 from ..arrays.common import array
 from ..arrays.table import holds_tracer
-from ..containers.growing import joined, look_up, may_be_missing
-from ..containers.kinds import CLASSES, inherit
+from ..containers.growing import has_all, joined, look_up, may_be_missing
+from ..containers.kinds import CLASSES, inherit, make_native
 from ..containers.sequences import Sequence as Row
+from ..containers.stand_ins import Container
 from ..control.choices import choose, choose_by_key, require_item
 from ..control.unions import Union
 from ..core.constants import is_undecided, known_array
@@ -38,6 +40,8 @@ def own(root: Any, indices: Sequence[Any], value: Any) -> Any:
     key, inner = None, root
     for k, index in enumerate(indices):
         look_up(inner, index)
+        if type(index) is Union:
+            return root
         if is_own_array(inner) and _hold_tracers(value, indices[k:]):
             made = taken_over(inner)
             if holder is None:
@@ -81,6 +85,8 @@ def hold(base: Any, name: str, array: Any) -> None:
 
 def delete_item(x: Any, index: Any) -> None:
     """`del x[index]`"""
+    if type(index) is Union and type(x) in CLASSES:
+        make_native([x])
     look_up(x, index)
     with may_be_missing(x):
         del x[index]
@@ -89,7 +95,11 @@ def delete_item(x: Any, index: Any) -> None:
 def item(x: Any, index: Any) -> Any:
     """`x[index]`; an array of NumPy's that is indexed by traced values becomes a constant, and numbers
     of one kind in a list, which nobody else sees, an array."""
-    if type(x) is Union or type(index) is Union:
+    if type(x) is Union or (type(index) is Union and not isinstance(x, Container)):
+        if type(index) is Union and isinstance(x, dict):
+            look_up(x, index)
+            if isinstance(x, defaultdict) and not has_all(x, index):
+                hash(index)  # no key: which one is added, is not known
         return use(item, x, index)
     if type(x) is dict and is_undecided(index):
         chosen = choose_by_key(x, index)
@@ -125,6 +135,9 @@ def store(x: Any, index: Any, value: Any) -> None:
     """`x[index] = value`"""
     if isinstance(value, Row) and isinstance(x, Tracer):
         value = _row(x[index], value)
+    if type(index) is Union and (not isinstance(x, dict) or has_all(x, index)):
+        use(store, x, index, value)
+        return
     own = of_users(x, "__setitem__")
     if own is None:
         x[index] = value

@@ -14,7 +14,8 @@ import optree
 
 from ...ir.graph import Value
 from ...ir.record import record
-from ..containers.kinds import inherit, same_tree
+from ..containers.elements.forms import same_tree
+from ..containers.kinds import inherit
 from ..containers.packed import Packed
 from ..control.regions import Out
 from ..control.unions import (

@@ -14,7 +14,7 @@ import numpy as np
 from ...ir.record import record
 from ...ir.types import F64, I64
 from ..arrays.common import build
-from ..containers.growing import serve_listing
+from ..containers.comprehensions import serve_listing
 from ..containers.packed import WRITTEN, Packed, made_of
 from ..control.unions import Union, exact
 from ..core.constants import is_undecided

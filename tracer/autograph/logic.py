@@ -182,10 +182,10 @@ def _is_asked(x: Any) -> bool:
 
 def in_(x: Any, container: Any) -> Any:
     """`x in container`"""
-    if type(container) is Union or type(x) is Union:
-        return use(in_, x, container)
     if isinstance(container, (Container, View)):
         return container.contains(x)
+    if type(container) is Union or type(x) is Union:
+        return use(in_, x, container)
     if isinstance(x, tuple):
         look_up(container, x)
     if is_traced(container):

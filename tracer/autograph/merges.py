@@ -10,8 +10,9 @@ from ...ir.build import Builder
 from ...ir.graph import Graph, Value
 from ...ir.opdef import OPS
 from ...ir.types import BOOL, I32, TensorType
+from ..containers.elements.forms import same_tree
 from ..containers.growing import changed
-from ..containers.kinds import inherit, same_tree
+from ..containers.kinds import inherit
 from ..control.regions import (
     Out,
     TracedRegion,

@@ -10,8 +10,8 @@ from typing import Any
 
 from ...ir.record import replace
 from ..captures.untraced import as_python as as_python
-from ..containers.growing import comprehended as comprehended
-from ..containers.growing import comprehended_parts as comprehended_parts
+from ..containers.comprehensions import comprehended as comprehended
+from ..containers.comprehensions import comprehended_parts as comprehended_parts
 from ..containers.growing import made as made
 from ..containers.growing import made_dict as made_dict
 from ..containers.growing import made_of_parts as made_of_parts

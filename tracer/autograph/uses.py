@@ -20,7 +20,7 @@ import optree
 from ...ir.record import record
 from ..arrays.python_operators import BINARY, COMPARISONS, UNARY
 from ..arrays.table import LAZY, ArrayFunction
-from ..containers.growing import look_up
+from ..containers.growing import look_up, serve_use
 from ..containers.stand_ins import Container
 from ..control.unions import (
     NONE,
@@ -359,6 +359,7 @@ def _function(union: Union, function: Any, types: Any, args: Any, options: Any) 
 
 _install()
 serve(by_class)
+serve_use(use)
 LAZY.add(Union)
 _attached: dict[str, Any] = {
     "__getattr__": _attribute,

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..messages import errors
 from ..messages.errors import complain
-from .kinds import MIXED, Form
+from .elements.forms import MIXED, Form
 from .numpy_folds import FOLDS, fold_of, folded, numbers_of
 from .sequences import Sequence
 
@@ -26,6 +26,12 @@ class GrownArray:
 
     def length(self) -> Any:
         return self.items.length()
+
+    def refused_texts(self) -> Sequence:
+        """The items, which are numbers; arrays of texts are not made."""
+        if self.items.kind.value is not None and self.items.kind.value.is_varied:
+            self.items.__array__()
+        return self.items
 
     def walked(self) -> tuple[Any, Any]:
         """How many numbers there are, and what gives one by its number."""

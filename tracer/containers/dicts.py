@@ -105,6 +105,10 @@ class Dict(Table):
         assert form is not None
         nothing = element(form, [as_value(np.zeros((), d)[()]) for d in form.dtypes])
         found = cond(there, value, lambda: nothing)
+        if type(found) is Union:
+            missing = as_value(NONE, I64)
+            chosen = emit("select", as_value(there), as_value(found.tag), missing).value
+            return Union(wrap(chosen, scalar=True), {NONE: None, **found.options})
         number = number_of(found)
         tags = [as_value(tag, I64) for tag in (number, NONE)]
         tag = wrap(emit("select", as_value(there), *tags).value, scalar=True)

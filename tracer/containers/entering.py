@@ -19,7 +19,9 @@ from ...ir.ops.control.stores import HANDLE, RUNS, Items, Table
 from ..core.tracers import Tracer
 from ..messages import errors
 from ..messages.errors import complain
-from .kinds import CLASSES, Again, Form, Kind, Unfit, current, kind_of, lies_as_in_python
+from .elements.forms import Form
+from .elements.varied import Unfit
+from .kinds import CLASSES, Again, Kind, current, kind_of, lies_as_in_python
 from .stand_ins import Container
 
 Forms = tuple[Kind, Form | None, Form | None]
@@ -99,6 +101,8 @@ def _learn_part(
 ) -> None:
     for item in _different(list(items)):
         form = Form.of(_placed(item, kind, name, known, forms))
+        if form.is_varied:
+            raise Unfit
         old = getattr(kind.root, name)
         if old is None:
             setattr(kind.root, name, form)

@@ -21,21 +21,21 @@ import numpy as np
 
 from ..arrays.table import LAZY
 from ..control.choices import choose_by_key, length_of
-from ..control.control import cond
-from ..control.unions import Union
+from ..control.unions import Union, possible
 from ..core.constants import is_traced, is_undecided
 from ..core.trace import current_trace
 from . import folds, heaps, tables
 from .arrays import GrownArray
-from .kinds import CLASSES, Again, Kind, Site, current, inherit, is_outside, kind_of, make_native
+from .kinds import CLASSES, Kind, Site, current, inherit, is_outside, kind_of, make_native
 from .packed import Packed
 from .sequences import List, Sequence
+from .sets import Set
 from .stand_ins import Container, native
-from .walking import Numbered, walk, walked
+from .walking import walked
 
 _ONE = 2  # references to an object that one container has: its own, and that of who counts
-_LONG = 16  # numbers of a range from which a native list is filled by a loop
-_HASHED = (set, dict, Counter, OrderedDict)  # no place for traced numbers, but as native ones
+LONG = 16  # numbers of a range from which a native list is filled by a loop
+HASHED = (set, dict, Counter, OrderedDict)  # no place for traced numbers, but as native ones
 _ASKING = frozenset(
     "get pop popleft popitem setdefault add discard remove index count insert sort move_to_end".split()
 )
@@ -48,7 +48,7 @@ _TAKING = frozenset(
 )
 
 
-def _site(depth: int = 2) -> tuple[Any, int]:
+def site_of(depth: int = 2) -> tuple[Any, int]:
     """Where in the user's code a container is made."""
     frame = sys._getframe(depth)
     return frame.f_code, frame.f_lasti
@@ -56,7 +56,7 @@ def _site(depth: int = 2) -> tuple[Any, int]:
 
 def made(container: Any) -> Any:
     """A container that was written down."""
-    return _native_if_wanted(container, _site())
+    return native_if_wanted(container, site_of())
 
 
 def made_set(items: tuple[Any, ...]) -> Any:
@@ -67,7 +67,7 @@ def made_set(items: tuple[Any, ...]) -> Any:
 def made_of_parts(name: str, stars: str, parts: tuple[Any, ...]) -> Any:
     """`[*a, b]` and `{*a, b}`: `stars` says which parts are run over."""
     cls = list if name == "list" else set
-    kinds, site = current(), _site()
+    kinds, site = current(), site_of()
     many = [x for x, star in zip(parts, stars, strict=True) if star == "*"]
     single = tuple(x for x, star in zip(parts, stars, strict=True) if star != "*")
     kind = None if kinds is None else kinds.sites.get(site)
@@ -85,7 +85,7 @@ def made_of_parts(name: str, stars: str, parts: tuple[Any, ...]) -> Any:
             into.extend(x)
         else:
             into.update(x)
-    return _native_if_wanted(into, site)
+    return native_if_wanted(into, site)
 
 
 def made_dict(items: tuple[Any, ...]) -> Any:
@@ -98,18 +98,19 @@ def _hashed(cls: type, items: Any, keys: Any) -> Any:
     kinds = current()
     if kinds is None:
         return cls(items)
-    site = _site(3)
+    site = site_of(3)
     kind = kinds.sites.get(site)
     if kind is None and _has_traced(tuple(keys)):
         kind = kinds.sites[site] = Kind(cls)
     if kind is None:
-        return _native_if_wanted(cls(items), site)
+        return native_if_wanted(cls(items), site)
     into = CLASSES[cls](kind)
     into.add_all(items)
     return into
 
 
-def _native_if_wanted(container: Any, site: Site) -> Any:
+def native_if_wanted(container: Any, site: Site) -> Any:
+    """A container that was made at a site: a native one, if those of the site are."""
     kinds = current()
     if kinds is None or type(container) not in CLASSES:
         return container
@@ -133,7 +134,7 @@ def given(results: list[Any], site: Any) -> Any:
         for i in range(len(container)):
             inner, container[i] = [container[i]], None
             container[i] = given(inner, (*site, "element"))
-    return _native_if_wanted(container, site)
+    return native_if_wanted(container, site)
 
 
 def attributes_made(x: Any, site: Any) -> None:
@@ -149,7 +150,7 @@ def attributes_made(x: Any, site: Any) -> None:
 def added_to(cls: Any, number: int) -> Any:
     """What the function adds to a container of a class that was there before it: a new one, whose site
     is the number of that."""
-    return _native_if_wanted(cls(), ("outside", number))
+    return native_if_wanted(cls(), ("outside", number))
 
 
 def repeated(container: Any, times: Any) -> Any:
@@ -157,7 +158,7 @@ def repeated(container: Any, times: Any) -> Any:
     kinds = current()
     if kinds is None or type(container) is not list:
         return container * times
-    site = _site()
+    site = site_of()
     kind = kinds.sites.get(site)
     if kind is not None:
         return native(container, kind) * times
@@ -170,126 +171,6 @@ def repeated(container: Any, times: Any) -> Any:
     return whole
 
 
-_list_by_loop: list[Callable[..., Any]] = []  # autograph, which lies above, puts it here
-
-
-def serve_listing(by_loop: Callable[..., Any]) -> None:
-    """Let `by_loop(length, item, listed, site, packed, unseen)` make a list in a loop, or give None."""
-    _list_by_loop[:] = [by_loop]
-
-
-def comprehended(
-    items: Any,
-    make: Callable[[Any], Any],
-    listed: Callable[[Any], Any],
-    when: Callable[[Any], Any] | None = None,
-    into: Any = None,
-) -> Any:
-    """`[f(x) for x in items if p(x)]`, which is `make(items)`: for native items, or a native result, a
-    loop. `listed` makes a list of what goes in of some items, `when` one of what is asked of them. The
-    list goes to the function `into`, and nowhere else."""
-    kinds = current()
-    if kinds is None:
-        return make(items)
-    site = _site()
-    kind, found = kinds.sites.get(site), walked(items)
-    cls = type(make(()))
-    if cls is list and kind is None and when is None and site not in kinds.written:
-        numbers = _numbered(items) if type(items) is range else found
-        if numbers is not None and isinstance(numbers[0], int):
-            packed, unseen = getattr(items, "packed", False), _makes_array(into)
-            listing = _list_by_loop[0](*numbers, listed, site, packed, unseen)
-            if listing is not None:
-                return _native_if_wanted(listing, site) if type(listing) is list else listing
-    many = found is not None and (not isinstance(found[0], int) or cls in _HASHED)
-    if kind is not None and type(items) is range and len(items) > _LONG:
-        found, many = _numbered(items), True
-    if not many and kind is None and when is None:
-        return _native_if_wanted(make(items), site)
-    if many:
-        assert found is not None
-        items = Numbered(*found)
-        kind = kind or kinds.sites.setdefault(site, Kind(cls))
-    into = [] if kind is None else CLASSES[kind.cls](kind)
-    walk(items, lambda x: _put_in(into, (x,), listed, when, site, cls))
-    if kind is not None:
-        return into
-    return _native_if_wanted(into if cls is list else cls(into), site)
-
-
-def comprehended_parts(
-    items: Any,
-    make: Callable[[Any], Any],
-    listed: Callable[[Any], Any],
-    when: Callable[[Any], Any] | None = None,
-) -> Any:
-    """`[y for x in items if p(x) for y in f(x)]`, which is `make(items)`. `listed` makes a list of the
-    lists of what goes in of some items."""
-    kinds = current()
-    if kinds is None:
-        return make(items)
-    site = _site()
-    kind, cls = kinds.sites.get(site), type(make(()))
-    found = walked(items)
-    if kind is None and found is not None:  # one after the other, if they are few
-        length, item = found
-        if not isinstance(length, int) or (length > _LONG and isinstance(items, Packed)):
-            kind = kinds.sites.setdefault(site, Kind(cls))
-        else:
-            items = map(item, range(length))
-    elif type(items) is range and len(items) > _LONG and kind is not None:
-        items = Numbered(*_numbered(items))
-    into = [] if kind is None else CLASSES[kind.cls](kind)
-    walk(items, lambda x: _put_in(into, (x,), lambda one: listed(one)[0], when, site, cls))
-    if kind is not None:
-        return into
-    if cls in _HASHED and _keys_traced(cls, into):
-        kinds.sites[site] = Kind(cls)
-        raise Again
-    return _native_if_wanted(into if cls is list else cls(into), site)
-
-
-def _numbered(numbers: range) -> Any:
-    """The numbers of a range by their places."""
-    return len(numbers), lambda i: i * numbers.step + numbers.start
-
-
-_OF_LISTS = (np.array, np.asarray, np.stack, np.vstack, np.sum, np.mean, np.max, np.min, np.prod)
-
-
-def _makes_array(function: Any) -> bool:
-    """Whether a function makes an array of a list that it is given, and does as much with the array."""
-    return any(function is f for f in _OF_LISTS)
-
-
-def _put_in(into: Any, one: Any, listed: Any, when: Any, site: Any, cls: type) -> None:
-    """Add what one item gives, if it is wanted."""
-
-    def add() -> None:
-        found = listed(one)
-        if type(into) is not list:
-            into.add_all(found)
-        elif walked(found) is None:
-            into.extend(found)
-        else:
-            turn_native()
-
-    def turn_native() -> None:
-        kinds = current()
-        assert kinds is not None
-        kinds.sites[site] = Kind(cls)
-        raise Again
-
-    wanted = True if when is None else when(one)[0]
-    if not is_undecided(wanted):
-        if wanted:
-            add()
-    elif type(into) is list:
-        turn_native()
-    else:
-        cond(wanted, add, lambda: None)
-
-
 # Calls that make containers, and what is called with them
 
 
@@ -300,29 +181,27 @@ def _maker(cls: Any) -> Callable[..., Any]:
         kinds = current()
         if kinds is None:
             return cls(*args, **options)
-        site = _site()
+        site = site_of()
         position = 1 if cls is defaultdict else 0
         items = args[position] if len(args) > position else ()
         if cls is list and isinstance(items, Packed):
             return items.copy()
-        if cls in _HASHED and type(items) in _ITERATORS:  # read once: what is in it may be traced
+        if cls in HASHED and type(items) in _ITERATORS:  # read once: what is in it may be traced
             items = [*items]
             args = (*args[:position], items, *args[position + 1 :])
-        many = walked(items) is not None and (cls in _HASHED or not is_traced(items))
-        if many or (
-            cls in _HASHED and isinstance(items, (list, tuple)) and _keys_traced(cls, items)
-        ):
+        many = walked(items) is not None and (cls in HASHED or not is_traced(items))
+        if many or (cls in HASHED and isinstance(items, (list, tuple)) and keys_traced(cls, items)):
             empty = cls(*args[:position], *(((),) if options else ()), **options)
             kind = kinds.sites.setdefault(site, kind_of(empty))
             into = CLASSES[cls](kind)
             into.add_all(items)
             return into
-        return _native_if_wanted(cls(*args, **options), site)
+        return native_if_wanted(cls(*args, **options), site)
 
     return make
 
 
-def _keys_traced(cls: Any, items: Any) -> bool:
+def keys_traced(cls: Any, items: Any) -> bool:
     """Whether what is hashed is traced, of elements or of pairs."""
     if cls in (set, Counter):
         return _has_traced(items)
@@ -362,14 +241,14 @@ def _is_any_length(x: Any) -> bool:
 
 def sorted_(items: Any, *, key: Any = None, reverse: Any = False) -> Any:
     """`sorted`"""
-    site = _site()
+    site = site_of()
     ordered = _sorted(_of_array(items, site), key=key, reverse=reverse)
-    return _native_if_wanted(ordered, site)
+    return native_if_wanted(ordered, site)
 
 
 def _of_array(items: Any, site: tuple[Any, int]) -> Any:
     """The elements of a traced array as a native list; other items as they are."""
-    if current() is None or walked(items) is None:
+    if current() is None or isinstance(items, Set) or walked(items) is None:
         return items
     return list_of(items, site) if is_traced(items) or _is_any_length(items) else items
 
@@ -392,19 +271,19 @@ def _sorted(items: Any, *, key: Any = None, reverse: Any = False) -> Any:
         form = items.table.kind.value
         if form is not None and form.holds_containers:
             key = itemgetter(0)  # keys differ: what they lead to is never compared
-    ordered = _listed(items)
+    ordered = _listed(items, any_order=key is None)
     ordered.sort(key=key, reverse=reverse)
     return ordered
 
 
-def _listed(items: Any) -> List | Packed:
+def _listed(items: Any, any_order: bool = False) -> List | Packed:
     """A list of native items."""
     if isinstance(items, tables.View):
         return items.listed()
     if isinstance(items, (List, Packed)):
         return items.copy()
     into = List(items.kind.derived("list", list))
-    into.extend(items)
+    into.extend(items.unordered() if any_order and isinstance(items, Set) else items)
     return into
 
 
@@ -412,7 +291,12 @@ def _has_traced(items: Any) -> bool:
     parts = (*items, *items.values()) if isinstance(items, dict) else items
     if not isinstance(parts, (list, tuple, set, deque)):
         return False
-    return any(is_undecided(x) or (isinstance(x, tuple) and _has_traced(x)) for x in parts)
+    return any(_is_open(x) or (isinstance(x, tuple) and _has_traced(x)) for x in parts)
+
+
+def _is_open(x: Any) -> bool:
+    """Whether run time decides what it is."""
+    return is_undecided(x) or type(x) is Union
 
 
 def _of_heap(function: Any) -> Callable[..., Any]:
@@ -433,7 +317,7 @@ def _ends_of(function: Any, reverse: bool) -> Callable[..., Any]:
     """`heapq.nlargest` (reverse), `heapq.nsmallest`: the first of a sorted list."""
 
     def call(n: Any, items: Any, key: Any = None) -> Any:
-        items = _of_array(items, _site())
+        items = _of_array(items, site_of())
         if type(items) in CLASSES and (_has_traced(items) or is_undecided(n)):
             make_native([items])
         if not _is_native(items):
@@ -453,6 +337,8 @@ def _method(function: BuiltinFunctionType) -> Any:
             chosen = choose_by_key(container, args[0], *(args[1:2] or (None,)))
             if chosen is not None:
                 return chosen[0]
+        if function.__name__ == "get" and type(args[0]) is Union:
+            return _use[0](function, *args)
         if _has_traced(args) or (function.__name__ == "sort" and _has_traced(container)):
             make_native([container])
         with may_be_missing(container):
@@ -466,7 +352,7 @@ def _taking(function: BuiltinFunctionType) -> Any:
     container = function.__self__
 
     def call(*args: Any, **options: Any) -> Any:
-        hashes = type(container) in _HASHED
+        hashes = type(container) in HASHED
         if any(_is_native(x) or (_hashes_traced(x) if hashes else _is_any_length(x)) for x in args):
             make_native([container])
         result = function(*args, **options)
@@ -541,11 +427,34 @@ def may_be_missing(container: Any) -> Iterator[None]:
 def look_up(container: Any, index: Any, reads: bool = False) -> None:
     """Before `container[index]`: one of Python's, with a traced index or key, has to be native. A list
     that was there before the call may be an array where code `reads` it."""
+    if type(index) is Union:
+        if type(container) in CLASSES and not has_all(container, index):
+            make_native([container])
+        elif type(container) in CLASSES and any(type(x) in CLASSES for x in container.values()):
+            make_native([container])  # what is read is one of several containers
+        return
     if type(container) in CLASSES and (is_undecided(index) or isinstance(index, (tuple, slice))):
         parts = (index.start, index.stop) if isinstance(index, slice) else index
         may_be_array = reads and type(container) is list and is_outside(container)
         if (is_undecided(index) or _has_traced(parts)) and not may_be_array:
             make_native([container])
+
+
+def has_all(container: Any, key: Union) -> bool:
+    """Whether one of Python's has all that a key may be: which one is meant is a branch then."""
+    options = [key.options[n] for n in possible(key)]
+    try:
+        return isinstance(container, dict) and all(option in container for option in options)
+    except TypeError:
+        return False
+
+
+_use: list[Callable[..., Any]] = []  # autograph, which lies above, puts it here
+
+
+def serve_use(use: Callable[..., Any]) -> None:
+    """Let `use(function, *operands)` call a function with each option of unions among the operands."""
+    _use[:] = [use]
 
 
 def changed(containers: list[Any]) -> None:

@@ -7,8 +7,9 @@ from typing import Any
 from ...ir.types import I64
 from ..control.control import cond, while_loop
 from ..core.tracers import as_value, wrap
+from .elements.forms import Form
+from .elements.varied import Unfit
 from .folds import is_less
-from .kinds import Form, Unfit
 from .sequences import Sequence
 from .stand_ins import element, fail, is_tried, require
 

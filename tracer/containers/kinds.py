@@ -14,43 +14,28 @@ function is traced again when the first one turns up.
 
 from __future__ import annotations
 
-import sys
-from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from enum import IntEnum
 from functools import partial
 from typing import Any, NoReturn, TypeVar
 
-import numpy as np
-
 from ...ir.ops.control import python_sets
 from ...ir.record import record
-from ...ir.types import BOOL, I64
-from ..control.number_classes import may_be_both
-from ..control.unions import narrowed
+from ..control.unions import forms_of, numbering
 from ..core.sharing import Again as Again
 from ..core.sharing import Following, following
 from ..core.trace import Trace, current_trace, require_trace
-from ..core.tracers import WEAK_DTYPES, Tracer, weak_kind
 from ..data import pytree
-from ..data.exact import Exact
 from ..messages import errors
 from ..messages.errors import complain
+from .elements.forms import AnyKind, Form, form_of_keys
+from .elements.varied import Unfit, narrowed
 
 T = TypeVar("T")
 Site = Any  # code and a place in it; or which container of outside is meant
-Leaf = tuple[np.dtype[Any], str | None]  # of an element: its dtype, and how it promotes
-
-MIXED = "n"  # how a number promotes that is an int of Python's or a float
 _TRIES = 40
-_MOST_LEAVES = 12
-_MUTABLE = (list, dict, deque, set, Counter, defaultdict, OrderedDict)
-
-
-class Unfit(Exception):
-    """An element that no native container can hold."""
 
 
 @record
@@ -75,161 +60,7 @@ class Enters(errors.TraceAgain):
         self.places = places
 
 
-@record
-class Form:
-    """What elements are: their structure, and what its leaves are."""
-
-    tree: pytree.TreeDef
-    leaves: tuple[Leaf, ...]
-
-    @staticmethod
-    def of(value: Any) -> Form:
-        """The form of one element; Unfit if there is none."""
-        leaves, tree = pytree.flatten(value)
-        structure: Any = pytree.as_written(value)[1]
-        if not 0 < len(leaves) <= _MOST_LEAVES or any(token in _MUTABLE for token in structure):
-            raise Unfit
-        return Form(tree, tuple(map(_leaf, leaves)))
-
-    @property
-    def numbers(self) -> tuple[np.dtype[Any], ...]:
-        """Of the words of a record those that decide the order: one for each leaf."""
-        return tuple(dtype for dtype, _ in self.leaves)
-
-    @property
-    def flags(self) -> tuple[np.dtype[Any], ...]:
-        """The words behind them: whether it is an int, for each number that may be one."""
-        return tuple(BOOL for _, weak in self.leaves if weak == MIXED)
-
-    @property
-    def dtypes(self) -> tuple[np.dtype[Any], ...]:
-        return (*self.numbers, *self.flags)
-
-    @property
-    def is_mixed(self) -> bool:
-        return any(weak == MIXED for _, weak in self.leaves)
-
-    def unmixed(self) -> Form:
-        """The form with floats in the place of what may be ints."""
-        return Form(self.tree, tuple((d, "f" if w == MIXED else w) for d, w in self.leaves))
-
-    @property
-    def holds_containers(self) -> bool:
-        """Whether there are containers in the elements."""
-        tree = pytree.unflatten(self.tree, range(len(self.leaves)))
-        structure: Any = pytree.as_written(tree)[1]
-        return any(_kind_in(token) is not None for token in structure)
-
-    def joined(self, other: Form) -> Form | None:
-        """The form of elements of both, or None. Kinds of containers in them become one."""
-        if not same_tree(self.tree, other.tree) or len(self.leaves) != len(other.leaves):
-            return None
-        leaves = tuple(map(_joined, self.leaves, other.leaves))
-        return None if None in leaves else Form(self.tree, leaves)  # type: ignore[arg-type]
-
-    def __str__(self) -> str:
-        names = [_name(leaf) for leaf in self.leaves]
-        tree = pytree.unflatten(self.tree, range(len(names)))
-        text = repr(tree)
-        for i in reversed(range(len(names))):
-            text = text.replace(str(i), names[i]) if len(names) < 10 else text
-        return text
-
-
-def form_of_keys(form: Form) -> str:
-    """How keys are made of numbers, as sets have to know it (`ir.ops.control.store_sets`)."""
-    return _written(pytree.unflatten(form.tree, range(len(form.leaves))))
-
-
-def lies_as_in_python(kind: Kind) -> bool:
-    """Whether sets of a kind have their keys where Python's have them, and this Python tells where."""
-    return python_sets.layout() is not None and (
-        kind.key is None or "?" not in form_of_keys(kind.key)
-    )
-
-
-def _written(part: Any) -> str:
-    if type(part) is int:
-        return "."
-    if isinstance(part, tuple):
-        return f"({''.join(map(_written, part))})"
-    if part is None and sys.version_info >= (3, 12):  # its hash is an address before
-        return "N"
-    leaves = pytree.flatten(part)[0]
-    return f"({'.' * len(leaves)}?)" if leaves else "?"
-
-
-def _name(leaf: Leaf) -> str:
-    names = {"b": "bool", "i": "int", "f": "float", MIXED: "int or float"}
-    return names[leaf[1]] if leaf[1] else str(leaf[0])
-
-
-def _leaf(x: Any) -> Leaf:
-    if isinstance(x, Tracer):
-        if x.shape or x.dtype.kind not in "biuf" or x.dtype.itemsize not in (1, 2, 4, 8):
-            raise Unfit
-        if x.dtype.kind == "f" and x.dtype.itemsize < 4:
-            raise Unfit
-        return x.dtype, MIXED if may_be_both(x) else x.weak
-    weak = weak_kind(x)
-    if weak in ("b", "i", "f"):
-        if isinstance(x, IntEnum):  # it would be a number afterwards
-            raise Unfit
-        if weak == "i" and not -(1 << 63) <= x < 1 << 63:
-            raise Unfit
-        return WEAK_DTYPES[weak], weak
-    if isinstance(x, np.generic) and x.dtype.kind in "biuf" and x.dtype.itemsize in (1, 4, 8):
-        return x.dtype, None
-    raise Unfit
-
-
-def _joined(a: Leaf, b: Leaf) -> Leaf | None:
-    """What holds both: Python's numbers among NumPy's are NumPy's, where those can be any of them."""
-    if a == b:
-        return a
-    (dtype, weak), (other, other_weak) = a, b
-    if weak is not None and other_weak is not None:
-        return None if "b" in (weak, other_weak) else (WEAK_DTYPES["f"], MIXED)
-    if weak is None and other_weak is None:
-        return None
-    strong, kind = (dtype, other_weak) if weak is None else (other, weak)
-    if kind == "b":
-        return (strong, None) if strong == BOOL else None
-    if strong.kind == "f" and strong.itemsize == 8:
-        return strong, None
-    return (strong, None) if strong == I64 and kind == "i" else None
-
-
-def same_tree(one: pytree.TreeDef, other: pytree.TreeDef) -> bool:
-    """Whether two structures are equal, once the kinds of containers in them are made one."""
-    if one == other:
-        return True
-    trees = (pytree.unflatten(tree, range(tree.num_leaves)) for tree in (one, other))
-    first, second = (pytree.as_written(tree)[1] for tree in trees)
-    if len(first) != len(second):  # type: ignore[arg-type]
-        return False
-    for a, b in zip(first, second, strict=True):  # type: ignore[call-overload]
-        one_kind, other_kind = _kind_in(a), _kind_in(b)
-        if one_kind is not None and other_kind is not None and _can_be_one(one_kind, other_kind):
-            one_kind.unite(other_kind)
-        elif a != b:
-            return False
-    return True
-
-
-def _can_be_one(one: Kind, other: Kind) -> bool:
-    """Objects of two classes stay two forms."""
-    kinds = current()
-    return kinds is None or one.cls is other.cls or not {one.cls, other.cls} & kinds.classes.keys()
-
-
-def _kind_in(token: Any) -> Kind | None:
-    """The kind that a part of a structure stands for."""
-    value = token.value if isinstance(token, Exact) else None
-    return value if isinstance(value, Kind) else None
-
-
-class Kind:
+class Kind(AnyKind):
     """What the containers of one site are, or of several between which values are chosen.
 
     `cls` is the class that they have in Python, `made` what makes an empty one.
@@ -299,6 +130,15 @@ class Kind:
             root._watched = True
             raise Again
 
+    def can_be_one(self, other: Kind) -> bool:
+        """Objects of two classes stay two forms."""
+        kinds = current()
+        return (
+            kinds is None
+            or self.cls is other.cls
+            or not {self.cls, other.cls} & kinds.classes.keys()
+        )
+
     def unite(self, other: Kind) -> None:
         """Make two kinds one."""
         a, b = self.root, other.root
@@ -346,6 +186,9 @@ class Kind:
             _refuse_forms(self, old, form, what)
         new = new.unmixed() if name == "_key" else new
         setattr(self, name, new)
+        if old is not None and new.only_adds(old):
+            later()  # what was read so far lacks the new texts
+            return False
         return self._asked if old is None else new != old
 
     def derived(self, name: str, cls: type, detail: Any = None) -> Kind:
@@ -392,6 +235,23 @@ def _refuse_two(a: Kind, b: Kind) -> NoReturn:
     )
 
 
+def number_in_order(texts: list[list[str]]) -> None:
+    """Let texts, which are here by their numbers, have these in the order of the alphabet: Again if they
+    have not."""
+    if any(some != sorted(some) for some in texts):
+        kinds = _KINDS.get()
+        assert kinds is not None
+        kinds.renumber(text for some in texts for text in some)
+        raise Again
+
+
+def later() -> None:
+    """The function is to be traced again, when this trace has come to its end."""
+    kinds = _KINDS.get()
+    assert kinds is not None
+    kinds.is_stale = True
+
+
 class Kinds:
     """What is known of the containers (and of arrays that may be one) of one traced function."""
 
@@ -403,6 +263,9 @@ class Kinds:
         self.births: dict[Any, Site] = {}
         self.is_off = False  # the function could not be traced with native ones
         self.is_unfit = False  # because of an element
+        self.texts: set[str] = set()  # those that are compared: their forms have the first numbers
+        self.forms: list[Any] = []  # those of elements, by number, in all traces (`control.unions`)
+        self.is_stale = False  # whether what was read in this trace may be more than was known
         self.arrays = Following()  # whether it is followed which arrays are one
         self.root: Any = None  # where those of this trace are kept
         self.entered: list[Any] = []  # native ones that were there before the call
@@ -412,10 +275,19 @@ class Kinds:
         self.inner: set[int] = set()  # those that were made in branches or loops
         self.alive: list[Any] = []  # Python's containers, whose ids are not to be used again
 
+    def renumber(self, texts: Iterable[str]) -> None:
+        """Let these texts be numbered in the order of the alphabet. What was learned goes by the numbers
+        that there were."""
+        self.texts.update(texts)
+        self.forms[:] = forms_of(sorted(self.texts))
+        self.sites = {site: Kind(kind.cls, kind.detail) for site, kind in self.sites.items()}
+        self.classes = {cls: OBJECTS[0](cls) for cls in self.classes}
+
     def begin(self) -> None:
         """Another trace."""
         self.births, self.root, self.numbers, self.alive = {}, None, [], []
         self.born, self.inner, self.entered = {}, set(), []
+        self.is_stale = False
 
 
 _KINDS: ContextVar[Kinds | None] = ContextVar("jitney_containers", default=None)
@@ -454,12 +326,17 @@ def settled(trace: Callable[[], T], kinds: Kinds) -> T:
         for _ in range(_TRIES):
             kinds.begin()
             try:
-                return trace()
+                with numbering(kinds.forms):
+                    result = trace()
+                if not kinds.is_stale:
+                    return result
             except Again:
                 continue
             except errors.TraceAgain:
                 raise
             except Exception as error:
+                if kinds.is_stale:
+                    continue
                 if not (kinds.sites or kinds.classes) or kinds.is_off or kinds.entered:
                     raise
                 failure = error
@@ -586,6 +463,13 @@ def kind_of(container: Any) -> Kind:
 
 CLASSES: dict[type, Any] = {}
 """Of classes of Python's: what stands in for native ones. `stand_ins` fills it."""
+
+
+def lies_as_in_python(kind: Kind) -> bool:
+    """Whether sets of a kind have their keys where Python's have them, and this Python tells where."""
+    return python_sets.layout() is not None and (
+        kind.key is None or "?" not in form_of_keys(kind.key)
+    )
 
 
 def empty_maker(kind: Kind) -> Any:

@@ -51,7 +51,7 @@ def leaving(result: Any) -> Any:
         if isinstance(x, View):
             refuse_view(x)
         elif isinstance(x, GrownArray):
-            x, target = x.items, (x.dtype,)
+            x, target = x.refused_texts(), (x.dtype,)
         if not isinstance(x, Container):
             return x
         found.append(x)

@@ -17,7 +17,8 @@ from ...ir.ops.control.store_sets import words
 from ...ir.ops.control.stores import RUNS, Table
 from ..data import pytree
 from .arrays import array_of
-from .kinds import MIXED, Form, Kind, empty_maker, lies_as_in_python
+from .elements.forms import MIXED, Form
+from .kinds import Kind, empty_maker, lies_as_in_python
 from .objects import UNKNOWN, ClassKind
 from .stand_ins import Container
 

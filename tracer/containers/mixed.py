@@ -14,18 +14,27 @@ from typing import Any
 
 from ..control.control import cond
 from ..core.tracers import as_value, wrap
-from .kinds import Form, Unfit
+from .elements.forms import Form
+from .elements.varied import Unfit
 from .stand_ins import element, leaves_of
 
 
 def form_among(items: Any, *others: Any) -> Form | None:
-    """The form of what is in a container of ints and floats, and of the others; None if there is no
-    such number."""
+    """The form of what is in a container of ints and floats, or of texts, and of the others; None if no
+    branch or loop has to carry it in parts."""
     table = getattr(items, "table", None)
     kind = getattr(items if table is None else table, "kind", None)
-    if kind is None or (kind.key is not None and (table is None or items.what != "values")):
+    if kind is None:
         return None
-    return joined_form(kind.value, *others)
+    if kind.key is None:
+        return joined_form(kind.value, *others)
+    what = "keys" if table is None else items.what
+    if what == "items" and kind.value is not None:
+        pair = Form.pair(kind.key, kind.value)
+        return pair if pair.is_varied and not pair.holds_containers else None
+    if what == "keys" and not kind.key.is_varied:
+        return None
+    return joined_form(kind.key if what == "keys" else kind.value, *others)
 
 
 def joined_form(form: Form | None, *others: Any) -> Form | None:
@@ -35,7 +44,9 @@ def joined_form(form: Form | None, *others: Any) -> Form | None:
             form = form and form.joined(Form.of(other))
     except Unfit:
         return None
-    return form if form is not None and form.is_mixed and not form.holds_containers else None
+    if form is None or form.holds_containers:
+        return None
+    return form if form.is_mixed or form.is_varied else None
 
 
 def apart(form: Form | None, x: Any) -> Any:

@@ -15,8 +15,11 @@ from ...codegen.kernels.stores import layout
 from ...ir.record import record
 from ...ir.types import BOOL
 from ...runtime.call import objects, objects_ir
+from ..control.unions import Union
 from ..data import pytree
-from .kinds import MIXED, Form, Kind, empty_maker, lies_as_in_python
+from .elements import varied
+from .elements.forms import MIXED, Form
+from .kinds import Kind, empty_maker, lies_as_in_python
 from .stand_ins import Container
 
 
@@ -90,6 +93,17 @@ def _element(plans: objects.Plans, form: Form, known: dict[Kind, int]) -> int:
             nodes.append((kind, plans.ref(dtype.type), plans.ref(dtype)))
         elif isinstance(x, Container):
             nodes.append((objects_ir.CONTAINER, 0, _planned(plans, x.kind.root, known)))
+        elif type(x) is Union and all(map(varied.is_constant, x.options.values())):
+            table = plans.reserve(2 * len(x.options))
+            pairs = [(n, plans.ref(option)) for n, option in x.options.items()]
+            plans.write(table, [word for pair in pairs for word in pair])
+            nodes.append((objects_ir.CHOICE, len(pairs), table))
+        elif type(x) is Union:
+            others = {n: o for n, o in x.options.items() if not varied.has_no_words(o)}
+            which = {n: list(others).index(n) for n in others}
+            constants = {n: option for n, option in x.options.items() if n not in others}
+            chosen = partial(_chosen, constants, which)
+            parts(plans.ref(chosen), [x.tag, *others.values()], objects_ir.CALL)
         elif type(x) is tuple:
             parts(0, x, objects_ir.TUPLE)
         elif not pytree.flatten(x)[0]:
@@ -106,7 +120,8 @@ def _element(plans: objects.Plans, form: Form, known: dict[Kind, int]) -> int:
     else:
         node(whole)
     place = plans.reserve(3 * len(nodes))
-    moved = [3 * k + 2 for k, (what, *_) in enumerate(nodes) if what == objects_ir.CONTAINER]
+    by_place = (objects_ir.CONTAINER, objects_ir.CHOICE)
+    moved = [3 * k + 2 for k, (what, *_) in enumerate(nodes) if what in by_place]
     plans.write(place, [word for node in nodes for word in node], moved)
     return place
 
@@ -116,6 +131,12 @@ def _opened(x: Any) -> tuple[list[Any], Any]:
     return optree.tree_flatten(
         x, is_leaf=lambda y: isinstance(y, (Container, _Place)), namespace=pytree.NAMESPACE
     )
+
+
+def _chosen(constants: dict[int, Any], which: dict[int, int], tag: Any, *options: Any) -> Any:
+    """Of the options of a union the one that the tag names."""
+    number = int(tag)
+    return constants[number] if number in constants else options[which[number]]
 
 
 def _of_parts(tree: Any, *parts: Any) -> Any:

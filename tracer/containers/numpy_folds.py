@@ -11,7 +11,7 @@ import numpy as np
 from ...ir.graph import Value
 from ..control.control import cond, fori_loop
 from ..core.tracers import as_value, wrap
-from .kinds import MIXED
+from .elements.forms import MIXED
 from .stand_ins import fail, require
 
 Fold = Callable[..., Any]

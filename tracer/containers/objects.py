@@ -27,7 +27,9 @@ from ..core.trace import Trace, require_trace
 from ..core.tracers import as_value, emit, wrap
 from ..messages import errors
 from ..messages.errors import complain
-from .kinds import OBJECTS, Again, Form, Kind, Kinds, current, form_of
+from .elements.forms import Form
+from .elements.varied import is_constant
+from .kinds import OBJECTS, Again, Kind, Kinds, current, form_of
 from .stand_ins import Container, element, enlist, leaves_of, root, run
 
 _STATIC = (str, bytes, type, FunctionType, MethodType, Enum, np.dtype)
@@ -78,7 +80,11 @@ class ClassKind(Kind):
             field = Field(field.form, True, field.static)
         if option is None:
             return field
-        if isinstance(option, _STATIC) or _is_constant(option):
+        if is_constant(field.static) and (is_constant(option) or type(option) is Union):
+            if option is field.static or (type(option) is str and option == field.static):
+                return field
+            field = Field(form_of(field.static, self, ""), field.optional)
+        elif (isinstance(option, _STATIC) or _is_constant(option)) and field.form is None:
             if (field.static is not UNKNOWN and field.static is option) or field == Field():
                 return Field(static=option)
             if field.static is UNKNOWN or field.static != option:
@@ -114,6 +120,8 @@ def _parts(value: Any) -> tuple[Any, bool]:
         return value, value is None
     numbers = possible(value)
     others = [n for n in numbers if n != NONE]
+    if len(others) > 1 and all(is_constant(value.options[n]) for n in others):
+        return Union(value.tag, {n: value.options[n] for n in others}), NONE in numbers
     if len(others) > 1:
         complain(
             errors.CarryError,
@@ -213,6 +221,11 @@ class Object(Container):
             return element(field.form, values)
         there, *rest = values
         option = element(field.form, rest)
+        if type(option) is Union:
+            tag = wrap(
+                emit("select", there, option.tag.value, constant_tag(NONE).value).value, scalar=True
+            )
+            return Union(tag, {NONE: None, **option.options})
         number = number_of(option)
         none, some = (constant_tag(n).value for n in (NONE, number))
         tag = wrap(emit("select", there, some, none).value, scalar=True)

@@ -29,9 +29,10 @@ from ..core.tracers import Tracer, as_value, weak_kind, wrap
 from ..data.lists import ListKind, provide_packed
 from ..messages import errors
 from ..messages.errors import complain
+from .elements.forms import Form
+from .elements.questions import is_equal
 from .folds import some
-from .kinds import Again, Form, Kind, current
-from .questions import is_equal
+from .kinds import Again, Kind, current
 from .sequences import List, Sequence, as_number
 from .stand_ins import fail, for_each, index_value
 

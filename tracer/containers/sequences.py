@@ -17,9 +17,12 @@ from ..core.tracers import Tracer, as_value, wrap
 from ..data import pytree
 from ..messages import errors
 from ..messages.errors import complain
+from .elements import varied
+from .elements.forms import Form
+from .elements.questions import is_equal, is_exact, question
+from .elements.varied import Unfit
 from .folds import is_less, some, sure
-from .kinds import CLASSES, NOTHING, Form, Unfit
-from .questions import is_equal, is_exact, question
+from .kinds import CLASSES, NOTHING, number_in_order
 from .slices import as_int, bounds
 from .stand_ins import (
     Container,
@@ -96,6 +99,8 @@ class Sequence(Container):
 
     def ask(self, method: str, *operands: Value) -> tuple[Value, ...]:
         form = self.form
+        if method in HEAP_METHODS and form.is_varied:
+            _require_order(form, "a heap")
         if method in HEAP_METHODS and form.is_mixed:
             return self._run(method, *operands, key=form.numbers, value=form.flags)
         return self._run(method, *operands, value=form.dtypes)
@@ -328,7 +333,7 @@ class List(Sequence):
 
         def add(i: Any) -> None:
             item = self[i]
-            by = key(item)
+            by = varied.narrowed(key(item))
             keys[:] = [Form.of(by)]
             _require_order(keys[0], "the key of a sort")
             order = keys[0].numbers
@@ -443,6 +448,8 @@ def columns_of(items: Any) -> tuple[Form, list[np.ndarray[Any, Any]]] | None:
     """Many elements that are known numbers, as arrays for each of their leaves; None for others."""
     if len(items) < _MANY:
         return None
+    if any(map(varied.is_constant, pytree.flatten(items)[0])):
+        return None
     rows = [pytree.flatten(item) for item in items]
     if any(isinstance(leaf, Tracer) for leaves, _ in rows for leaf in leaves):
         return None
@@ -458,6 +465,15 @@ def columns_of(items: Any) -> tuple[Form, list[np.ndarray[Any, Any]]] | None:
 
 
 def _require_order(form: Form, what: str) -> None:
+    if form.is_varied:
+        texts = varied.texts_in(form.example)
+        if texts is None:
+            complain(
+                errors.UnsupportedFunctionError,
+                f"{what} of elements that hold one thing here and another there",
+                "order them by numbers, or by texts.",
+            )
+        number_in_order(texts)
     if any(dtype == np.dtype(np.uint64) and weak is None for dtype, weak in form.leaves):
         complain(
             errors.UnsupportedFunctionError,

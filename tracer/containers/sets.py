@@ -17,8 +17,10 @@ from ..data import pytree
 from ..messages import errors
 from ..messages.errors import complain
 from .dicts import Dict
+from .elements.forms import form_of_keys
+from .elements.varied import is_constant
 from .folds import some
-from .kinds import NOTHING, form_of_keys
+from .kinds import NOTHING
 from .stand_ins import element, enlist, fail, for_each, register, require, root
 from .tables import Table
 from .walking import Numbered, walk
@@ -68,7 +70,7 @@ class Set(Table):
     def fill_from(self, items: Any) -> None:
         """Have the keys of one of Python's sets, which lie as there."""
         how = python_sets.read(items)
-        if how is None or not how.entries:
+        if how is None or not how.entries or any(map(is_constant, pytree.flatten([*items])[0])):
             for item in items:
                 self.add(item)
             return
@@ -275,15 +277,15 @@ class Set(Table):
         return made
 
     def isdisjoint(self, other: Any) -> Any:
-        return some(self._other(other)._unordered(), self.contains, True) ^ True
+        return some(self._other(other).unordered(), self.contains, True) ^ True
 
     def issubset(self, other: Any) -> Any:
-        return some(self._unordered(), self._other(other).contains, False)
+        return some(self.unordered(), self._other(other).contains, False)
 
     def issuperset(self, other: Any) -> Any:
         return self._other(other).issubset(self)
 
-    def _unordered(self) -> Numbered:
+    def unordered(self) -> Numbered:
         """The keys for whom the order does not matter."""
         return Numbered(*self.in_any_order(lambda key, value: key))
 

@@ -12,7 +12,6 @@ from ...ir.ops.control.stores import METHODS, STORE
 from ...ir.types import BOOL, I64
 from ..control.control import fori_loop
 from ..control.number_classes import check_kept_exactly, int_or_float, is_int
-from ..control.unions import narrowed
 from ..core.effects import advance, check, order_token
 from ..core.trace import require_trace
 from ..core.tracers import Tracer, as_value, wrap
@@ -20,7 +19,9 @@ from ..data import pytree
 from ..messages import errors
 from ..messages.errors import complain
 from ..messages.source import user_line
-from .kinds import CLASSES, MIXED, Form, Kind, current, kind_of, root_of
+from .elements import varied
+from .elements.forms import MIXED, Form
+from .kinds import CLASSES, Kind, current, kind_of, root_of
 
 DTypes = tuple[np.dtype[Any], ...]
 
@@ -183,7 +184,8 @@ def native(container: Any, kind: Kind | None = None) -> Container:
 
 def leaves_of(form: Form, value: Any) -> list[Value]:
     """The words of an element of this form."""
-    leaves, _ = pytree.flatten(narrowed(value))
+    value = varied.narrowed(value)
+    leaves = varied.words_of(form.example, value) if form.is_varied else pytree.flatten(value)[0]
     for x, dtype in zip(leaves, form.numbers, strict=True):
         check_kept_exactly(x, dtype)
     numbers = [as_value(x, dtype) for x, dtype in zip(leaves, form.numbers, strict=True)]
@@ -194,13 +196,14 @@ def leaves_of(form: Form, value: Any) -> list[Value]:
 def element(form: Form, values: Sequence[Value]) -> Any:
     """The element of this form that these words are."""
     flags = iter(values[len(form.leaves) :])
-    return pytree.unflatten(
+    made = pytree.unflatten(
         form.tree,
         [
             int_or_float(v, next(flags)) if weak == MIXED else wrap(v, weak, scalar=True)
             for v, (_, weak) in zip(values, form.leaves, strict=False)
         ],
     )
+    return varied.settled(made) if form.is_varied else made
 
 
 def index_value(i: Any, what: str) -> Value:

@@ -11,14 +11,16 @@ import numpy as np
 from ...ir.graph import Value
 from ...ir.types import I64
 from ..control.control import cond
+from ..control.unions import Union, possible
 from ..core.effects import check
 from ..core.tracers import as_value, wrap
 from ..data import pytree
 from ..messages import errors
 from ..messages.errors import complain
+from .elements.questions import is_equal, question
+from .elements.varied import has_no_words, narrowed
 from .folds import some
 from .kinds import NOTHING
-from .questions import is_equal, question
 from .sequences import List
 from .stand_ins import (
     Container,
@@ -29,6 +31,7 @@ from .stand_ins import (
     require,
     root,
     run,
+    shown,
 )
 from .walking import Numbered, Walked
 
@@ -140,7 +143,15 @@ class Table(Container):
         fail(KeyError(*(() if isinstance(key, Container) else (key,))))
 
     def require_key(self, ok: Any, key: Any) -> None:
-        check(ok, "", *pytree.flatten(key)[0], error="KeyError")
+        key = narrowed(key)
+        if type(key) is Union:
+            for n in possible(key):
+                self.require_key((key.tag != n) | ok, key.options[n])
+        elif any(map(has_no_words, pytree.flatten(key)[0])) or key is None:
+            text, values = shown(key)
+            check(ok, text[1:-1] if isinstance(key, str) else text, *values, error="KeyError")
+        else:
+            check(ok, "", *pytree.flatten(key)[0], error="KeyError")
 
     def entries(self, make: Callable[[Any, Any], Any]) -> Walked:
         """What `make` makes of each key and value, in order. Meanwhile the table keeps its keys."""

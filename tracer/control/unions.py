@@ -17,6 +17,7 @@ What is known of a tag in a part of the program, because the condition of a bran
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import numpy as np
@@ -26,7 +27,7 @@ from ...ir.record import record
 from ...ir.types import I64, TensorType
 from ..core.constants import known_array
 from ..core.effects import check
-from ..core.trace import Trace, current_trace, require_trace
+from ..core.trace import FORMS, Trace, current_trace, require_trace
 from ..core.tracers import Tracer, as_value, emit, weak_kind, wrap
 from ..data import pytree
 from ..messages import errors
@@ -110,8 +111,7 @@ def number_of_form(tree: pytree.TreeDef, classes: Iterable[Any]) -> int:
         return NONE
     if tree.type is Undefined:
         return UNBOUND
-    structure = pytree.as_written(pytree.unflatten(tree, [0] * tree.num_leaves))[1]
-    return _entered(Form(structure, tuple(classes)))
+    return _entered(Form(_structure(tree), tuple(classes)))
 
 
 def number_of(value: Any) -> int:
@@ -120,6 +120,26 @@ def number_of(value: Any) -> int:
         return NONE
     leaves, tree = pytree.flatten(value)
     return number_of_form(tree, map(class_of_leaf, leaves))
+
+
+@contextmanager
+def numbering(forms: list[Form]) -> Iterator[None]:
+    """Traces that begin here have the numbers of these forms, and enter new ones."""
+    reset = FORMS.set(forms)
+    try:
+        yield
+    finally:
+        FORMS.reset(reset)
+
+
+def forms_of(values: Iterable[Any]) -> list[Form]:
+    """The forms of values, in their order."""
+    flat = map(pytree.flatten, values)
+    return [Form(_structure(tree), tuple(map(class_of_leaf, leaves))) for leaves, tree in flat]
+
+
+def _structure(tree: pytree.TreeDef) -> Any:
+    return pytree.as_written(pytree.unflatten(tree, [0] * tree.num_leaves))[1]
 
 
 def _entered(form: Form) -> int:

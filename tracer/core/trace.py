@@ -36,6 +36,8 @@ Array = np.ndarray[Any, Any]
 
 # NumPy calls the table of array functions, not we: what is traced can't be a parameter there.
 CURRENT: ContextVar[Trace | None] = ContextVar("jitney_trace", default=None)
+# Where traces number forms that are to have the same numbers in all of them (`control.unions`).
+FORMS: ContextVar[list[Any] | None] = ContextVar("jitney_forms", default=None)
 # What native calls ask, in one look: whether this context traces, or chose a device.
 HELD: ContextVar[bool | None] = ContextVar("jitney_held", default=None)
 ACTIVE = ctypes.c_int64(0)  # contexts of the process where `HELD` is set; native calls read it
@@ -223,7 +225,10 @@ class Trace:
         self.exact: set[Value] = set() if parent is None else parent.exact
         # Of values that are of one form or another, see `control.unions`: the forms, by number (those of
         # the outermost trace), what is known of tags here, and what would be if a condition held or not.
-        self.forms: list[Any] = [] if parent is None else parent.forms
+        known = FORMS.get()
+        self.forms: list[Any] = known if known is not None else []
+        if parent is not None:
+            self.forms = parent.forms
         self.facts: dict[Value, frozenset[int]] = {}
         self.implied: dict[Value, tuple[Any, Any]] = {}
         # Arrays that a scalar makes float64: lines, and what happened there.

@@ -59,6 +59,14 @@ class Members:
         self._changed(True)
         self.keys.update(other)
 
+    def take_out(self, other: Iterable[Any]) -> None:
+        self._changed()
+        self.keys.difference_update(other)
+
+    def clear(self) -> None:
+        self._changed()
+        self.keys.clear()
+
     def toggle(self, other: Members) -> None:
         self._changed(True)
         self.keys.symmetric_difference_update(other.keys)

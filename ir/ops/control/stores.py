@@ -266,7 +266,7 @@ SETS: dict[str, Method] = {
     "set_put": Method(Members.put, ("key",), (), grows=True),
     "set_remove": Method(Members.remove, ("key",), (_B,)),
     "set_pop": Method(Members.pop, (), (_B, "key")),
-    "set_clear": Method(lambda s: s.keys.clear()),
+    "set_clear": Method(Members.clear),
     "set_first": Method(lambda s: 0 if s.keys else -1, (), (_N,), changes=False),
     "set_positions": Method(
         lambda s: [(i,) for i in range(len(s))], (_H,), (_H,), grows=True, changes=False
@@ -280,9 +280,9 @@ SETS: dict[str, Method] = {
     ),
     "set_merge": Method(lambda s, t: s.update(t.keys), (_H,), (), grows=True),
     "set_take_keys": Method(lambda s, t: s.update(t), (_H,), (), grows=True),
-    "set_take_out": Method(lambda s, t: s.keys.difference_update(t.keys), (_H,), (), grows=True),
+    "set_take_out": Method(lambda s, t: s.take_out(t.keys), (_H,), (), grows=True),
     "set_toggle": Method(Members.toggle, (_H,), (), grows=True),
-    "set_shrink": Method(lambda s: s.keys.difference_update([]), (), (), grows=True),
+    "set_shrink": Method(lambda s: s.take_out([]), (), (), grows=True),
     "set_swap": Method(Members.swap, (_H,)),
     "set_sized": Method(Members.lay_out, (_N, _N), (), grows=True),
     "set_write": Method(Members.write, (_N, _B, "key")),

@@ -356,7 +356,7 @@ def test_texts_choose() -> None:
 
     def stored(x):
         d = {}
-        d["a" if x[0] > 0 else "b"] = x
+        d["a" if x[0] > 0 else "b"] = x * 1j
         return d
 
     with pytest.raises(jt.errors.CarryError, match="'b' or 'a' is a key"):

@@ -115,9 +115,9 @@ def test_what_cannot_be_native_is_refused() -> None:
     def f(n):
         c = Counter()
         while n > 0:
-            c["word"] += 1
+            c[1j] += 1
             n -= 1
-        return c["word"]
+        return c[1j]
 
     with pytest.raises(jt.errors.CarryError, match="Counter"):
         jt.jit(lambda x: f(x.sum()))(np.arange(3))

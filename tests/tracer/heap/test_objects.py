@@ -490,7 +490,7 @@ def test_arrays_that_python_asks_for_while_numbers_change() -> None:
         def build(self, step: Any) -> Any:
             self.dates, t = [], 0.0
             while t < self.times[-1]:  # a list cannot grow so, but with the numbers as they are
-                self.dates.append((t, "ordinary" if t else "first"))
+                self.dates.append((t, 1j if t else 2j))
                 t += step
             return len(self.dates)
 

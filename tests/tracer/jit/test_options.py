@@ -169,6 +169,7 @@ CONTEXTS = {
     "tracer/core/sharing.py": "_FOLLOWING",  # the same; assignments ask, deep in the user's code
     "tracer/core/trace.py": "CURRENT",  # NumPy calls us, and has no parameter for the trace
     "tracer/core/trace.py ": "HELD",  # the one that native code asks
+    "tracer/core/trace.py  ": "FORMS",  # what attempts to trace number alike
     "tracer/checks/capture.py": "_RECORDER",  # a user's `with jt.capture(...)`
     "tracer/devices/devices.py": "CHOSEN",  # a user's `with jt.device(...)`
 }

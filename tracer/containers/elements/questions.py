@@ -17,13 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.graph import Value
-from ...ir.types import BOOL, F64
-from ..core.tracers import Tracer, as_value, emit, weak_kind, wrap
-from ..data import pytree
-from ..messages import errors
-from ..messages.errors import complain
-from .kinds import Form, Leaf
+from ....ir.graph import Value
+from ....ir.types import BOOL, F64
+from ...core.tracers import Tracer, as_value, emit, weak_kind, wrap
+from ...data import pytree
+from ...messages import errors
+from ...messages.errors import complain
+from . import varied
+from .forms import Form, Leaf
 
 Question = tuple[list[Value], Any]
 """The values to look for, and whether there can be any: True, or traced."""
@@ -31,6 +32,9 @@ Question = tuple[list[Value], Any]
 
 def question(form: Form, asked: Any) -> Question | None:
     """What to look for among elements of this form; None: nothing equals it."""
+    asked = varied.narrowed(asked)
+    if form.is_varied or varied.has_unions(asked):
+        return varied.asked(form.example, asked, _of_leaf)
     leaves, tree = pytree.flatten(asked)
     if form.holds_containers:
         complain(
@@ -42,14 +46,19 @@ def question(form: Form, asked: Any) -> Question | None:
         return None
     values: list[Value] = []
     tests: list[Any] = []
-    for leaf, (dtype, _) in zip(leaves, form.leaves, strict=True):
-        found = _converted(leaf, dtype) if isinstance(leaf, Tracer) else _constant(leaf, dtype)
+    for leaf, stored in zip(leaves, form.leaves, strict=True):
+        found = _of_leaf(stored, leaf)
         if found is None:
             return None
         values.append(found[0])
         if found[1] is not True:
             tests.append(found[1])
     return values, reduce(lambda a, b: a & b, tests) if tests else True
+
+
+def _of_leaf(stored: Leaf, leaf: Any) -> tuple[Value, Any] | None:
+    """What a number is as one of these, and whether it is exactly that."""
+    return _converted(leaf, stored[0]) if isinstance(leaf, Tracer) else _constant(leaf, stored[0])
 
 
 def is_equal(a: Any, b: Any) -> Any:
@@ -66,6 +75,8 @@ def is_equal(a: Any, b: Any) -> Any:
 
 def is_exact(form: Form, asked: Any) -> bool:
     """Whether elements of this form are compared exactly with what is asked for."""
+    if form.is_varied:
+        return True
     leaves = pytree.flatten(asked)[0]
     if len(leaves) != len(form.leaves):
         return True

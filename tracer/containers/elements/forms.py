@@ -1,0 +1,217 @@
+"""What elements of native containers are: numbers, tuples of them, texts, one thing or another.
+
+An element is words, one for each number in it. A text, and whatever else is no number and the same
+object always, is the number of its form (`control.unions`), so it is read as a union of all the texts
+that were put in; None among numbers is a union as well. `tree` and `leaves` are those of an element with
+unions in these places (`varied`).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter, OrderedDict, defaultdict, deque
+from enum import IntEnum
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ....ir.record import record
+from ....ir.types import BOOL, I64
+from ...control.number_classes import may_be_both
+from ...core.tracers import WEAK_DTYPES, Tracer, weak_kind
+from ...data import pytree
+from ...data.exact import Exact
+from . import varied
+from .varied import Slot, Unfit
+
+Leaf = tuple[np.dtype[Any], str | None]  # of an element: its dtype, and how it promotes
+
+MIXED = "n"  # how a number promotes that is an int of Python's or a float
+_MOST_LEAVES = 12
+_MUTABLE = (list, dict, deque, set, Counter, defaultdict, OrderedDict)
+
+
+class AnyKind:
+    """What containers in an element are of (`kinds`)."""
+
+    def can_be_one(self, other: Any) -> bool:
+        """Whether it and another one may be made one."""
+        raise NotImplementedError
+
+    def unite(self, other: Any) -> None:
+        """Make two kinds one."""
+        raise NotImplementedError
+
+
+@record
+class Form:
+    """What elements are: their structure, and what its leaves are."""
+
+    tree: pytree.TreeDef
+    leaves: tuple[Leaf, ...]
+
+    @staticmethod
+    def of(value: Any) -> Form:
+        """The form of one element; Unfit if there is none."""
+        value = varied.as_element(value)
+        leaves, tree = pytree.flatten(value)
+        structure: Any = pytree.as_written(value)[1]
+        if not 0 < len(leaves) <= _MOST_LEAVES or any(map(_is_no_part, structure)):
+            raise Unfit
+        return Form(tree, tuple(map(_leaf, leaves)))
+
+    @staticmethod
+    def pair(one: Form, other: Form) -> Form:
+        """The form of pairs."""
+        leaves, tree = pytree.flatten(varied.again_marked((one.example, other.example)))
+        return Form(tree, tuple(slot.leaf for slot in leaves))
+
+    @property
+    def numbers(self) -> tuple[np.dtype[Any], ...]:
+        """Of the words of a record those that decide the order: one for each leaf."""
+        return tuple(dtype for dtype, _ in self.leaves)
+
+    @property
+    def flags(self) -> tuple[np.dtype[Any], ...]:
+        """The words behind them: whether it is an int, for each number that may be one."""
+        return tuple(BOOL for _, weak in self.leaves if weak == MIXED)
+
+    @property
+    def dtypes(self) -> tuple[np.dtype[Any], ...]:
+        return (*self.numbers, *self.flags)
+
+    @cached_property
+    def example(self) -> Any:
+        """An element with a `Slot` in the place of each number."""
+        return pytree.unflatten(self.tree, [Slot(leaf) for leaf in self.leaves])
+
+    @cached_property
+    def is_varied(self) -> bool:
+        """Whether there are texts in elements, or what may be one thing or another."""
+        return varied.has_unions(self.example)
+
+    @property
+    def is_mixed(self) -> bool:
+        return any(weak == MIXED for _, weak in self.leaves)
+
+    def unmixed(self) -> Form:
+        """The form with floats in the place of what may be ints."""
+        return Form(self.tree, tuple((d, "f" if w == MIXED else w) for d, w in self.leaves))
+
+    @property
+    def holds_containers(self) -> bool:
+        """Whether there are containers in the elements."""
+        tree = pytree.unflatten(self.tree, range(len(self.leaves)))
+        structure: Any = pytree.as_written(tree)[1]
+        return any(_kind_in(token) is not None for token in structure)
+
+    def only_adds(self, old: Form) -> bool:
+        """Whether its elements are those of an older form in the same words, and more texts."""
+        return self.leaves == old.leaves and self.tree != old.tree
+
+    def joined(self, other: Form) -> Form | None:
+        """The form of elements of both, or None. Kinds of containers in them become one."""
+        if not same_tree(self.tree, other.tree) or len(self.leaves) != len(other.leaves):
+            try:
+                both = varied.joined(self.example, other.example, _joined)
+            except Unfit:
+                return None
+            slots, tree = pytree.flatten(both)
+            return Form(tree, tuple(slot.leaf for slot in slots))
+        leaves = tuple(map(_joined, self.leaves, other.leaves))
+        return None if None in leaves else Form(self.tree, leaves)  # type: ignore[arg-type]
+
+    def __str__(self) -> str:
+        names = [_name(leaf) for leaf in self.leaves]
+        tree = pytree.unflatten(self.tree, range(len(names)))
+        text = repr(tree)
+        for i in reversed(range(len(names))):
+            text = text.replace(str(i), names[i]) if len(names) < 10 else text
+        return text
+
+
+def _is_no_part(token: Any) -> bool:
+    """Whether a part of a structure is none of an element: one of Python's containers, a text that is
+    shown later."""
+    return token in _MUTABLE or hasattr(token, "as_result")
+
+
+def form_of_keys(form: Form) -> str:
+    """How keys are made of numbers, as sets have to know it (`ir.ops.control.store_sets`)."""
+    return _written(form.example)
+
+
+def _written(part: Any) -> str:
+    if isinstance(part, Slot):
+        return "."
+    if isinstance(part, tuple):
+        return f"({''.join(map(_written, part))})"
+    if part is None and sys.version_info >= (3, 12):  # its hash is an address before
+        return "N"
+    words = sum(isinstance(leaf, Slot) for leaf in pytree.flatten(part)[0])
+    return f"({'.' * words}?)" if words else "?"
+
+
+def _name(leaf: Leaf) -> str:
+    names = {"b": "bool", "i": "int", "f": "float", MIXED: "int or float"}
+    return names[leaf[1]] if leaf[1] else str(leaf[0])
+
+
+def _leaf(x: Any) -> Leaf:
+    if isinstance(x, Tracer):
+        if x.shape or x.dtype.kind not in "biuf" or x.dtype.itemsize not in (1, 2, 4, 8):
+            raise Unfit
+        if x.dtype.kind == "f" and x.dtype.itemsize < 4:
+            raise Unfit
+        return x.dtype, MIXED if may_be_both(x) else x.weak
+    weak = weak_kind(x)
+    if weak in ("b", "i", "f"):
+        if isinstance(x, IntEnum):  # it would be a number afterwards
+            raise Unfit
+        if weak == "i" and not -(1 << 63) <= x < 1 << 63:
+            raise Unfit
+        return WEAK_DTYPES[weak], weak
+    if isinstance(x, np.generic) and x.dtype.kind in "biuf" and x.dtype.itemsize in (1, 4, 8):
+        return x.dtype, None
+    raise Unfit
+
+
+def _joined(a: Leaf, b: Leaf) -> Leaf | None:
+    """What holds both: Python's numbers among NumPy's are NumPy's, where those can be any of them."""
+    if a == b:
+        return a
+    (dtype, weak), (other, other_weak) = a, b
+    if weak is not None and other_weak is not None:
+        return None if "b" in (weak, other_weak) else (WEAK_DTYPES["f"], MIXED)
+    if weak is None and other_weak is None:
+        return None
+    strong, kind = (dtype, other_weak) if weak is None else (other, weak)
+    if kind == "b":
+        return (strong, None) if strong == BOOL else None
+    if strong.kind == "f" and strong.itemsize == 8:
+        return strong, None
+    return (strong, None) if strong == I64 and kind == "i" else None
+
+
+def same_tree(one: pytree.TreeDef, other: pytree.TreeDef) -> bool:
+    """Whether two structures are equal, once the kinds of containers in them are made one."""
+    if one == other:
+        return True
+    trees = (pytree.unflatten(tree, range(tree.num_leaves)) for tree in (one, other))
+    first, second = (pytree.as_written(tree)[1] for tree in trees)
+    if len(first) != len(second):  # type: ignore[arg-type]
+        return False
+    for a, b in zip(first, second, strict=True):  # type: ignore[call-overload]
+        one_kind, other_kind = _kind_in(a), _kind_in(b)
+        if one_kind is not None and other_kind is not None and one_kind.can_be_one(other_kind):
+            one_kind.unite(other_kind)
+        elif a != b:
+            return False
+    return True
+
+
+def _kind_in(token: Any) -> AnyKind | None:
+    """The kind that a part of a structure stands for."""
+    value = token.value if isinstance(token, Exact) else None
+    return value if isinstance(value, AnyKind) else None
