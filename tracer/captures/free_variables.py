@@ -31,7 +31,7 @@ from typing import Any
 
 from ...ir.record import field, record
 from ..data.generators import kind_of
-from .frozen import Namespace, is_user_function, own_dictionary, walk
+from .frozen import Namespace, can_change, is_user_function, own_dictionary, walk
 from .loads import attributes, instructions_of, loads
 from .paths import ABSENT, Path, is_ours, is_user_module, state_of
 
@@ -171,14 +171,27 @@ class _Finder:
         own_path = self.path_to(function)
         self.record(own_path, function, True, "code")
         for name in ("__defaults__", "__kwdefaults__"):
-            if getattr(function, name):
-                self.end(own_path.get(name), getattr(function, name), free)
+            held = getattr(function, name)
+            if type(held) is tuple and self._are_arguments(code, held):
+                self.record(own_path.get(name), held, free, "is")
+            elif held:
+                self.end(own_path.get(name), held, free)
         names = dict(cells)
         if owner is not None and code.co_argcount:
             names[code.co_varnames[0]] = (owner, owner_free)
         parameters, self.objects = self.objects, {}
         names |= {name: (path, True) for name, path in parameters.items()}
         self.code(code, function.__globals__, names, free)
+
+    def _are_arguments(self, code: CodeType, defaults: tuple[Any, ...]) -> bool:
+        """Whether defaults are all arguments of this call, as objects are that it leaves out, or what
+        cannot change."""
+        names = code.co_varnames[code.co_argcount - len(defaults) : code.co_argcount]
+        pairs = zip(names, defaults, strict=True)
+        return all(
+            (name in self.objects and self.objects[name].find() is value) or not can_change(value)
+            for name, value in pairs
+        )
 
     def wrapper(self, function: FunctionType, cells: list[Path], free: bool) -> None:
         """A library's function around the user's (jt.grad(f), a decorator): enter what it wraps."""

@@ -20,7 +20,7 @@ class Defaults:
     """What stands in the place of arguments that a call leaves out, by name: objects, and arrays, lists
     and dicts if the code assigns to any. What only is read is a value that the function has."""
 
-    __slots__ = ("values",)
+    __slots__ = ("_function", "_of_function", "_static", "values")
 
     def __init__(
         self,
@@ -29,6 +29,8 @@ class Defaults:
         static: Container[str],
     ) -> None:
         code = getattr(function, "__code__", None)
+        self._function, self._static = function, static
+        self._of_function = getattr(function, "__defaults__", None)
         self.values: list[tuple[str, int, Any]] = []  # with how many arguments tell it by position
         if signature is None or not isinstance(code, CodeType) or hasattr(function, "__wrapped__"):
             return  # what wraps another function hands on what it is given
@@ -40,6 +42,8 @@ class Defaults:
 
     def missing(self, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
         """Those of a call."""
+        if getattr(self._function, "__defaults__", None) is not self._of_function:
+            self.__init__(self._function, inspect.signature(self._function), self._static)  # type: ignore[misc]
         return {
             name: value
             for name, position, value in self.values

@@ -78,3 +78,25 @@ def test_what_is_only_read_is_known() -> None:
         return read(x) + read(x, weights=x)
 
     assert outer(np.ones(3)) == 16
+
+
+def test_what_a_default_object_holds_is_not_compared_with_itself():
+    class Holder:
+        def __init__(self):
+            self.a, self.k = np.ones(3), 2.0
+
+    holder = Holder()
+
+    @jt.jit
+    def f(x, o=holder, power=2):
+        return x * o.k + o.a**power
+
+    x = np.ones(3)
+    f(x)
+    (entry,) = [entry for bucket in f._buckets.values() for entry in bucket.entries]
+    of_defaults = [guard for guard in entry.captured.guards if "__defaults__" in str(guard.path)]
+    assert [guard.how for guard in of_defaults] == ["is"]
+    holder.a[:], holder.k = 2.0, 3.0
+    assert f(x).tolist() == [7.0] * 3 and f(x, power=1).tolist() == [5.0] * 3
+    f._function.__defaults__ = (Holder(), 2)
+    assert f(x).tolist() == [3.0] * 3
