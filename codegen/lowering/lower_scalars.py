@@ -133,7 +133,7 @@ def _loop(c: ScalarBuilder, op: Op, top: bool = False) -> list[Held]:
                 c.placed.add(result)
             ys.append(c.places.pop(result) if given else Stored(_new_stack(c, result, top)))
     test, condition = None, None
-    facts = reaches_of_loop(op, own, c.p.interval)
+    facts = reaches_of_loop(op, own, c.p.reaches)
     if op.name == "while":
         most = most_trips(op.regions[0], own, first, [*consts, *carried])
         if most is not None:

@@ -18,7 +18,7 @@ import numpy as np
 
 from ...ir.cost import Cost
 from ...ir.graph import Graph, Op, Value
-from ...ir.intervals import interval
+from ...ir.integers.intervals import interval
 from ...ir.ops.movement.bounded import most
 from ...ir.ops.movement.indexing import out_of_bounds
 from ...ir.types import BOOL, I32, I64

@@ -4,7 +4,7 @@
     while lo < hi:
         middle = (lo + hi) // 2
 
-`ir.intervals` finds out; here is when it is worth asking, and what is made of the answers.
+`ir.integers.intervals` finds out; here is when it is worth asking, and what is made of the answers.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping, Sequence
 
 from ...ir.graph import Graph, Op, Value
-from ...ir.interval_rules import LEAVES, Interval
-from ...ir.intervals import OfLoop, of_loop
+from ...ir.integers.interval_rules import LEAVES, Interval
+from ...ir.integers.intervals import OfLoop, of_loop
+from ...ir.integers.positions import trips
 from ...ir.types import BOOL, I64, TensorType
 from ..scalar import Expr, compare, const
 from .pointwise import IndexTuple, Pointwise
@@ -29,17 +30,16 @@ def both(a: Interval, b: Interval | None) -> Interval:
     return max(a[0], b[0]), min(a[1], b[1])
 
 
-def reaches_of_loop(
-    op: Op, positions: Container[int], known: Callable[[Value], Interval]
-) -> OfLoop:
-    """What is known of the parameters and results of a loop, of which some carries are positions anyway;
-    `known` is asked of its operands. Nothing where no check asks for it."""
+def reaches_of_loop(op: Op, positions: Container[int], known: dict[Value, Interval]) -> OfLoop:
+    """What is known of the values in a loop and of its results, of which some carries are positions
+    anyway; `known` is what is around it. Nothing where no check asks for it."""
     first = op.attrs["consts"]
     carries = op.attrs.get("carries", len(op.operands) - first)
     others = [v for k, v in enumerate(op.operands[first : first + carries]) if k not in positions]
-    if not any(map(_is_number, others)) or not any(map(_checks, op.regions)):
+    some = any(map(_is_number, others)) or trips(op) is not None
+    if not some or not any(map(_checks, op.regions)):
         return NOTHING
-    return of_loop(op, {v: known(v) for v in op.operands if _is_number(v)})
+    return of_loop(op, known)
 
 
 def reaches_of_branch(

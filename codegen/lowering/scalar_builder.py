@@ -16,7 +16,7 @@ import numpy as np
 
 from ...ir.cost import Cost
 from ...ir.graph import Graph, Op, Value
-from ...ir.intervals import remembered
+from ...ir.integers.intervals import remembered
 from ...ir.record import record, replace
 from ...ir.types import BOOL, I64, TensorType
 from ..loop_ir.index import Index, Var

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...ir.graph import Op, Value
-from ...ir.interval_rules import TRUE
+from ...ir.integers.interval_rules import TRUE
 from ...ir.opdef import OPS
 from ..loop_ir.index import Data, Index
 from ..loop_ir.scalar_code import Let, Require

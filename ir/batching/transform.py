@@ -26,7 +26,7 @@ from typing import Any
 
 from ..build import Builder
 from ..graph import Graph, Op, SourceLine, Value, in_lanes
-from ..intervals import interval
+from ..integers.intervals import interval
 from ..opdef import GraphError
 from ..types import BOOL, I32, I64, TAPE, TOKEN, TensorType, Type
 

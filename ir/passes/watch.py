@@ -26,8 +26,8 @@ import numpy as np
 
 from ..build import Builder
 from ..graph import Graph, Op, Value, uniform
-from ..interval_rules import Interval
-from ..intervals import fits, of_loop
+from ..integers.interval_rules import Interval
+from ..integers.intervals import fits, of_loop
 from ..opdef import OPS
 from ..ops.control.watching import WATCHED
 from ..types import BOOL, F32, F64, TensorType, is_complex, is_inexact

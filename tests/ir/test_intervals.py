@@ -1,4 +1,4 @@
-"""What is known of integers without running anything: `ir.intervals`."""
+"""What is known of integers without running anything: `ir.integers.intervals`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from programs import build
 
 import jitney as jt
 from jitney.ir.build import Builder
+from jitney.ir.integers.intervals import fits, interval, of_loop
 from jitney.ir.interpreter import evaluate
-from jitney.ir.intervals import fits, interval, of_loop
 from jitney.ir.types import I32, I64
 
 U8 = np.dtype(np.uint8)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.graph import Graph, Op, Value
-from ...ir.intervals import Interval, interval, remembered
+from ...ir.integers.intervals import Interval, interval, remembered
 from ...ir.types import DTYPE_NAMES, F64, I64
 from ..core.effects import check
 from ..core.trace import Trace, require_trace

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.graph import Op, Value
-from ...ir.intervals import interval
+from ...ir.integers.intervals import interval
 from .trace import require_trace
 from .tracers import Tracer, as_value
 

@@ -20,7 +20,7 @@ import numpy as np
 from ...ir.build import Builder
 from ...ir.forks import in_child, renewed
 from ...ir.graph import Graph, Op, SourceLine, Value
-from ...ir.intervals import Interval, remembered
+from ...ir.integers.intervals import Interval, remembered
 from ...ir.record import record
 from ...ir.surface import ensure
 from ...ir.types import I64, TensorType, is_inexact, type_of

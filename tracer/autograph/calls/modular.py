@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ....ir.intervals import Interval, remembered
+from ....ir.integers.intervals import Interval, remembered
 from ....ir.types import I64
 from ...arrays.python_errors import check_divisor
 from ...arrays.python_integers import LEAST, MOST, note_exact, note_reach, surely_fits

@@ -19,10 +19,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .chains import step_of
-from .graph import Graph, Op, Value
+from ..chains import step_of
+from ..graph import Graph, Op, Value
+from ..types import BOOL, TensorType
 from .interval_rules import ARITHMETIC, LEAVES, OPPOSITE, RULES, TRUE, Interval, product, union
-from .types import BOOL, TensorType
+from .positions import positions
 
 DEPTH = 128  # ops that are looked through, one behind the other
 TURNS = 6  # through a loop's body, after which ends that still grow are those of the dtype
@@ -84,7 +85,10 @@ def _whole(value: Value) -> Interval:
 
 def _bounds(value: Value, op: Op, intervals: dict[Value, Interval], depth: int) -> Interval | None:
     if op.name == "cond":
-        return union(*(_of_branch(value, op, k, intervals, depth) for k in range(len(op.regions))))
+        last = len(op.regions) - 1
+        first, stop = (min(max(k, 0), last) for k in _of(op.operands[0], intervals, depth))
+        taken = range(first, stop + 1)
+        return union(*(_of_branch(value, op, k, intervals, depth) for k in taken))
     if op.name in ("while", "scan"):
         return _of_loop(op, intervals, depth).results.get(value)
     if op.name == "constant":
@@ -244,8 +248,10 @@ def _of_loop(op: Op, intervals: dict[Value, Interval], depth: int) -> OfLoop:
     body, inner = op.regions[-1], depth // 4
     marks = _landmarks(op, given)
     outs: list[Interval | None] = []
+    placed = dict(positions(op, lambda v: _of(v, intervals, depth)))
     for turn in range(TURNS + len(state) + 1):
         condition, own = _entered(op, [*given[:first], *state, *given[stop:]], inner)
+        own.update(placed)
         known = dict(own)
         _assume_checks(body, known, inner)
         outs = [_of(v, known, inner) if _is_counted(v) else None for v in body.outputs]

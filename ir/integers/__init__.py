@@ -1,0 +1,1 @@
+"""What is known of integers without running anything: between which numbers they lie."""
