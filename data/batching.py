@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .errors import WorkerError, describe
+from .errors import WorkerError, blame, describe
 from .rows import Rows
 from .selecting import called
 from .steps import Counting, Intake, Passes, Step, counted
@@ -196,11 +196,6 @@ class Window(Step):
         self.gap = position["gap"]
 
 
-def _hashed(key: Any) -> Any:
-    hash(key)
-    return key
-
-
 class Groups(Step):
     """Elements collected by a key, handed on when a group is as large as its key wants it."""
 
@@ -234,8 +229,12 @@ class Groups(Step):
         return self._hand_on(next(iter(self.groups)))
 
     def _enter(self, number: int, element: Any) -> Hashable:
-        key = called(self.key, self.what, number, element, make=_hashed)
-        self.groups.setdefault(key, []).append((number, element))
+        key = called(self.key, self.what, number, element)
+        try:
+            self.groups.setdefault(key, []).append((number, element))
+        except TypeError as error:  # it cannot be a key
+            blame(error, self.what, self.key, number, element)
+            raise
         if self.intake.crowded:
             self.intake.forget(min(group[0][0] for group in self.groups.values()))
         return key

@@ -13,7 +13,7 @@ import numpy as np
 
 import jitney as jt
 
-from .errors import DataError
+from .errors import DataError, refuse
 from .messages import parsed
 from .trees import Array, stack, texts
 
@@ -120,9 +120,9 @@ class Sparse(NamedTuple):
 
 
 Features = Mapping[str, FixedLen | FixedLenSequence | VarLen]
+_FIELDS = {"O": "bytes_list", "i": "int64_list", "u": "int64_list", "b": "int64_list"}
 
 
-@jt.errors.naming_lines
 def parse_example(record: Any, features: Features) -> dict[str, Any]:
     """The features of one Example, of its bytes or the message.
 
@@ -134,8 +134,13 @@ def parse_example(record: Any, features: Features) -> dict[str, Any]:
     >>> jt.data.parse_example(message.SerializeToString(), wanted)
     {'x': array([1., 2.], dtype=float32), 'name': 'a'}
     """
-    found = parsed(record, "Example").features.feature
-    return {name: _value(found, name, wanted) for name, wanted in features.items()}
+    try:
+        found = parsed(record, "Example").features.feature
+        return {name: _value(found, name, wanted) for name, wanted in features.items()}
+    except Exception as error:
+        _check_wanted(features)
+        jt.errors.note_line(error)
+        raise
 
 
 @jt.errors.naming_lines
@@ -226,12 +231,17 @@ def _batch(rows: list[Any], wanted: Any, name: str) -> Any:
     return ragged
 
 
+def _check_wanted(features: Features) -> None:
+    for name, wanted in features.items():
+        if not isinstance(wanted, (FixedLen, FixedLenSequence, VarLen)):
+            refuse(
+                f"feature {name!r} is wanted as {wanted!r}",
+                "give FixedLen(shape, dtype), VarLen(dtype) or FixedLenSequence(shape, dtype).",
+                TypeError,
+            )
+
+
 def _value(features: Any, name: str, wanted: Any) -> Any:
-    if not isinstance(wanted, (FixedLen, FixedLenSequence, VarLen)):
-        raise TypeError(
-            f"feature {name!r} is wanted as {wanted!r}: give FixedLen(shape, dtype), VarLen(dtype) or "
-            "FixedLenSequence(shape, dtype)"
-        )
     if name not in features or features[name].WhichOneof("kind") is None:
         if isinstance(wanted, FixedLen) and wanted.default is not None:
             filled = np.full(tuple(wanted.shape), wanted.default, _stored(wanted.dtype))
@@ -281,8 +291,7 @@ def _flat(feature: Any, name: str, dtype: Any) -> Array:
     if kind is None or not getattr(feature, kind).value:
         return _empty(dtype)
     stored = _stored(dtype)
-    kinds = {"O": "bytes_list", **dict.fromkeys("iub", "int64_list")}
-    fits = kinds.get(stored.kind, "float_list")
+    fits = _FIELDS.get(stored.kind, "float_list")
     if kind != fits:
         raise DataError(
             f"feature {name} is a {kind}, and was asked for as {stored}: ask for bytes, ints or "

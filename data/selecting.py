@@ -329,22 +329,19 @@ class Filter(Counting):
         while True:
             self.at += 1
             element = self.pull()
-            if called(self.function, "filter", self.at - 1, element, make=bool):
-                return element
+            kept = called(self.function, "filter", self.at - 1, element)
+            try:
+                if kept:
+                    return element
+            except Exception as error:  # an array has no truth
+                blame(error, "filter", self.function, self.at - 1, element)
+                raise
 
 
-def called(
-    function: Callable[..., Any],
-    what: str,
-    number: int,
-    element: Any,
-    *more: Any,
-    make: Callable[[Any], Any] | None = None,
-) -> Any:
-    """`function(element, *more)`, or what `make` makes of it; exceptions say which element it was."""
+def called(function: Callable[..., Any], what: str, number: int, element: Any, *more: Any) -> Any:
+    """`function(element, *more)`; its exceptions say which element it was."""
     try:
-        result = function(element, *more)
-        return result if make is None else make(result)
+        return function(element, *more)
     except StopIteration as error:  # would pass for the end of the data
         wrong = RuntimeError("the function raised StopIteration")
         blame(wrong, what, function, number, element)
