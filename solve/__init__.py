@@ -8,12 +8,12 @@ guide. This room uses public names only.
 
 from . import stats as stats
 from .common import dense_solve as dense_solve
+from .descent import InverseHessian as InverseHessian
+from .descent import wolfe_search as wolfe_search
 from .fitting import curve_fit as curve_fit
 from .fitting import least_squares as least_squares
 from .implicit import custom_linear_solve as custom_linear_solve
 from .implicit import custom_root as custom_root
-from .inverse_hessian import InverseHessian as InverseHessian
-from .line_search import wolfe_search as wolfe_search
 from .linear import bicgstab as bicgstab
 from .linear import cg as cg
 from .linear import gmres as gmres

@@ -170,9 +170,8 @@ def _least_squares(
         curvature = np.maximum(one + 2 * two * (f / f_scale) ** 2, np.finfo(f.dtype).eps)
         return f * (one / np.sqrt(curvature)), j * np.sqrt(curvature)[:, None]
 
-    ftol, xtol, gtol = tolerances
     x, _, _, status, nfev, njev = levenberg_marquardt(
-        weighted, x0, ftol, xtol, gtol, most, lambda x: cost_of(value(x))
+        weighted, x0, tolerances, most, lambda x: cost_of(value(x))
     )
     gradient = jt.grad(lambda x: cost_of(value(x)))
     x = jt.implicit(gradient, x, dense_solve)
@@ -195,19 +194,14 @@ def _least_squares(
 
 
 def levenberg_marquardt(
-    evaluate: Function,
-    x0: Any,
-    ftol: Any,
-    xtol: Any,
-    gtol: Any,
-    most: Any,
-    cost: Function | None = None,
+    evaluate: Function, x0: Any, tolerances: Any, most: Any, cost: Function | None = None
 ) -> tuple[Any, ...]:
     """`(x, f, j, status, nfev, njev)`, where `evaluate(x)` gives residuals and their Jacobian.
 
     Steps solve (J^T J + damping D) p = -J^T f, where D has the scale of the columns; how far the step
-    did what was expected decides on the next damping.
+    did what was expected decides on the next damping. `tolerances` are ftol, xtol and gtol.
     """
+    ftol, xtol, gtol = tolerances
 
     def half_square(x: Any) -> Any:
         f = evaluate(x)[0]

@@ -162,15 +162,7 @@ def _by_simplex(value: Function, x0: Any, options: Any, adaptive: bool) -> dict[
     if most == [None, None]:
         most = [200 * x0.size] * 2
     maxiter, maxfev = (np.iinfo(np.int64).max if m is None else m for m in most)
-    simplex, values, status, nit, nfev = nelder_mead(
-        value,
-        x0,
-        options["xatol"],
-        options["fatol"],
-        maxiter,
-        maxfev,
-        adaptive,
-        options["initial_simplex"],
-    )
+    found = nelder_mead(value, x0, options, adaptive, maxiter, maxfev)
+    simplex, values, status, nit, nfev = found
     fields = {"x": simplex[0], "nit": nit, "nfev": nfev, "status": status, "success": status == 0}
     return {**fields, "final_simplex": jt.stop_gradient((simplex, values))}

@@ -23,7 +23,7 @@ from .common import (
 )
 from .ode_adjoint import with_adjoint
 from .ode_methods import METHODS, STIFF, polynomial
-from .ode_steps import END, EVENT, TOO_MANY, TOO_SMALL, Limits, Plan, integrate
+from .ode_steps import END, EVENT, TOO_MANY, TOO_SMALL, Limits, Plan, Problem, integrate
 from .results import OptimizeResult
 
 _MESSAGES = {
@@ -191,20 +191,11 @@ def _solve(
     def jacobian(t: Any, y: Any) -> Any:
         return jt.asarray(jac(t, y, *args) if callable(jac) else jac)
 
-    def bound(event: Function) -> Function:
-        return lambda t, y: event(t, y, *args)
+    def bound(function: Function) -> Function:
+        return lambda t, y: function(t, y, *args)
 
-    written = integrate(
-        lambda t, y: f(t, y, *args),
-        None if jac is None else jacobian,
-        tuple(map(bound, events)),
-        span,
-        y0,
-        at,
-        limits,
-        plan,
-    )
-    return numbers(written)
+    functions = bound(f), None if jac is None else jacobian, tuple(map(bound, events))
+    return numbers(integrate(Problem(*functions, span, at, limits, plan), y0))
 
 
 def _first(rows: Any, count: Any) -> Any:

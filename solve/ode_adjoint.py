@@ -15,7 +15,7 @@ import numpy as np
 import jitney as jt
 
 from .common import Function
-from .ode_steps import Limits, Plan, integrate
+from .ode_steps import Limits, Plan, Problem, integrate
 
 
 def with_adjoint(
@@ -25,7 +25,7 @@ def with_adjoint(
 
     def forward(y0: Any, at: Any, args: Any, span: Any, limits: Any) -> dict[str, Any]:
         written = integrate(
-            lambda t, y: f(t, y, *args), None, (), span, y0, at, Limits(*limits), plan
+            Problem(lambda t, y: f(t, y, *args), None, (), span, at, Limits(*limits), plan), y0
         )
         names = ("rows", "written", "status", "steps", "tries")
         return {name: written[name] for name in names}
@@ -37,8 +37,8 @@ def with_adjoint(
         return out, (out["rows"], y0, at, args, span, limits)
 
     def backward(residuals: Any, cotangent: Any) -> Any:
-        rows, y0, at, args, span, limits = residuals
-        grads = _backwards(f, rows, y0, at, args, span, Limits(*limits), plan, cotangent["rows"])
+        span, limits = residuals[-2:]
+        grads = _backwards(f, plan, residuals, cotangent["rows"])
         nothing = jt.tree.map(lambda _: None, (span, tuple(limits)))
         return (*grads, *nothing)
 
@@ -46,17 +46,8 @@ def with_adjoint(
     return solve(y0, at, args, span, tuple(limits))
 
 
-def _backwards(
-    f: Function,
-    rows: Any,
-    y0: Any,
-    at: Any,
-    args: Any,
-    span: Any,
-    limits: Limits,
-    plan: Plan,
-    cotangents: Any,
-) -> tuple[Any, Any, Any]:
+def _backwards(f: Function, plan: Plan, residuals: Any, cotangents: Any) -> tuple[Any, Any, Any]:
+    rows, y0, at, args, span, limits = residuals
     n, size = y0.shape[0], at.shape[0]
     parts, tree = jt.tree.flatten(args)
     moving = [i for i, p in enumerate(parts) if getattr(p, "dtype", np.dtype(int)).kind == "f"]
@@ -79,7 +70,8 @@ def _backwards(
     def earlier(t_from: Any, t_to: Any, y: Any, a: Any, sums: Any) -> Any:
         start = jt.concatenate([y, a, sums])
         plain = Plan(plan.method, False, False, 1, (), "all")
-        written = integrate(both, None, (), (t_from, t_to), start, None, limits, plain)
+        problem = Problem(both, None, (), (t_from, t_to), None, Limits(*limits), plain)
+        written = integrate(problem, start)
         return written["y"][n : 2 * n], written["y"][2 * n :]
 
     def body(k: Any, carry: Any) -> Any:

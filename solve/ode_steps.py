@@ -38,6 +38,18 @@ class Limits(NamedTuple):
     most: Any
 
 
+class Problem(NamedTuple):
+    """What is integrated: f(t, y), its Jacobian and events, between two ends, with times to give."""
+
+    f: Function
+    jac: Any
+    events: tuple[Function, ...]
+    span: tuple[Any, Any]
+    at: Any
+    limits: Limits
+    plan: Plan
+
+
 def rms(x: Any) -> Any:
     """The root of the mean square."""
     return np.sqrt(jt.mean(np.real(x * np.conj(x))))
@@ -61,19 +73,10 @@ def first_step(
     return np.minimum(np.minimum(100 * h0, h1), np.minimum(length, limits.most))
 
 
-def integrate(
-    f: Function,
-    jac: Any,
-    events: tuple[Function, ...],
-    span: tuple[Any, Any],
-    y0: Any,
-    at: Any,
-    limits: Limits,
-    plan: Plan,
-) -> dict[str, Any]:
+def integrate(problem: Problem, y0: Any) -> dict[str, Any]:
     """Everything that was written: of times `at` (if not None), of steps, of events."""
+    f, _, events, (t0, end), at, limits, plan = problem
     method = METHODS[plan.method]
-    t0, end = span
     forward = jt.where(end >= t0, 1.0, -1.0)
     f0 = f(t0, y0)
     h = limits.first
@@ -104,23 +107,14 @@ def integrate(
         carry["events"] = ode_events.empty(len(events), plan.steps, t0, y0, values)
 
     def body(c: Any) -> Any:
-        return _advanced(f, jac, events, end, forward, at, limits, plan, c)
+        return _advanced(problem, forward, c)
 
     return jt.while_loop(lambda c: c["status"] == RUNNING, body, carry, checkpoint=plan.checkpoint)
 
 
-def _advanced(
-    f: Function,
-    jac: Any,
-    events: tuple[Function, ...],
-    end: Any,
-    forward: Any,
-    at: Any,
-    limits: Limits,
-    plan: Plan,
-    c: dict[str, Any],
-) -> dict[str, Any]:
+def _advanced(problem: Problem, forward: Any, c: dict[str, Any]) -> dict[str, Any]:
     """What one try of a step makes of the carry."""
+    f, jac, events, (_, end), at, limits, plan = problem
     method = METHODS[plan.method]
     t, y, h = c["t"], c["y"], c["h"]
     least = jt.stop_gradient(10 * np.abs(np.nextafter(t, forward * np.inf) - t))

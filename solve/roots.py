@@ -188,14 +188,9 @@ def _dogleg(j: Any, f: Any, radius: Any) -> tuple[Any, Any]:
 
 def _marquardt(value: Function, jacobian: Function, x0: Any, options: Any) -> dict[str, Any]:
     most = 100 * (x0.size + 1) if options["maxiter"] is None else options["maxiter"]
-    x, _, _, status, nfev, njev = levenberg_marquardt(
-        lambda x: (value(x), jacobian(x)),
-        x0,
-        options["ftol"],
-        options["xtol"],
-        options["gtol"],
-        most,
-    )
+    tolerances = options["ftol"], options["xtol"], options["gtol"]
+    found = levenberg_marquardt(lambda x: (value(x), jacobian(x)), x0, tolerances, most)
+    x, _, _, status, nfev, njev = found
     f = value(x)
     solved = jt.linalg.norm(f) <= np.sqrt(options["xtol"]) * (1 + jt.linalg.norm(x))
     status = jt.where(status == 0, 2, jt.where(solved, 1, 4))

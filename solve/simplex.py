@@ -12,26 +12,19 @@ from .common import Function
 
 
 def nelder_mead(
-    f: Function,
-    x0: Any,
-    xatol: Any,
-    fatol: Any,
-    maxiter: Any,
-    maxfev: Any,
-    adaptive: bool,
-    initial_simplex: Any,
+    f: Function, x0: Any, options: dict[str, Any], adaptive: bool, maxiter: Any, maxfev: Any
 ) -> tuple[Any, ...]:
     """`(simplex, values, status, iterations, evaluations)`, the best corner first; SciPy's steps."""
     n = x0.size
     rho, chi, psi, sigma = 1.0, 2.0, 0.5, 0.5
     if adaptive:
         chi, psi, sigma = 1 + 2 / n, 0.75 - 1 / (2 * n), 1 - 1 / n
-    if initial_simplex is None:
+    if options["initial_simplex"] is None:
         moved = jt.where(x0 != 0, 1.05 * x0, 0.00025)
         corners = jt.where(np.eye(n, dtype=bool), moved, x0)
         simplex = jt.concatenate([x0[None], corners])
     else:
-        simplex = jt.asarray(initial_simplex).astype(x0.dtype)
+        simplex = jt.asarray(options["initial_simplex"]).astype(x0.dtype)
 
     def each(points: Any) -> Any:
         return jt.map_fn(f, points)
@@ -82,8 +75,8 @@ def nelder_mead(
 
     def spread(carry: Any) -> Any:
         simplex, values, *_ = carry
-        near = np.max(np.abs(simplex[1:] - simplex[0])) <= xatol
-        return ~(near & (np.max(np.abs(values[0] - values[1:])) <= fatol))
+        near = np.max(np.abs(simplex[1:] - simplex[0])) <= options["xatol"]
+        return ~(near & (np.max(np.abs(values[0] - values[1:])) <= options["fatol"]))
 
     simplex, values = ordered(simplex, each(simplex))
     carry = (simplex, values, 1, n + 1)
