@@ -13,13 +13,12 @@ import jitney as jt
 
 from .dataset import Dataset
 from .errors import DataError, blame, refuse
-from .reading import Paths, check_compression, listed
+from .reading import Lines, Paths, check_compression, listed
 from .records import Records
 from .rows import Arrays, Range
 from .selecting import Zip
 from .steps import Passes, Step
 from .tables import TableBlocks
-from .textlines import Lines
 from .trees import length_of, mapped, texts
 
 

@@ -82,6 +82,7 @@ from .recurrent.attention import AttentionCell as AttentionCell
 from .recurrent.attention import BahdanauAttention as BahdanauAttention
 from .recurrent.attention import LuongAttention as LuongAttention
 from .recurrent.cells import GRUCell as GRUCell
+from .recurrent.cells import LSTMCell as LSTMCell
 from .recurrent.cells import RNNCell as RNNCell
 from .recurrent.cells import RNNCore as RNNCore
 from .recurrent.decoding import beam_search as beam_search
@@ -92,13 +93,12 @@ from .recurrent.decoding import sample as sample
 from .recurrent.layers import GRU as GRU
 from .recurrent.layers import LSTM as LSTM
 from .recurrent.layers import RNN as RNN
-from .recurrent.lengths import last_relevant as last_relevant
-from .recurrent.lengths import length_of as length_of
-from .recurrent.lengths import masked_mean as masked_mean
-from .recurrent.lengths import sequence_mask as sequence_mask
 from .recurrent.loops import bidirectional as bidirectional
+from .recurrent.loops import last_relevant as last_relevant
+from .recurrent.loops import length_of as length_of
+from .recurrent.loops import masked_mean as masked_mean
 from .recurrent.loops import rnn as rnn
-from .recurrent.lstm import LSTMCell as LSTMCell
+from .recurrent.loops import sequence_mask as sequence_mask
 from .recurrent.wrappers import DropoutWrapper as DropoutWrapper
 from .recurrent.wrappers import MultiRNN as MultiRNN
 from .recurrent.wrappers import ResidualWrapper as ResidualWrapper

@@ -14,7 +14,7 @@ from ..initializers import generator
 from ..linear import check_features
 from ..module import Module
 from .cells import Array, RNNCore, State
-from .lengths import sequence_mask
+from .loops import sequence_mask
 
 
 class Memory(NamedTuple):

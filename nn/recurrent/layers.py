@@ -12,9 +12,8 @@ import jitney as jt
 from ..faults import complain, refuse
 from ..initializers import generator
 from ..module import Module
-from .cells import Array, Gated, GRUCell, RNNCell, State
+from .cells import Array, Gated, GRUCell, LSTMCell, RNNCell, State
 from .loops import bidirectional, rnn
-from .lstm import LSTMCell
 from .wrappers import kept
 
 
