@@ -15,11 +15,11 @@ import numpy as np
 from ..arrays.common import array
 from ..arrays.table import holds_tracer
 from ..containers.growing import has_all, joined, look_up, may_be_missing
-from ..containers.kinds import CLASSES, inherit, make_native
+from ..containers.kinds import CLASSES, inherit, make_classes_native, make_native
 from ..containers.sequences import Sequence as Row
 from ..containers.stand_ins import Container
 from ..control.choices import choose, choose_by_key, require_item
-from ..control.unions import Union
+from ..control.unions import Union, only
 from ..core.constants import is_undecided, known_array
 from ..core.effects import check
 from ..core.tracers import WEAK_DTYPES, Tracer, as_value, weak_kind, wrap
@@ -95,6 +95,8 @@ def delete_item(x: Any, index: Any) -> None:
 def item(x: Any, index: Any) -> Any:
     """`x[index]`; an array of NumPy's that is indexed by traced values becomes a constant, and numbers
     of one kind in a list, which nobody else sees, an array."""
+    if type(index) is Union and isinstance(x, (Tracer, np.ndarray)):
+        index = only(index, message="an index may be None here, which would add an axis")
     if type(x) is Union or (type(index) is Union and not isinstance(x, Container)):
         if type(index) is Union and isinstance(x, dict):
             look_up(x, index)
@@ -138,6 +140,9 @@ def store(x: Any, index: Any, value: Any) -> None:
     if type(index) is Union and (not isinstance(x, dict) or has_all(x, index)):
         use(store, x, index, value)
         return
+    if type(x) in CLASSES and is_undecided(index):
+        make_classes_native([value])
+        look_up(x, index)
     own = of_users(x, "__setitem__")
     if own is None:
         x[index] = value

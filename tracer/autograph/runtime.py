@@ -19,7 +19,7 @@ from ..containers.growing import made_set as made_set
 from ..containers.growing import repeated as repeated
 from ..containers.kinds import Again
 from ..control.regions import TracedRegion
-from ..control.unions import bound
+from ..control.unions import Union, bound, only
 from ..core.threaded_state import draws
 from ..core.trace import require_trace
 from ..messages import errors
@@ -197,6 +197,8 @@ def for_stmt(
 ) -> None:
     """`more` tells whether no break or return has ended the loop. `written`: the user has written it as
     a loop, which may run as Python."""
+    if type(iterable) is Union:
+        iterable = only(iterable, message="'NoneType' object is not iterable")
     items = items_of(iterable) if in_graph() else None
     if items is not None:
         _over(items, body, more, state)

@@ -160,11 +160,16 @@ def _maker(kind: Any) -> Any:
         made = new(kind) if new is object.__new__ else new(kind, *args, **kwargs)
         if isinstance(made, kind):
             convert(start)(made, *args, **kwargs)
-            growing.attributes_made(made, (start.__code__, kind.__name__))
+            growing.attributes_made(made, (start.__code__, kind.__name__), _is_users)
             objects.born(made)
         return made
 
     return make
+
+
+def _is_users(x: Any) -> bool:
+    """Whether it is an object of a user's class."""
+    return hasattr(x, "__dict__") and is_user_module(type(x).__module__)
 
 
 def _builtin(function: Any) -> Any:

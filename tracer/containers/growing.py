@@ -26,7 +26,18 @@ from ..core.constants import is_traced, is_undecided
 from ..core.trace import current_trace
 from . import folds, heaps, tables
 from .arrays import GrownArray
-from .kinds import CLASSES, Kind, Site, current, inherit, is_outside, kind_of, make_native
+from .kinds import (
+    CLASSES,
+    Kind,
+    Site,
+    current,
+    inherit,
+    is_outside,
+    kind_of,
+    make_classes_native,
+    make_native,
+)
+from .objects import born
 from .packed import Packed
 from .sequences import List, Sequence
 from .sets import Set
@@ -137,13 +148,16 @@ def given(results: list[Any], site: Any) -> Any:
     return native_if_wanted(container, site)
 
 
-def attributes_made(x: Any, site: Any) -> None:
+def attributes_made(x: Any, site: Any, is_users: Callable[[Any], bool]) -> None:
     """Containers in the attributes of an object that has just been made are as `given`, if its
-    `__init__` was not transformed."""
+    `__init__` was not transformed; objects of users' classes are, too, that nobody else has."""
     if current() is not None:
         content = getattr(x, "__dict__", {})
         for name in list(content):
             results = [content.pop(name)]
+            if is_users(results[0]) and sys.getrefcount(results[0]) <= _ONE:
+                attributes_made(results[0], (*site, name), is_users)
+                born(results[0])
             content[name] = given(results, (*site, name))
 
 
@@ -264,7 +278,7 @@ def list_of(items: Any, site: Site) -> List:
 
 def _sorted(items: Any, *, key: Any = None, reverse: Any = False) -> Any:
     if not _is_native(items):
-        if current() is not None and type(items) in CLASSES and _has_traced(items):
+        if current() is not None and type(items) in CLASSES and _compares_traced(items):
             make_native([items])
         return sorted(items, key=key, reverse=reverse)
     if key is None and isinstance(items, tables.View) and items.what == "items":
@@ -299,13 +313,25 @@ def _is_open(x: Any) -> bool:
     return is_undecided(x) or type(x) is Union
 
 
+def _compares_traced(items: Any) -> bool:
+    """Whether an order of items is one of traced values: of users' objects, too, native ones then."""
+    if _has_traced(items):
+        return True
+    kinds = current()
+    if kinds is None or not isinstance(items, (list, tuple)):
+        return False
+    found = [x for x in items if kinds.born.get(id(x)) is x]
+    make_classes_native([x for x in found if any(map(is_undecided, vars(x).values()))])
+    return any(isinstance(x, Container) for x in items)
+
+
 def _of_heap(function: Any) -> Callable[..., Any]:
     """A function of `heapq` or `bisect`."""
 
     def call(container: Any, *args: Any, **options: Any) -> Any:
         if isinstance(container, Sequence):
             return getattr(heaps, function.__name__)(container, *args, **options)
-        if type(container) is list and (_has_traced(args) or _has_traced(container)):
+        if type(container) is list and (_compares_traced(args) or _compares_traced(container)):
             make_native([container])
         with may_be_missing(container):
             return function(container, *args, **options)
@@ -318,7 +344,7 @@ def _ends_of(function: Any, reverse: bool) -> Callable[..., Any]:
 
     def call(n: Any, items: Any, key: Any = None) -> Any:
         items = _of_array(items, site_of())
-        if type(items) in CLASSES and (_has_traced(items) or is_undecided(n)):
+        if type(items) in CLASSES and (_compares_traced(items) or is_undecided(n)):
             make_native([items])
         if not _is_native(items):
             return function(n, items, key)
@@ -339,7 +365,7 @@ def _method(function: BuiltinFunctionType) -> Any:
                 return chosen[0]
         if function.__name__ == "get" and type(args[0]) is Union:
             return _use[0](function, *args)
-        if _has_traced(args) or (function.__name__ == "sort" and _has_traced(container)):
+        if _has_traced(args) or (function.__name__ == "sort" and _compares_traced(container)):
             make_native([container])
         with may_be_missing(container):
             return function(*args, **options)
@@ -437,6 +463,9 @@ def look_up(container: Any, index: Any, reads: bool = False) -> None:
         parts = (index.start, index.stop) if isinstance(index, slice) else index
         may_be_array = reads and type(container) is list and is_outside(container)
         if (is_undecided(index) or _has_traced(parts)) and not may_be_array:
+            make_classes_native(
+                [*(container.values() if isinstance(container, dict) else container)]
+            )
             make_native([container])
 
 

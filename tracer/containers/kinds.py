@@ -332,7 +332,7 @@ def settled(trace: Callable[[], T], kinds: Kinds) -> T:
                     return result
             except Again:
                 continue
-            except errors.TraceAgain:
+            except (errors.TraceAgain, RecursionError):  # that it calls itself is seen to elsewhere
                 raise
             except Exception as error:
                 if kinds.is_stale:

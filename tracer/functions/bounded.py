@@ -21,6 +21,7 @@ from ..arrays.table import BY_NUMPY, FUNCTIONS, ArrayFunction, unsupported
 from ..containers.growing import list_of
 from ..containers.kinds import current
 from ..containers.walking import Numbered
+from ..control.unions import one_value, only
 from ..indexing.bounded import (
     RULES,
     Aligned,
@@ -47,7 +48,7 @@ _BY_ELEMENT = (
 
 def elementwise(traced: Callable[..., Any], operands: Sequence[Any], fill: Any = 1) -> Any:
     """A function of elements, applied to operands that are broadcast against each other."""
-    operands = [x.materialised() if isinstance(x, Masked) else x for x in operands]
+    operands = [x.materialised() if isinstance(x, Masked) else one_value(only(x)) for x in operands]
     together = Aligned(operands)
     return together.result(traced(*together.guarded(operands, fill)))
 

@@ -81,6 +81,7 @@ class Body:
         self.slots: dict[Slot, Handed] = {}
         self.storages: list[Storage] = []
         self.result = None if expected is None else self._result(expected)
+        self.is_guess = False  # that it is a number, as each way calls the function
         self.effects = False
         self.trace: Trace | None = None
 
@@ -128,10 +129,12 @@ class Body:
                     raise
                 # Each way calls it, or raises.
             if self.result is None or region is None:
-                self.result = self._result(end)
+                self.result, self.is_guess = self._result(end), region is None
                 continue
             self.effects = self.effects or have_effects([region])
-            if not self.result.takes(end):
+            if self.is_guess and end.tree != self.result.carried.tree:
+                self.result = self._result(end)
+            elif not self.result.takes(end):
                 _Other([(self.result, end, None)]).settle()
             elif self._state() == before:
                 return region
@@ -274,13 +277,14 @@ class Body:
     def again(self, args: Any, kwargs: Any) -> Any:
         """The function calls itself."""
         self._note_changes()
-        if self.result is None:
-            raise raised(RecursionError(_ENDLESS))
         named = self._named(args, kwargs)
         pairs = [(one, named[name]) for name, one in self.arguments.items()]
         operands = _handed([(one, value, None) for one, value in pairs])
         for one, value in pairs:
             self._refuse_aliases(one, value)
+        operands += self._changed()
+        if self.result is None:
+            raise raised(RecursionError(_ENDLESS))
         numbers = [out.type for out in self.result.types]
         numbers += [out.type for out in self._changing if not out.type.shape]
         attrs = {
@@ -290,7 +294,7 @@ class Body:
             "states": self.states,
         }
         token = [order_token()] if self.effects else []
-        operands = [*operands, *self._changed(), *self._stored(), *token]
+        operands += [*self._stored(), *token]
         builder = require_trace().builder
         with builder.at(user_line(3)):
             made = builder.append(OPS["recurse"], operands, attrs).results
