@@ -28,7 +28,7 @@ from ...ir.graph import Knobs
 from ...ir.record import field, record
 from ..journal import Refusal, listening, note
 from ..limits import limits
-from ..loop_ir.index import Index
+from ..loop_ir.index import Index, Var
 from ..loop_ir.kernel import Array, Kernel, Nest, Stage
 from ..loop_ir.steps import Callback, Check, touched
 from .survey import survey
@@ -42,6 +42,7 @@ LONG = 1 << 14  # elements from which unrelated stages share a kernel only if fe
 STREAMS = 6  # so many
 STACK_BYTES = 1 << 18  # what the row buffers of one kernel may take
 SHORT_ROW = 32  # and elements of a row for each simple instruction of that
+SHORT_SUM = 300  # elements of a window up to which lanes are neighbours in what comes of windows
 SERIAL_WORK = 1 << 14  # elements under which a kernel without parallel outer loops is fine
 HELD_BYTES = 1 << 16  # an array beyond that is not begun long before it is finished
 NOTABLE = 1 << 10  # points from which it is worth saying why loops are not shared
@@ -426,7 +427,16 @@ def vector_mode(stage: Stage, outer: int) -> str:
         return "outer" if score < 0 else "inner"
     if total_inner < 8 and along_outer.extent >= 2 * total_inner:
         return "outer"
+    if total_inner <= min(SHORT_SUM, along_outer.extent) and _slides(stage, along_outer):
+        return "outer"
     return "inner" if score >= 0 else "outer"
+
+
+def _slides(stage: Stage, along: Var) -> bool:
+    """Whether neighbours along an outer loop read neighbours, or the same: as windows and convolutions
+    do, whose lanes then need not be added up in the end."""
+    accesses = (*stage.reads, stage.write)
+    return stage.action == "reduce" and all(a.flat.stride(along) in (-1, 0, 1) for a in accesses)
 
 
 def _stride_score(stride: int | None) -> int:

@@ -266,12 +266,6 @@ def _sliding(x: Tracer, kernel: Tracer, mode: Any) -> Tracer:
     if k <= 16:  # products are padded, since infinity times a zero that is not there is nothing
         products = (pad(x * flipped[i], (low, high)) for i in range(k))
         return fold(operator.add, [p[i : i + count] for i, p in enumerate(products)])
-    padded = pad(x, (low, high))
-    b = build()
-    shape = (count, k)
-    index = b.add(
-        b.iota(shape=shape, dtype=np.dtype(np.int64), axis=0),
-        b.iota(shape=shape, dtype=np.dtype(np.int64), axis=1),
-    )
-    windows = b.gather(as_value(padded), index, axes=(0,), mode="clip")
+    padded = as_value(pad(x, (low, high)))
+    windows = build().strided(padded, shape=(count, k), start=(0,), steps=((1, 1),))
     return wrap(contract(windows, as_value(flipped), ((1,), (0,))))
