@@ -15,8 +15,6 @@ from typing import Any
 
 import numpy as np
 
-import jitney as jt
-
 from .inplace import Optimizer
 from .rules import (
     scale_by_adadelta,
@@ -30,7 +28,7 @@ from .rules import (
 from .scaling import add_decayed_weights, check_decays, check_rate, scale_by_learning_rate
 from .schedules import inverse_time_decay
 from .transform import Transform, chain, identity
-from .trees import Tree
+from .trees import Tree, refuse
 from .wrappers import Mask, by_group
 
 Groups = Sequence[tuple[Mask, dict[str, Any]]]
@@ -59,8 +57,7 @@ class Configured(Optimizer):
         given.apply_defaults()
         options = given.arguments
         if isinstance(groups, dict) or any(not _is_group(group) for group in groups):
-            jt.errors.complain(
-                jt.errors.SettingError,
+            refuse(
                 f"{name}: groups={groups!r} are no pairs of a mask and options",
                 'write groups=[(mask, {"lr": 1e-2}), ...], where a mask may be nn.path("head/*").',
             )
@@ -83,8 +80,7 @@ class Configured(Optimizer):
     @lr.setter
     def lr(self, value: float) -> None:
         if callable(self.rates[0]) or callable(value):
-            jt.errors.complain(
-                jt.errors.SettingError,
+            refuse(
                 "a schedule is fixed when the optimiser is made",
                 "assign numbers to an lr that was a number; a schedule may depend on an array of yours.",
             )
@@ -100,8 +96,7 @@ def _check_names(name: str, given: dict[str, Any], signature: inspect.Signature)
     """Options that there are; those of other frameworks have other names."""
     for option in given:
         if option not in signature.parameters:
-            jt.errors.complain(
-                jt.errors.SettingError,
+            refuse(
                 f"{name} has no option {option!r}",
                 f"its options are {', '.join(signature.parameters)}.",
             )
@@ -134,8 +129,7 @@ class SGD(Configured):
     ) -> Transform:
         check_decays(momentum=momentum)
         if nesterov and (momentum <= 0 or dampening):
-            jt.errors.complain(
-                jt.errors.SettingError,
+            refuse(
                 f"Nesterov's rule with momentum={momentum} and dampening={dampening}",
                 "give a momentum above 0, and no dampening.",
             )

@@ -21,7 +21,7 @@ import jitney as jt
 
 from .leaves import cast, downhill, moved_all, overwrite
 from .transform import Transform, check_transforms
-from .trees import Tree, beside, check_some, dtype_of, is_trained
+from .trees import Tree, beside, check_some, dtype_of, is_trained, refuse
 
 
 class Optimizer:
@@ -64,10 +64,10 @@ class Optimizer:
         `scale_loss` the gradients are multiplied by the scale; the loss is not.
         """
         if not callable(loss):
-            jt.errors.complain(
-                jt.errors.ArgumentError,
+            refuse(
                 f"the loss is {jt.errors.describe(loss)}, and no function of the parameters",
                 "write opt.minimize(loss, *args), where loss(params, *args) computes it.",
+                jt.errors.ArgumentError,
             )
         scale = self.state["scale"] if self._scales else None
 
@@ -113,25 +113,25 @@ def _check_params(params: Tree) -> None:
     """There are parameters, and they are arrays that can be changed."""
     missing = jt.nn.unbuilt(params)
     if missing:
-        jt.errors.complain(
-            jt.errors.ArgumentError,
+        refuse(
             f"an optimiser has to know the parameters, and nothing has built {', '.join(missing)}",
             "write nn.init(model, example) first, or call the model once, or give the sizes of inputs.",
+            jt.errors.ArgumentError,
         )
     leaves = jt.tree.leaves(params)
     if not any(map(is_trained, leaves)):
-        jt.errors.complain(
-            jt.errors.ArgumentError,
+        refuse(
             "there is nothing to train: no leaf of the parameters is an array of floats",
             "give a module or a tree of float arrays.",
+            jt.errors.ArgumentError,
         )
     for leaf in leaves:
         read_only = isinstance(leaf, np.ndarray) and not leaf.flags.writeable
         if is_trained(leaf) and (read_only or not hasattr(leaf, "__setitem__")):
             kind = f"{'read-only ' * read_only}{type(leaf).__name__}"
-            jt.errors.complain(
-                jt.errors.ArgumentError,
+            refuse(
                 f"a parameter is a {kind}, which cannot be changed in place",
                 "make it an array, np.array(x), or use the functions: opt.update, optim.apply_updates.",
-                operands={"parameter": leaf},
+                jt.errors.ArgumentError,
+                parameter=leaf,
             )

@@ -19,7 +19,7 @@ from .classes import Configured
 from .leaves import cast, downhill, overwrite, real_of, working
 from .scaling import scale, scale_by_learning_rate
 from .transform import State, Transform, ask_for_params, chain
-from .trees import Tree, beside, check_each, check_some, dtype_of, is_trained
+from .trees import Tree, beside, check_each, check_some, dtype_of, is_trained, refuse
 
 __autograph__ = False  # see `leaves`
 
@@ -65,11 +65,7 @@ def scale_by_lbfgs(
     With `first_norm=1, least=1e-10` it is PyTorch's.
     """
     if memory_size < 1:
-        jt.errors.complain(
-            jt.errors.SettingError,
-            f"L-BFGS cannot remember {memory_size} steps",
-            "give how many: 1 or more.",
-        )
+        refuse(f"L-BFGS cannot remember {memory_size} steps", "give how many: 1 or more.")
 
     def init(params: Tree) -> State:
         leaves, structure = jt.tree.flatten(params)
@@ -134,8 +130,7 @@ class LBFGS(Configured):
         line_search_fn: str | None = None,
     ) -> None:
         if line_search_fn not in (None, "strong_wolfe"):
-            jt.errors.complain(
-                jt.errors.SettingError,
+            refuse(
                 f"L-BFGS has no line search {line_search_fn!r}",
                 'give line_search_fn="strong_wolfe", or None.',
             )

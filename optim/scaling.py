@@ -13,7 +13,7 @@ from .leaves import cast, real_of, working
 from .rules import squared
 from .schedules import Schedule
 from .transform import Transform, by_leaf, identity
-from .trees import Tree, dtype_of
+from .trees import Tree, dtype_of, refuse
 
 
 def scale(factor: float) -> Transform:
@@ -24,8 +24,7 @@ def scale(factor: float) -> Transform:
 def scale_by_schedule(schedule: Schedule) -> Transform:
     """Multiplies with what a schedule gives for the count of steps that were taken."""
     if not callable(schedule):
-        jt.errors.complain(
-            jt.errors.SettingError,
+        refuse(
             f"a schedule is a function of the count of steps, and not {schedule!r}",
             "write jt.optim.constant_schedule(value), or give the number where a rate is asked for.",
         )
@@ -50,8 +49,7 @@ def add_decayed_weights(weight_decay: float = 0.0) -> Transform:
     decay. `masked` leaves parameters out: biases, scales."""
     if isinstance(weight_decay, (int, float)) and not weight_decay > 0:
         if weight_decay != 0:
-            jt.errors.complain(
-                jt.errors.SettingError,
+            refuse(
                 f"weight_decay={weight_decay} lets parameters grow",
                 "give a number above 0, or 0 for no decay.",
             )
@@ -94,8 +92,7 @@ def clip_weights(low: float, high: float) -> Transform:
     """At the end of a chain: updates after which no parameter is outside of `low` to `high`, to one
     rounding (for the critic of a WGAN)."""
     if not low < high:
-        jt.errors.complain(
-            jt.errors.SettingError,
+        refuse(
             f"no weight is between {low} and {high}",
             "give the lower bound first: optim.clip_weights(-0.01, 0.01).",
         )
@@ -123,15 +120,13 @@ def check_rate(rate: Any, name: str, least: float = 0.0) -> None:
     """A rate is one real number, traced or not; one of Python's is not below the least, nor NaN."""
     dtype = getattr(rate, "dtype", np.dtype("O"))
     if not (isinstance(rate, (bool, int, float)) or dtype.kind in "fiu") or np.shape(rate):
-        jt.errors.complain(
-            jt.errors.SettingError,
+        refuse(
             f"{name} is no real number",
             "give a number, an array of shape () or a schedule, a function of the count of steps.",
-            operands={name.replace(" ", "_"): rate},
+            **{name.replace(" ", "_"): rate},
         )
     if type(rate) in (int, float) and not rate >= least:
-        jt.errors.complain(
-            jt.errors.SettingError,
+        refuse(
             f"{name}={rate} would go uphill",
             "give a number of at least 0: steps go down the gradients as it is.",
         )
@@ -144,8 +139,7 @@ def check_decays(**decays: Any) -> None:
             pair = name == "betas" and not isinstance(given, (tuple, list))
             if pair or (isinstance(decay, (int, float)) and not 0 <= decay < 1):
                 remedy = f"give a {name} from 0 to less than 1, 0.9 for instance."
-                jt.errors.complain(
-                    jt.errors.SettingError,
+                refuse(
                     f"{name}={given} is no decay",
                     "give two of them: betas=(0.9, 0.999)." if name == "betas" else remedy,
                 )
@@ -154,8 +148,4 @@ def check_decays(**decays: Any) -> None:
 def _check_positive(**bounds: float) -> None:
     for name, bound in bounds.items():
         if not bound > 0:
-            jt.errors.complain(
-                jt.errors.SettingError,
-                f"clipping with {name}={bound} leaves nothing",
-                f"give a {name} above 0.",
-            )
+            refuse(f"clipping with {name}={bound} leaves nothing", f"give a {name} above 0.")

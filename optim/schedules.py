@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-import jitney as jt
+from .trees import refuse
 
 Schedule = Callable[[Any], Any]
 
@@ -134,12 +134,12 @@ def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> 
     [0.0, 1.0, 2.0, 10.0, 10.0]
     """
     if len(boundaries) != len(schedules) - 1:
-        _misused(
+        refuse(
             f"join_schedules got {len(schedules)} schedules and {len(boundaries)} boundaries",
             "give one boundary less than schedules: the steps at which the next one begins.",
         )
     if list(boundaries) != sorted(boundaries):
-        _misused(f"the boundaries {list(boundaries)} are not in order", "sort them.")
+        refuse(f"the boundaries {list(boundaries)} are not in order", "sort them.")
 
     def schedule(count: Any) -> Any:
         result = schedules[0](count)
@@ -161,7 +161,7 @@ def warmup_cosine_decay_schedule(
     """Straight from `init_value` to `peak_value`, then along a cosine to `end_value`, where it is
     after `decay_steps`, those of the warm-up included."""
     if decay_steps <= warmup_steps:
-        _misused(
+        refuse(
             f"decay_steps={decay_steps} are all spent on warmup_steps={warmup_steps}",
             "decay_steps is the length of the whole schedule, warm-up included: make it longer.",
         )
@@ -202,9 +202,7 @@ def one_cycle(
     "linear"."""
     _at_least("one_cycle", 2, total_steps=total_steps)
     if anneal_strategy not in ("cos", "linear"):
-        _misused(
-            f"anneal_strategy={anneal_strategy!r} is no way to anneal", 'give "cos", "linear".'
-        )
+        refuse(f"anneal_strategy={anneal_strategy!r} is no way to anneal", 'give "cos", "linear".')
     ends = [0.0, pct_start * total_steps - 1, total_steps - 1.0]
     return _cycle(ends, max_lr, div_factor, final_div_factor, cosine=anneal_strategy == "cos")
 
@@ -216,7 +214,7 @@ def _cycle(
     low = peak / divisor
     values = [low, peak, low / final_divisor]
     if not ends[0] < ends[1] < ends[2]:
-        _misused(
+        refuse(
             f"a cycle of which the parts end at steps {ends[1]:g} and {ends[2]:g} has no two parts",
             "give more steps, and a pct_start between 0 and 1.",
         )
@@ -235,7 +233,7 @@ def _cycle(
 def _at_least(name: str, least: int, **counts: int) -> None:
     for argument, count in counts.items():
         if count < least:
-            _misused(
+            refuse(
                 f"{name} got {argument}={count}",
                 f"counts of steps are {least} or more here; constant_schedule stays where it is.",
             )
@@ -244,8 +242,4 @@ def _at_least(name: str, least: int, **counts: int) -> None:
 def _above_zero(name: str, **values: float) -> None:
     for argument, value in values.items():
         if not value > 0:
-            _misused(f"{name} got {argument}={value}", "it is a factor above 0, 0.9 for instance.")
-
-
-def _misused(what: str, remedy: str) -> None:
-    jt.errors.complain(jt.errors.SettingError, what, remedy)
+            refuse(f"{name} got {argument}={value}", "it is a factor above 0, 0.9 for instance.")

@@ -18,7 +18,7 @@ import numpy as np
 import jitney as jt
 
 from .leaves import Numbers, applied, moved_all
-from .trees import Tree, beside, check_each, check_some, is_trained
+from .trees import Tree, beside, check_each, check_some, is_trained, refuse
 
 State = Any
 
@@ -129,28 +129,28 @@ def check_transforms(transforms: Sequence[Any], name: str) -> None:
     """They are transformations, and no optimisers by name, classes or lists."""
     for transform in transforms:
         if not isinstance(transform, Transform):
-            jt.errors.complain(
-                jt.errors.ArgumentError,
+            refuse(
                 f"{name} takes transformations, and was given {jt.errors.describe(transform)}",
                 "give what the functions of jt.optim return, optim.adam(1e-3) for instance; "
                 "chain(*transforms) takes them one by one.",
+                jt.errors.ArgumentError,
             )
 
 
 def ask_for_state(state: Any) -> NoReturn:
     """Refuses a state of another transformation."""
-    jt.errors.complain(
-        jt.errors.ArgumentError,
+    refuse(
         "the state is none that this optimiser made",
         "begin with state = opt.init(params); then updates, state = opt.update(grads, state, params).",
-        operands={"state": state},
+        jt.errors.ArgumentError,
+        state=state,
     )
 
 
 def ask_for_params(name: str) -> None:
     """Refuses to go on without them."""
-    jt.errors.complain(
-        jt.errors.ArgumentError,
+    refuse(
         f"{name} needs the parameters, and update was called without",
         "write opt.update(grads, state, params).",
+        jt.errors.ArgumentError,
     )

@@ -6,7 +6,7 @@ A place of the parameters that is not trained has None in the gradients and in t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -15,6 +15,13 @@ import jitney as jt
 __autograph__ = False  # see `leaves`
 Tree = Any
 Array = np.ndarray[Any, Any]
+
+
+def refuse(
+    what: str, remedy: str, kind: type[Exception] = jt.errors.SettingError, **operands: Any
+) -> NoReturn:
+    """Raise an error about what a user set or gave, with the user's line, and what to write instead."""
+    jt.errors.complain(kind, what, remedy, operands=operands)
 
 
 def beside(tree: Tree, other: Tree, name: str) -> list[Any]:
@@ -55,10 +62,10 @@ def is_trained(leaf: Any) -> bool:
 def check_some(grads: Sequence[Any]) -> None:
     """There is a gradient, at least one."""
     if all(g is None for g in grads):
-        jt.errors.complain(
-            jt.errors.ArgumentError,
+        refuse(
             "there is no gradient: every place in the tree of gradients is None",
             "give what jt.grad returns for the parameters; if all of them are frozen, thaw some.",
+            jt.errors.ArgumentError,
         )
 
 
@@ -69,17 +76,18 @@ def check_each(tree: Tree, grads: Sequence[Any], params: Sequence[Any]) -> None:
             continue
         path = jt.tree.leaves_with_path(tree)[place][0] or "the only leaf"
         if not is_trained(g):
-            jt.errors.complain(
-                jt.errors.DTypeError,
+            refuse(
                 f"the gradient at {path} is of {dtype_of(g)}, and gradients are floats",
                 "give what jt.grad returns, or None where nothing is trained.",
-                operands={"gradient": g},
+                jt.errors.DTypeError,
+                gradient=g,
             )
-        jt.errors.complain(
-            jt.errors.ShapeError,
+        refuse(
             f"the gradient at {path} has another shape than its parameter",
             "give the gradients of these very parameters, summed over what was broadcast.",
-            operands={"gradient": g, "parameter": p},
+            jt.errors.ShapeError,
+            gradient=g,
+            parameter=p,
         )
 
 

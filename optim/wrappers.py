@@ -12,7 +12,7 @@ import jitney as jt
 
 from .leaves import cast, working
 from .transform import State, Transform, ask_for_params, chain
-from .trees import Tree, beside, dtype_of, is_trained, map_beside
+from .trees import Tree, beside, dtype_of, is_trained, map_beside, refuse
 
 # A tree of bools beside the parameters, or a function that makes one of them, or a selection.
 Mask = Tree | Callable[[Tree], Tree]
@@ -57,10 +57,10 @@ def by_group(default: Transform, *groups: tuple[Mask, Transform]) -> Transform:
     """
     for group in groups:
         if not isinstance(group, (tuple, list)) or len(group) != 2:
-            jt.errors.complain(
-                jt.errors.ArgumentError,
+            refuse(
                 f"by_group was given {jt.errors.describe(group)}, and no pair",
                 "write by_group(default, (mask, transformation), ...).",
+                jt.errors.ArgumentError,
             )
     masks = [mask for mask, _ in groups]
 
@@ -83,8 +83,7 @@ def accumulate(inner: Transform, every: int) -> Transform:
     """The mean of the gradients of `every` calls is a gradient for `inner`; the updates between are
     0."""
     if not isinstance(every, (int, np.integer)) or every < 1:
-        jt.errors.complain(
-            jt.errors.SettingError,
+        refuse(
             f"gradients of {every} calls have no mean",
             "give how many calls make one step: 1 or more.",
         )
@@ -172,8 +171,7 @@ def scale_loss(
     the multiplying."""
 
     if not (initial > 0 and growth >= 1 and 0 < backoff <= 1 and interval >= 1):
-        jt.errors.complain(
-            jt.errors.SettingError,
+        refuse(
             f"scale_loss: {initial=}, {growth=}, {backoff=}, {interval=}",
             "the scale is above 0, grows by at least 1, and falls by a factor in (0, 1].",
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -113,39 +113,23 @@ def leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield from leaves(part, child(path, key, Kind.DICT))
 
 
-def build(node: Any, arrays: Any) -> Any:
-    """The tree that a node describes, with `arrays[name]`. Objects are dicts of their attributes,
-    what has a state is that state, what was static is None."""
+def build(node: Any, array: Callable[[str, str | None], Any]) -> Any:
+    """The tree that a node describes, with `array(name, dtype)` for its arrays. Objects are dicts of their
+    attributes, what has a state is that state, what was static is None."""
     what, inner = _container(node)
     if what in ("dict", "object"):
-        return {key: build(part, arrays) for key, part in inner}
+        return {key: build(part, array) for key, part in inner}
     if what in ("list", "tuple"):
-        built = [build(part, arrays) for _, part in inner]
+        built = [build(part, array) for _, part in inner]
         return tuple(built) if what == "tuple" else built
     if not isinstance(node, dict):
         return node
     if "array" in node:
-        return arrays[node["array"]] if not node.get("scalar") else arrays[node["array"]][()]
+        found = array(node["array"], node.get("dtype"))
+        return found[()] if node.get("scalar") else found
     if "generator" in node:
-        return generator_of(build(node["generator"], arrays))
-    if "state" in node:
-        return build(node["state"], arrays)
-    return _plain(node)
-
-
-def array_names(node: Any) -> Iterator[tuple[str, str | None]]:
-    """The names of arrays below a leaf's node or a container's, and the dtypes that they are held
-    in."""
-    what, inner = _container(node)
-    if what is not None:
-        for _, part in inner:
-            yield from array_names(part)
-    elif isinstance(node, dict):
-        if "array" in node:
-            yield node["array"], node.get("dtype")
-        for wrapper in ("generator", "state"):
-            if wrapper in node:
-                yield from array_names(node[wrapper])
+        return generator_of(build(node["generator"], array))
+    return build(node["state"], array) if "state" in node else _plain(node)
 
 
 def check(node: Any, entries: Mapping[str, Entry], depth: int = 0) -> None:

@@ -15,7 +15,7 @@ import jitney as jt
 
 from . import places
 from .checkpoint_file import CheckpointError, Reader, as_held, fail, named_dtype, reading
-from .checkpoint_tree import array_names, build, leaves, plain_leaf
+from .checkpoint_tree import build, leaves, plain_leaf
 from .checkpoints import description, file_of, path_of
 from .filling import Filling, Only, Report
 
@@ -150,19 +150,19 @@ class Source:
 
     def value(self, node: Any) -> Any:
         """What a node stands for."""
-        arrays = {}
-        for name, dtype in array_names(node):
-            if (name, dtype) not in self._arrays:
-                self._arrays[name, dtype] = self._array(name, dtype)
-            arrays[name] = self._arrays[name, dtype]
         try:
-            return build(node, arrays)
+            return build(node, self._array)
+        except CheckpointError:
+            raise
         except (ValueError, TypeError, KeyError) as error:
             fail(self._reader.path, f"its description is damaged: {error}")
 
     def _array(self, name: str, dtype: str | None) -> Any:
-        array = self.stored(name)
-        return array if dtype is None else as_held(array, named_dtype(dtype))
+        if (name, dtype) not in self._arrays:
+            array = self.stored(name)
+            held = array if dtype is None else as_held(array, named_dtype(dtype))
+            self._arrays[name, dtype] = held
+        return self._arrays[name, dtype]
 
     def stored(self, name: str) -> Any:
         """An array as the file has it."""
@@ -171,7 +171,7 @@ class Source:
     def kind(self, node: Any) -> str:
         """A node in a few words: `float32[2, 3]`, a value, `PCG64`."""
         if plain_leaf(node):
-            return repr(build(node, {}))
+            return repr(self.value(node))
         if "array" in node:
             shape, dtype = self.spec(node)
             return f"{dtype.name}{list(shape)}"
