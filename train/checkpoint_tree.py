@@ -114,8 +114,8 @@ def leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def build(node: Any, array: Callable[[str, str | None], Any]) -> Any:
-    """The tree that a node describes, with `array(name, dtype)` for its arrays. Objects are dicts of their
-    attributes, what has a state is that state, what was static is None."""
+    """The tree that a node describes, with `array(name, dtype)` for its arrays. Objects are dicts of
+    their attributes, what has a state is that state, what was static is None."""
     what, inner = _container(node)
     if what in ("dict", "object"):
         return {key: build(part, array) for key, part in inner}
