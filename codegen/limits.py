@@ -55,6 +55,7 @@ class Limits:
     # Products (`lower_contraction`, `blocking`).
     small_product: int = _both(1 << 12, 8)  # multiply-adds up to which it is a plain reduction
     few_rows: int = _both(14, 2)  # rows of A for which packing B does not pay
+    mirrored_rows: int = _both(96, 5)  # of a symmetric product from which one half of it is copied
     near_bytes: int = _both(1 << 16, 256)  # what B may span to be read as it lies
     far_bytes: int = _both(1 << 18, 256)  # what a row of A may be spread over to be read as it lies
     many_columns: int = _both(64, 4)  # of B, for which a spread row of A is read over and over

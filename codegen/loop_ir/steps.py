@@ -61,7 +61,8 @@ class Matmul:
     a's rows or its columns lie side by side. b's rows do, and if there is a `panel`, b lies packed in
     panels of so many columns (b_strides[0] leads from batch to batch), the last one filled up.
     `element`: what float of 16 bits, "f16" or "bf16", the words of a and b stand for; c is float32.
-    `watched`: of which kinds c should have no element, see the op `watched`.
+    `watched`: of which kinds c should have no element, see the op `watched`. `upper`: of c only what
+    is on the diagonal and to the right of it is asked for.
     """
 
     a: Array
@@ -80,6 +81,12 @@ class Matmul:
     name: str = ""
     element: str = ""
     watched: str = ""
+    upper: bool = False
+
+    @property
+    def flops(self) -> int:
+        total = 2 * self.batch * self.m * self.n * self.k
+        return total // 2 if self.upper else total
 
 
 class Part(NamedTuple):

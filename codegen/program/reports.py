@@ -268,7 +268,7 @@ def _matmul_report(step: Matmul, cut: Blocking) -> KernelReport:
         extents=(step.batch, step.m, step.n, step.k),
         bytes_read=size * step.batch * (step.m * step.k + step.k * step.n),
         bytes_written=size * step.batch * step.m * step.n,
-        flops=2 * step.batch * step.m * step.n * step.k,
+        flops=step.flops,
         parallel=cut.grain(step) < cut.units(step),
         note=tiles,
         rate="flops",

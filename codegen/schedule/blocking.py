@@ -54,8 +54,7 @@ class Blocking:
     def grain(self, step: Matmul) -> int:
         """How many units a thread takes at a time; all of them if they are not worth sharing."""
         units = self.units(step)
-        flops = 2.0 * step.batch * step.m * step.n * step.k
-        shares = min(flops / (limits().shared_ns * FLOPS_PER_NS), 64.0)
+        shares = min(step.flops / (limits().shared_ns * FLOPS_PER_NS), 64.0)
         return units if shares < 2 else max(int(units / shares), 1)
 
 

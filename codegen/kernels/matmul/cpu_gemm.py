@@ -94,6 +94,8 @@ class _Gemm:
         first = e.times(block, cut.block)
         last = e.least(e.plus(first, cut.block), step.m)
         begin = e.times(group, cut.group)
+        if step.upper:
+            begin = e.most(begin, e.split(first, cut.panel)[0])
         end = e.least(e.plus(begin, cut.group), self.panels)
         c = self._moved(c, (first, step.n))
         with steps(e, 0, step.k, cut.depth) as k:
@@ -108,7 +110,7 @@ class _Gemm:
                 with loop(e, begin, stop, 1) as p:
                     self._panel(run, p, cut.vectors, 0)
             if self.vectors_left:
-                always = end.number == self.panels
+                always = end.number == self.panels and not step.upper
                 with nullcontext() if always else e.when(end.eq(self.panels)):
                     self._panel(run, self.whole, self.vectors_left, self.lanes_left)
 

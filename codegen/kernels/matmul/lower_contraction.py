@@ -19,7 +19,7 @@ from ....ir.graph import Op, Value
 from ....ir.ops.products.contraction import free_axes
 from ....ir.record import record
 from ...limits import limits
-from ...loop_ir.index import Index, Var, contiguous_strides, delinearise, of_var
+from ...loop_ir.index import Index, Var, contiguous_strides, delinearise, linear, of_var
 from ...loop_ir.kernel import Access, Array, Chunks, Stage
 from ...loop_ir.steps import Matmul
 from ...lowering.lower import Lowering, indices, lowering, variables
@@ -77,6 +77,9 @@ def _dot(low: Lowering, op: Op) -> None:
         _matmul(low, op, array, right, left, seen[1], seen[0])
         low.arrays[op.result] = array
         return
+    if a is b and (ac, ab) == (bc, bb) and min(m, 4 * k) >= limits().mirrored_rows:
+        _mirrored(low, op, left, right, *seen)
+        return
     watching = _watching(low, op.result)
     result = op.result if watching is None else watching.result
     array = low.array_for(result)
@@ -85,6 +88,27 @@ def _dot(low: Lowering, op: Op) -> None:
     low.arrays[op.result] = low.arrays[result] = array
     if watching is not None:
         low.items[-1].watched = watching.attrs["kinds"]
+
+
+def _mirrored(low: Lowering, op: Op, left: Side, right: Side, *seen: MatrixView | None) -> None:
+    """A matrix times its own transpose: the upper half of the result, which is symmetric, and a copy."""
+    matrix = (left.size(left.batch), left.size(left.outer), right.size(right.outer))
+    half = Array(matrix, op.result.dtype, name="upper")
+    _matmul(low, op, half, left, right, *seen)
+    low.items[-1].upper = True
+    array = low.array_for(op.result)
+    assert array.contiguous, "results have C order"
+    dims = variables(matrix)
+    batch, i, j = indices(dims)
+    p = low.point()
+    above = compare("le", index_value(i), index_value(j))
+    p.masks.append(above)
+    below = compare("gt", index_value(i), index_value(j))
+    p.masks.append(below)
+    value = select(above, p.load(half, (batch, i, j), above), p.load(half, (batch, j, i), below))
+    where = delinearise(linear((batch, i, j), contiguous_strides(matrix)), op.result.shape)
+    low.emit(p, Stage(array, dims, value, index=where, ops=["mirror"], loc=op.loc))
+    low.arrays[op.result] = array
 
 
 def _watching(low: Lowering, value: Value) -> Op | None:

@@ -352,3 +352,24 @@ def test_a_sum_over_nothing_is_zero_whatever_stands_beside_it(spec, left, right)
     got, want = jt.jit(lambda a, b: np.einsum(spec, a, b))(a, b), np.einsum(spec, a, b)
     np.testing.assert_array_equal(got, want)
     assert type(got) is type(want) and got.dtype == want.dtype
+
+
+@pytest.mark.parametrize(
+    ("shape", "product"),
+    [
+        ((200, 130), lambda x: x.T @ x),
+        ((131, 97), lambda x: x @ x.T / 3),
+        ((2, 40, 101), lambda x: np.einsum("bij,bik->bjk", x, x)),
+        ((30, 12, 9), lambda x: np.einsum("ijk,ilm->jklm", x, x)),
+        ((400, 99), lambda x: np.cov(x, rowvar=False)),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_a_matrix_times_its_own_transpose_is_computed_by_half(shape, product, dtype):
+    x = np.random.default_rng(0).standard_normal(shape).astype(dtype)
+    f = jt.jit(product)
+    got = f(x)
+    np.testing.assert_allclose(got, product(x), rtol=1e-5 if dtype == "f4" else 1e-12, atol=1e-4)
+    assert "mirror" in str(f.explain(x))
+    x[3 % shape[0]] = np.nan
+    np.testing.assert_array_equal(np.isnan(f(x)), np.isnan(product(x)))
