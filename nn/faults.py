@@ -10,6 +10,8 @@ import numpy as np
 
 import jitney as jt
 
+from .module import Module, modules
+
 Array = Any  # an array, a tracer, or what NumPy makes one of
 
 
@@ -45,35 +47,13 @@ def _place(layer: object) -> str:
     `CNN.body.layers[2] (Conv2d)`: found when an error needs it, so that calls pay nothing for it.
     """
     frame: FrameType | None = sys._getframe(1)
-    model = layer
+    name = place = type(layer).__name__
     while frame is not None:
         names = frame.f_code.co_varnames
         owner = frame.f_locals.get(names[0]) if frame.f_code.co_argcount else None
-        if hasattr(type(owner), "buffers") and _path(owner, layer, set()) is not None:
-            model = owner
+        if isinstance(owner, Module) and owner is not layer:
+            paths = (path for path, module in modules(owner) if module is layer)
+            if path := next(paths, ""):
+                place = f"{type(owner).__name__}.{path} ({name})"
         frame = frame.f_back
-    path = _path(model, layer, set()) or ""
-    name = type(layer).__name__
-    return name if model is layer else f"{type(model).__name__}{path} ({name})"
-
-
-def _path(inside: Any, layer: object, seen: set[int]) -> str | None:
-    """The attributes and keys that lead from an object to a layer: `.body.layers[2]`."""
-    if inside is layer:
-        return ""
-    if id(inside) in seen:
-        return None
-    seen.add(id(inside))
-    if isinstance(inside, (list, tuple)):
-        steps = [(f"[{i}]", part) for i, part in enumerate(inside)]
-    elif isinstance(inside, dict):
-        steps = [(f"[{key!r}]", part) for key, part in inside.items()]
-    elif type(inside).__module__ != "builtins" and hasattr(inside, "__dict__"):
-        steps = [(f".{name}", part) for name, part in vars(inside).items()]
-    else:
-        return None
-    for step, part in steps:
-        rest = _path(part, layer, seen)
-        if rest is not None:
-            return step + rest
-    return None
+    return place
