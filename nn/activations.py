@@ -95,7 +95,11 @@ def gelu(x: Array, approximate: bool | str = False) -> Array:
     return 0.5 * x * (1 + jt.erf(x * _HALF_ROOT))
 
 
-_sigmoid: Any = jt.custom_jvp(jt.special.expit)
+def _expit(x: Array) -> Array:
+    return jt.special.expit(x)
+
+
+_sigmoid: Any = jt.custom_jvp(_expit)
 _sigmoid.defjvps(lambda t, y, x: t * (y * (1 - y)))  # as `_positive_tangent`
 
 
