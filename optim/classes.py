@@ -15,16 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from . import rules
 from .inplace import Optimizer
-from .rules import (
-    scale_by_adadelta,
-    scale_by_adam,
-    scale_by_amsgrad,
-    scale_by_lion,
-    scale_by_rms,
-    scale_by_rss,
-    trace,
-)
 from .scaling import add_decayed_weights, check_decays, check_rate, scale_by_learning_rate
 from .schedules import inverse_time_decay
 from .transform import Transform, chain, identity
@@ -133,7 +125,7 @@ class SGD(Configured):
                 f"Nesterov's rule with momentum={momentum} and dampening={dampening}",
                 "give a momentum above 0, and no dampening.",
             )
-        step = trace(momentum, nesterov, dampening) if momentum else identity()
+        step = rules.trace(momentum, nesterov, dampening) if momentum else identity()
         return _after_decay(lr, weight_decay, step)
 
 
@@ -186,7 +178,7 @@ class Adagrad(Configured):
         initial_accumulator_value: float = 0.0,
         eps: float = 1e-10,
     ) -> Transform:
-        step = scale_by_rss(initial_accumulator_value, eps, eps_in_sqrt=False)
+        step = rules.scale_by_rss(initial_accumulator_value, eps, eps_in_sqrt=False)
         if lr_decay:
             falling = inverse_time_decay(1.0, 1, lr_decay)
             step = chain(step, scale_by_learning_rate(falling, flip_sign=False))
@@ -201,7 +193,7 @@ class Adadelta(Configured):
         lr: Any = 1.0, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0.0
     ) -> Transform:
         check_decays(rho=rho)
-        return _after_decay(lr, weight_decay, scale_by_adadelta(rho, eps))
+        return _after_decay(lr, weight_decay, rules.scale_by_adadelta(rho, eps))
 
 
 class RMSprop(Configured):
@@ -217,8 +209,10 @@ class RMSprop(Configured):
         centered: bool = False,
     ) -> Transform:
         check_decays(alpha=alpha, momentum=momentum)
-        step = scale_by_rms(alpha, eps, eps_in_sqrt=False, centered=centered)
-        return _after_decay(lr, weight_decay, chain(step, trace(momentum)) if momentum else step)
+        step = rules.scale_by_rms(alpha, eps, eps_in_sqrt=False, centered=centered)
+        return _after_decay(
+            lr, weight_decay, chain(step, rules.trace(momentum)) if momentum else step
+        )
 
 
 class Lion(Configured):
@@ -227,14 +221,14 @@ class Lion(Configured):
     @staticmethod
     def rule(lr: Any = 1e-4, betas: Betas = (0.9, 0.99), weight_decay: float = 0.0) -> Transform:
         check_decays(betas=betas)
-        return _before_decay(lr, weight_decay, scale_by_lion(*betas))
+        return _before_decay(lr, weight_decay, rules.scale_by_lion(*betas))
 
 
 def _scale_by_adam(betas: Betas, eps: float, amsgrad: bool) -> Transform:
     check_decays(betas=betas)
     if amsgrad:
-        return scale_by_amsgrad(*betas, eps, unbiased=False)
-    return scale_by_adam(*betas, eps)
+        return rules.scale_by_amsgrad(*betas, eps, unbiased=False)
+    return rules.scale_by_adam(*betas, eps)
 
 
 def _after_decay(lr: Any, weight_decay: float, step: Transform) -> Transform:

@@ -13,15 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .rules import (
-    scale_by_adadelta,
-    scale_by_adam,
-    scale_by_amsgrad,
-    scale_by_lion,
-    scale_by_rms,
-    scale_by_rss,
-    trace,
-)
+from . import rules
 from .scaling import add_decayed_weights, check_decays, scale_by_learning_rate
 from .transform import Transform, chain, identity
 from .wrappers import Mask, masked
@@ -37,7 +29,7 @@ def sgd(learning_rate: Any, momentum: float | None = None, nesterov: bool = Fals
     {'w': array([0.5, 1. ])}
     """
     check_decays(momentum=momentum or 0.0)
-    rule = identity() if momentum is None else trace(momentum, nesterov)
+    rule = identity() if momentum is None else rules.trace(momentum, nesterov)
     return chain(rule, scale_by_learning_rate(learning_rate))
 
 
@@ -59,7 +51,7 @@ def adam(
     array([-0.1,  0.1])
     """
     check_decays(b1=b1, b2=b2)
-    rule = scale_by_adam(b1, b2, eps, eps_root, nesterov=nesterov)
+    rule = rules.scale_by_adam(b1, b2, eps, eps_root, nesterov=nesterov)
     return chain(rule, scale_by_learning_rate(learning_rate))
 
 
@@ -76,7 +68,7 @@ def adamw(
 ) -> Transform:
     """Adam with decoupled weight decay, of the parameters where `mask` is True."""
     check_decays(b1=b1, b2=b2)
-    rule = scale_by_adam(b1, b2, eps, eps_root, nesterov=nesterov)
+    rule = rules.scale_by_adam(b1, b2, eps, eps_root, nesterov=nesterov)
     return chain(rule, _decay(weight_decay, mask), scale_by_learning_rate(learning_rate))
 
 
@@ -89,7 +81,9 @@ def amsgrad(
 ) -> Transform:
     """Adam with the largest mean of squares so far."""
     check_decays(b1=b1, b2=b2)
-    return chain(scale_by_amsgrad(b1, b2, eps, eps_root), scale_by_learning_rate(learning_rate))
+    return chain(
+        rules.scale_by_amsgrad(b1, b2, eps, eps_root), scale_by_learning_rate(learning_rate)
+    )
 
 
 def adagrad(
@@ -97,7 +91,7 @@ def adagrad(
 ) -> Transform:
     """Adagrad: rates that fall with the sum of all squares."""
     return chain(
-        scale_by_rss(initial_accumulator_value, eps), scale_by_learning_rate(learning_rate)
+        rules.scale_by_rss(initial_accumulator_value, eps), scale_by_learning_rate(learning_rate)
     )
 
 
@@ -112,7 +106,7 @@ def adadelta(
     check_decays(rho=rho)
     return chain(
         _decay(weight_decay, weight_decay_mask),
-        scale_by_adadelta(rho, eps),
+        rules.scale_by_adadelta(rho, eps),
         scale_by_learning_rate(learning_rate),
     )
 
@@ -130,8 +124,8 @@ def rmsprop(
 ) -> Transform:
     """RMSProp, `centered` on the running mean or not; momentum is that of whole steps."""
     check_decays(decay=decay, momentum=momentum or 0.0)
-    rule = scale_by_rms(decay, eps, initial_scale, eps_in_sqrt=eps_in_sqrt, centered=centered)
-    last = identity() if momentum is None else trace(momentum, nesterov)
+    rule = rules.scale_by_rms(decay, eps, initial_scale, eps_in_sqrt=eps_in_sqrt, centered=centered)
+    last = identity() if momentum is None else rules.trace(momentum, nesterov)
     return chain(rule, scale_by_learning_rate(learning_rate), last)
 
 
@@ -145,7 +139,9 @@ def lion(
     """Lion: steps of one size, in the direction of the sign of a mean."""
     check_decays(b1=b1, b2=b2)
     return chain(
-        scale_by_lion(b1, b2), _decay(weight_decay, mask), scale_by_learning_rate(learning_rate)
+        rules.scale_by_lion(b1, b2),
+        _decay(weight_decay, mask),
+        scale_by_learning_rate(learning_rate),
     )
 
 

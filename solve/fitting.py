@@ -9,16 +9,8 @@ import numpy as np
 
 import jitney as jt
 
-from .common import (
-    Function,
-    arguments,
-    choose,
-    dense_solve,
-    function_of,
-    numbers,
-    refuse,
-    start,
-)
+from . import common
+from .common import Function, refuse
 from .results import OptimizeResult
 
 _MESSAGES = {
@@ -87,15 +79,15 @@ def least_squares(
     >>> np.round(res.x, 6)
     array([1., 2.])
     """
-    function_of(fun, "fun", "a vector")
-    choose("method", method, ("lm", "trf", "dogbox"), "least_squares")
-    choose("loss", loss, ("linear", *LOSSES), "least_squares")
-    x0 = start(x0)
+    common.function_of(fun, "fun", "a vector")
+    common.choose("method", method, ("lm", "trf", "dogbox"), "least_squares")
+    common.choose("loss", loss, ("linear", *LOSSES), "least_squares")
+    x0 = common.start(x0)
     tolerances = tuple(0.0 if t is None else t for t in (ftol, xtol, gtol))
     most = 100 * x0.size if max_nfev is None else max_nfev
     jac = jac if callable(jac) else None
     fields = _least_squares(
-        fun, x0, arguments(args), kwargs or {}, jac, tolerances, loss, f_scale, most
+        fun, x0, common.arguments(args), kwargs or {}, jac, tolerances, loss, f_scale, most
     )
     return OptimizeResult(_MESSAGES, **fields)
 
@@ -117,9 +109,9 @@ def curve_fit(
     >>> np.round(p, 6), cov.shape
     (array([1., 2.]), (2, 2))
     """
-    function_of(f, "f", "xdata and the parameters")
+    common.function_of(f, "f", "xdata and the parameters")
     names = list(inspect.signature(f).parameters.values())[1:]
-    p0 = start(np.ones(len(names)) if p0 is None else p0)
+    p0 = common.start(np.ones(len(names)) if p0 is None else p0)
     if len(names) != p0.size and not any(name.kind is name.VAR_POSITIONAL for name in names):
         what = f"p0 has {p0.size} numbers, and f {len(names)} parameters behind xdata"
         refuse(what, "give a first guess for each.")
@@ -174,7 +166,7 @@ def _least_squares(
         weighted, x0, tolerances, most, lambda x: cost_of(value(x))
     )
     gradient = jt.grad(lambda x: cost_of(value(x)))
-    x = jt.implicit(gradient, x, dense_solve)
+    x = jt.implicit(gradient, x, common.dense_solve)
     f, j = weighted(x)
     grad = f @ j
     fields = {
@@ -190,7 +182,7 @@ def _least_squares(
         "status": status,
         "success": status > 0,
     }
-    return numbers(fields)
+    return common.numbers(fields)
 
 
 def levenberg_marquardt(

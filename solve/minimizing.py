@@ -8,18 +8,8 @@ import numpy as np
 
 import jitney as jt
 
-from .common import (
-    DENSE,
-    Function,
-    arguments,
-    choose,
-    dense_solve,
-    function_of,
-    numbers,
-    only,
-    refuse,
-    start,
-)
+from . import common
+from .common import Function, refuse
 from .descent import FLAT, bfgs, descend, lbfgs
 from .linear import cg
 from .results import OptimizeResult
@@ -77,15 +67,15 @@ def minimize(
     >>> np.round(res.x, 6), bool(res.success)
     (array([3., 3.]), True)
     """
-    function_of(fun, "fun", "a vector")
+    common.function_of(fun, "fun", "a vector")
     named = {"none": "BFGS", "l-bfgs": "L-BFGS-B", **{name.lower(): name for name in _OPTIONS}}
     method = named.get(str(method).lower(), str(method))
-    choose("method", method, _OPTIONS, "minimize")
-    chosen = only(options, _OPTIONS[method], f"minimize with method={method!r}")
+    common.choose("method", method, _OPTIONS, "minimize")
+    chosen = common.only(options, _OPTIONS[method], f"minimize with method={method!r}")
     if tol is not None:
         chosen.update(dict.fromkeys(_TOLERANCES[method], tol))
     static = tuple(chosen.pop(name, None) for name in _STATIC)
-    fields = _minimize(fun, start(x0), arguments(args), method, jac, chosen, static)
+    fields = _minimize(fun, common.start(x0), common.arguments(args), method, jac, chosen, static)
     messages = _OF_SIMPLEX if method == "Nelder-Mead" else _MESSAGES
     return OptimizeResult(messages, **fields)
 
@@ -113,14 +103,14 @@ def _minimize(
         found = _by_descent(both, x0, options, norm, maxcor)
     x = jt.implicit(lambda x: both(x)[1], found.pop("x"), _curvature_solve)
     if method == "Nelder-Mead":
-        return numbers({"x": x, "fun": value(x), **found})
+        return common.numbers({"x": x, "fun": value(x), **found})
     f, g = both(x)
-    return numbers({"x": x, "fun": f, "jac": g, **found})
+    return common.numbers({"x": x, "fun": f, "jac": g, **found})
 
 
 def _curvature_solve(matvec: Function, b: Any) -> Any:
-    if b.size <= DENSE:
-        return dense_solve(matvec, b)
+    if b.size <= common.DENSE:
+        return common.dense_solve(matvec, b)
     return cg(matvec, b, rtol=1e-10)[0]
 
 

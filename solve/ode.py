@@ -9,18 +9,8 @@ import numpy as np
 
 import jitney as jt
 
-from . import ode_events
-from .common import (
-    Function,
-    above_zero,
-    arguments,
-    choose,
-    floats,
-    function_of,
-    numbers,
-    pair_of,
-    refuse,
-)
+from . import common, ode_events
+from .common import Function, refuse
 from .ode_adjoint import with_adjoint
 from .ode_methods import METHODS, STIFF, polynomial
 from .ode_steps import END, EVENT, TOO_MANY, TOO_SMALL, Limits, Plan, Problem, integrate
@@ -41,7 +31,7 @@ class OdeSolution:
         self.ts, self._ys, self._dense, self._count = ts, ys, dense, count
 
     def __call__(self, t: Any) -> Any:
-        t = floats(t)
+        t = common.floats(t)
         flat = jt.reshape(t, (-1,))
         size = self._dense.shape[0]
         forward = jt.where(self.ts[self._count] >= self.ts[0], 1.0, -1.0)
@@ -103,12 +93,12 @@ def solve_ivp(
     (array([[0.60653, 0.36788]]), True)
     """
     name = "Rodas4" if method in STIFF else method
-    function_of(fun, "fun", "t and y")
-    choose("method", method, (*METHODS, *STIFF), "solve_ivp")
-    choose("gradient", gradient, ("steps", "adjoint"), "solve_ivp")
-    above_zero(rtol=rtol, first_step=first_step, max_step=max_step, max_steps=max_steps)
-    start, end = pair_of(t_span, "t_span")
-    y0 = floats(y0)
+    common.function_of(fun, "fun", "t and y")
+    common.choose("method", method, (*METHODS, *STIFF), "solve_ivp")
+    common.choose("gradient", gradient, ("steps", "adjoint"), "solve_ivp")
+    common.above_zero(rtol=rtol, first_step=first_step, max_step=max_step, max_steps=max_steps)
+    start, end = common.pair_of(t_span, "t_span")
+    y0 = common.floats(y0)
     if y0.ndim > 1:
         refuse(f"y0 has shape {y0.shape}", "give a vector; reshape it in the function.")
     y0 = jt.reshape(y0, (-1,))
@@ -128,7 +118,7 @@ def solve_ivp(
 
     def solved(plan: Plan) -> dict[str, Any]:
         return _solve(
-            fun, jac, watched, (start, end), y0, at, arguments(args), limits, plan, gradient
+            fun, jac, watched, (start, end), y0, at, common.arguments(args), limits, plan, gradient
         )
 
     fields = solved(plan)
@@ -139,7 +129,7 @@ def solve_ivp(
 
 def _times(t_eval: Any, start: Any, end: Any) -> Any:
     """Times to give, which lie between the ends, in order."""
-    at = jt.reshape(floats(t_eval), (-1,))
+    at = jt.reshape(common.floats(t_eval), (-1,))
     if not jt.is_traced(at) and not jt.is_traced(start) and not jt.is_traced(end):
         way = np.concatenate([[start], at, [end]]) * (1 if end >= start else -1)
         if (np.diff(way) < 0).any():
@@ -195,7 +185,7 @@ def _solve(
         return lambda t, y: function(t, y, *args)
 
     functions = bound(f), None if jac is None else jacobian, tuple(map(bound, events))
-    return numbers(integrate(Problem(*functions, span, at, limits, plan), y0))
+    return common.numbers(integrate(Problem(*functions, span, at, limits, plan), y0))
 
 
 def _first(rows: Any, count: Any) -> Any:

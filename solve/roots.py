@@ -8,17 +8,8 @@ import numpy as np
 
 import jitney as jt
 
-from .common import (
-    Function,
-    arguments,
-    choose,
-    dense_solve,
-    function_of,
-    numbers,
-    only,
-    refuse,
-    start,
-)
+from . import common
+from .common import Function, refuse
 from .fitting import levenberg_marquardt
 from .results import OptimizeResult
 
@@ -63,12 +54,14 @@ def root(
     >>> np.round(res.x, 6), res.message
     (array([2., 2.]), 'The solution converged.')
     """
-    function_of(fun, "fun", "a vector")
-    choose("method", method, _OPTIONS, "root")
-    chosen = only(options, _OPTIONS[method], f"root with method={method!r}")
+    common.function_of(fun, "fun", "a vector")
+    common.choose("method", method, _OPTIONS, "root")
+    chosen = common.only(options, _OPTIONS[method], f"root with method={method!r}")
     if tol is not None:
         chosen[_TOLERANCE[method]] = tol
-    return OptimizeResult(_MESSAGES, **_root(fun, start(x0), arguments(args), method, jac, chosen))
+    return OptimizeResult(
+        _MESSAGES, **_root(fun, common.start(x0), common.arguments(args), method, jac, chosen)
+    )
 
 
 def fsolve(
@@ -104,8 +97,8 @@ def _root(fun: Function, x0: Any, args: Any, method: str, jac: Any, options: Any
         return jt.asarray(jac(x, *args)) if callable(jac) else jt.jacfwd(value)(x)
 
     found = _METHODS[method](value, jacobian, x0, options)
-    x = jt.implicit(value, found.pop("x"), dense_solve)
-    return numbers({"x": x, "fun": value(x), **found, "success": found["status"] == 1})
+    x = jt.implicit(value, found.pop("x"), common.dense_solve)
+    return common.numbers({"x": x, "fun": value(x), **found, "success": found["status"] == 1})
 
 
 def _hybrid(value: Function, jacobian: Function, x0: Any, options: Any) -> dict[str, Any]:

@@ -8,17 +8,8 @@ import numpy as np
 
 import jitney as jt
 
-from .common import (
-    Function,
-    arguments,
-    choose,
-    elementwise_solve,
-    floats,
-    function_of,
-    numbers,
-    pair_of,
-    refuse,
-)
+from . import common
+from .common import Function, refuse
 from .results import OptimizeResult
 
 _XTOL, _RTOL = 2e-12, 8.881784197001252e-16
@@ -54,21 +45,21 @@ def root_scalar(
     """
     if method is None:
         method = "brentq" if bracket is not None else "secant" if x1 is not None else "newton"
-    function_of(f, "f", "a number")
-    choose("method", method, _BRACKETS + _OTHERS, "root_scalar")
+    common.function_of(f, "f", "a number")
+    common.choose("method", method, _BRACKETS + _OTHERS, "root_scalar")
     if method in _BRACKETS:
         if bracket is None:
             refuse(f"method={method!r} needs a bracket", "give bracket=(a, b).")
-        ends: Any = pair_of(bracket, "bracket")
+        ends: Any = common.pair_of(bracket, "bracket")
     else:
         if x0 is None:
             refuse(f"method={method!r} needs x0", "give a first guess.")
-        ends = (floats(x0)[()], None if x1 is None else floats(x1)[()])
+        ends = (common.floats(x0)[()], None if x1 is None else common.floats(x1)[()])
     brackets = method in _BRACKETS
     xtol = (_XTOL if brackets else 1.48e-8) if xtol is None else xtol
     rtol = (_RTOL if brackets else 0.0) if rtol is None else rtol
     most = (100 if brackets else 50) if maxiter is None else maxiter
-    fields = _root_scalar(f, ends, arguments(args), method, fprime, xtol, rtol, most)
+    fields = _root_scalar(f, ends, common.arguments(args), method, fprime, xtol, rtol, most)
     return OptimizeResult(_MESSAGES, **fields)
 
 
@@ -182,9 +173,9 @@ def _root_scalar(
         second = first * (1 + 1e-4) + np.copysign(1e-4, first)
         second = second if ends[1] is None else ends[1]
         x, k, calls, done = _secant(value, first, second, xtol, rtol, most)
-    return numbers(
+    return common.numbers(
         {
-            "root": jt.implicit(value, x, elementwise_solve),
+            "root": jt.implicit(value, x, common.elementwise_solve),
             "iterations": k,
             "function_calls": calls,
             "converged": done,

@@ -14,19 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from . import places
 from .checkpoint_file import Array, CheckpointError, Entry, as_stored, can_store, named_dtype
-from .places import (
-    CONTAINERS,
-    DEEPEST,
-    Kind,
-    check_depth,
-    child,
-    is_module,
-    is_variable,
-    kind_of,
-    parts,
-    shown,
-)
+from .places import Kind
 
 _BIT_GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
 
@@ -42,7 +32,7 @@ class Taken:
         self.node = self._take(tree, "", False)
 
     def _take(self, value: Any, path: str, in_module: bool) -> Any:
-        kind = kind_of(value)
+        kind = places.kind_of(value)
         if kind is Kind.PLAIN:
             return _plain_node(value)
         if kind is Kind.ARRAY:
@@ -51,24 +41,24 @@ class Taken:
             return {"generator": self._take(generator_state(value), path, False)}
         if kind is Kind.STATEFUL:
             return {"state": self._take(value.state(), path, False)}
-        if kind in CONTAINERS:
+        if kind in places.CONTAINERS:
             return self._container(value, kind, path, in_module)
         if kind is Kind.STATIC or in_module:
             return {"static": type(value).__qualname__}
         raise TypeError(
-            f"{shown(path)} is a {type(value).__qualname__}, which a checkpoint can't "
+            f"{places.shown(path)} is a {type(value).__qualname__}, which a checkpoint can't "
             "hold: give arrays, numbers, texts, generators, and dicts, lists, tuples and objects of them"
         )
 
     def _array(self, value: Any, path: str) -> Any:
         if (known := self._names.get(id(value))) is not None:
             return {"array": known, **self._marks(value)}
-        array = np.asarray(value.value if is_variable(value) else value)
+        array = np.asarray(value.value if places.is_variable(value) else value)
         if not can_store(array.dtype) or not hasattr(value, "__array__"):
             what = array.dtype if hasattr(value, "__array__") else "no values"
             raise TypeError(
-                f"{shown(path)} is an array of {what}, which a checkpoint can't hold: give numbers, "
-                "bools or dates; texts as a list"
+                f"{places.shown(path)} is an array of {what}, which a checkpoint can't hold: give "
+                "numbers, bools or dates; texts as a list"
             )
         name = path or "tree"
         self._names[id(value)] = name
@@ -85,11 +75,11 @@ class Taken:
         return {**marks, "scalar": True} if isinstance(value, np.generic) else marks
 
     def _container(self, value: Any, kind: Kind, path: str, in_module: bool) -> Any:
-        check_depth(path, value)
-        inside = in_module or is_module(value)
+        places.check_depth(path, value)
+        inside = in_module or places.is_module(value)
         nodes = []
-        for key, part in parts(value, kind):
-            node = self._take(part, child(path, key, kind), inside)
+        for key, part in places.parts(value, kind):
+            node = self._take(part, places.child(path, key, kind), inside)
             # A module's numbers and texts are settings, which its constructor makes.
             if not inside or (isinstance(node, dict) and "static" not in node):
                 nodes.append([_key_node(key, path), node])
@@ -110,7 +100,7 @@ def leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
             yield path, node
         return
     for key, part in inner:
-        yield from leaves(part, child(path, key, Kind.DICT))
+        yield from leaves(part, places.child(path, key, Kind.DICT))
 
 
 def build(node: Any, array: Callable[[str, str | None], Any]) -> Any:
@@ -135,7 +125,7 @@ def build(node: Any, array: Callable[[str, str | None], Any]) -> Any:
 def check(node: Any, entries: Mapping[str, Entry], depth: int = 0) -> None:
     """Raise ValueError for a description that `Taken` would not have made, or whose arrays are not
     there."""
-    if depth > 4 * DEEPEST:
+    if depth > 4 * places.DEEPEST:
         raise ValueError("it is nested too deeply")
     if node is None or isinstance(node, (bool, int, float, str)):
         return
@@ -190,7 +180,7 @@ def set_state(generator: Any, state: Any, path: str) -> None:
     has = state.get("bit_generator") if isinstance(state, dict) else type(state).__name__
     if has != kind:
         raise CheckpointError(
-            f"{shown(path)} is a {kind}, and the checkpoint has a {has}: give a generator of that kind"
+            f"{places.shown(path)} is a {kind}, and the checkpoint has a {has}: give one of that kind"
         )
     state = {key: value for key, value in state.items() if key != "class"}
     if isinstance(generator, np.random.RandomState):
@@ -260,11 +250,11 @@ def _plain(node: dict[str, str]) -> Any:
 def _key_node(key: Any, path: str) -> Any:
     if isinstance(key, tuple):
         return {"tuple": [_key_node(part, path) for part in key]}
-    if kind_of(key) is Kind.PLAIN:
+    if places.kind_of(key) is Kind.PLAIN:
         return _plain_node(key)
     raise TypeError(
-        f"{shown(path)} is a dict with the key {key!r}, a {type(key).__qualname__}: keys in checkpoints "
-        "are texts, numbers, or tuples of them"
+        f"{places.shown(path)} is a dict with the key {key!r}, a {type(key).__qualname__}: keys in "
+        "checkpoints are texts, numbers, or tuples of them"
     )
 
 

@@ -13,20 +13,10 @@ import numpy as np
 
 import jitney as jt
 
+from . import places
 from .checkpoint_file import CheckpointError, fail
 from .checkpoint_tree import generator_state, plain_leaf, set_state
-from .places import (
-    CONTAINERS,
-    Kind,
-    child,
-    is_module,
-    is_variable,
-    kind_of,
-    leaves,
-    matches,
-    parts,
-    shown,
-)
+from .places import Kind
 
 Only = str | Iterable[str] | Callable[[str], bool] | None
 Spec = Callable[[Any], tuple[tuple[int, ...], np.dtype[Any]]]
@@ -49,9 +39,11 @@ class Report:
 
     def __str__(self) -> str:
         lines = [f"{str(self.path)!r}: {len(self.loaded)} places fit"]
-        lines += [f"  misshapen  {shown(place)}: {why}" for place, why in self.misshapen.items()]
-        lines += [f"  missing    {shown(place)}" for place in self.missing]
-        lines += [f"  extra      {shown(place)}" for place in self.extra]
+        lines += [
+            f"  misshapen  {places.shown(place)}: {why}" for place, why in self.misshapen.items()
+        ]
+        lines += [f"  missing    {places.shown(place)}" for place in self.missing]
+        lines += [f"  extra      {places.shown(place)}" for place in self.extra]
         return "\n".join(lines)
 
 
@@ -61,7 +53,9 @@ class Filling:
     def __init__(self, tree: Any, report: Report, only: Only, cast: bool, in_place: bool) -> None:
         self.report = report
         self._tree, self._only, self._cast, self._in_place = tree, only, cast, in_place
-        self._places = {place: value for place, value in leaves(tree) if matches(place, only)}
+        self._places = {
+            place: value for place, value in places.leaves(tree) if places.matches(place, only)
+        }
         self._values: dict[str, Any] = {}
         self._made: dict[
             int, Any
@@ -89,19 +83,19 @@ class Filling:
     def put(self, values: dict[str, Any]) -> Any:
         """The tree with these values at their places."""
         for place, value in values.items():
-            if kind_of(self._places[place]) is Kind.ARRAY:
+            if places.kind_of(self._places[place]) is Kind.ARRAY:
                 values[place] = self._as_here(self._places[place], value)
         self._values = values
         self._check_ties()
         self._check_generators()
         for place, value in values.items():
-            if kind_of(self._places[place]) is Kind.STATEFUL:
+            if places.kind_of(self._places[place]) is Kind.STATEFUL:
                 self._places[place].restore(value)
         return self._put(self._tree, "", False)
 
     def _misfit(self, value: Any, node: Any, spec: Spec) -> str:
         """Why a node can't go where a value is; empty if it can."""
-        kind, has = kind_of(value), _kind_of_node(node)
+        kind, has = places.kind_of(value), _kind_of_node(node)
         if value is None or (kind is Kind.PLAIN and has == "plain"):
             return "" if has != "stateful" else "the state of an iterator in the file, None here"
         if kind is Kind.ARRAY and has == "array":
@@ -130,7 +124,7 @@ class Filling:
         seen: dict[int, str] = {}
         for place, new in self._values.items():
             value = self._places[place]
-            if isinstance(value, np.generic) or kind_of(value) is not Kind.ARRAY:
+            if isinstance(value, np.generic) or places.kind_of(value) is not Kind.ARRAY:
                 continue
             other = seen.setdefault(id(value), place)
             one = self._values[other]
@@ -143,15 +137,15 @@ class Filling:
     def _check_generators(self) -> None:
         for place, new in self._values.items():
             value = self._places[place]
-            if kind_of(value) is Kind.GENERATOR:
+            if places.kind_of(value) is Kind.GENERATOR:
                 try:
                     set_state(copy.deepcopy(value), generator_state(new), place)
                 except CheckpointError as error:
                     fail(self.report.path, str(error))
 
     def _put(self, value: Any, path: str, in_module: bool) -> Any:
-        kind = kind_of(value)
-        if kind in CONTAINERS:
+        kind = places.kind_of(value)
+        if kind in places.CONTAINERS:
             if id(value) not in self._made:
                 self._made[id(value)] = self._container(value, kind, path, in_module)
             return self._made[id(value)]
@@ -169,7 +163,7 @@ class Filling:
         if isinstance(value, jt.DeviceArray):
             return jt.device_put(np.asarray(new), value.device)
         if self._in_place:
-            if is_variable(value):
+            if places.is_variable(value):
                 value.assign(new)
             else:
                 value[...] = new
@@ -177,7 +171,7 @@ class Filling:
         if id(value) not in self._made:
             new = np.array(new) if id(new) in self._given else np.asarray(new)
             self._given.add(id(new))
-            if is_variable(value):
+            if places.is_variable(value):
                 cell = copy.copy(value)
                 cell.value = new
                 new = cell
@@ -186,16 +180,16 @@ class Filling:
 
     def _kept(self, value: Any, kind: Kind) -> Any:
         """What a new tree has where nothing is restored: nothing that the old one can change."""
-        if kind is Kind.GENERATOR or isinstance(value, np.ndarray) or is_variable(value):
+        if kind is Kind.GENERATOR or isinstance(value, np.ndarray) or places.is_variable(value):
             return self._made.setdefault(id(value), copy.deepcopy(value))
         return value
 
     def _container(self, value: Any, kind: Kind, path: str, in_module: bool) -> Any:
-        inside = in_module or is_module(value)
-        old = parts(value, kind)
+        inside = in_module or places.is_module(value)
+        old = places.parts(value, kind)
         if not self._in_place and kind is Kind.OBJECT and not isinstance(value, tuple):
             self._made[id(value)] = object.__new__(type(value))
-        new = {key: self._put(part, child(path, key, kind), inside) for key, part in old}
+        new = {key: self._put(part, places.child(path, key, kind), inside) for key, part in old}
         if not self._in_place:
             return _remade(value, kind, new, self._made.get(id(value)))
         changed = {key: new[key] for key, part in old if new[key] is not part}
@@ -239,7 +233,7 @@ def _changed(value: Any, kind: Kind, new: dict[Any, Any], changed: dict[Any, Any
 
 def _built(value: Any) -> None:
     """A module whose parameters came from a file needs none of its own."""
-    if is_module(value) and hasattr(value, "build") and value.built is None:
+    if places.is_module(value) and hasattr(value, "build") and value.built is None:
         value.built = "restored"
 
 

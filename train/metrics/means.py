@@ -8,36 +8,26 @@ import numpy as np
 
 import jitney as jt
 
-from .state import (
-    M,
-    Metric,
-    classes_of,
-    counted,
-    metric,
-    own_scores,
-    refuse,
-    share,
-    sums,
-    weights_of,
-)
+from . import state
+from .state import M, Metric
 
 
-@metric()
+@state.metric()
 class _MeanOf(Metric):
     """A metric that is the mean of a number for each example, `_each(labels, predictions, weights)`."""
 
-    total: Any = sums()
-    weight: Any = sums()
+    total: Any = state.sums()
+    weight: Any = state.sums()
 
     def update(self: M, labels: Any, predictions: Any, weights: Any = None) -> M:
         values, w = self._each(labels, predictions, weights)  # type: ignore[attr-defined]
-        return self._with(total=jt.sum(w * counted(values, w)), weight=jt.sum(w))
+        return self._with(total=jt.sum(w * state.counted(values, w)), weight=jt.sum(w))
 
     def result(self) -> Any:
-        return share(self.total, self.weight)
+        return state.share(self.total, self.weight)
 
 
-@metric()
+@state.metric()
 class Mean(_MeanOf):
     """The weighted mean of values: losses, norms, whatever a step gives.
 
@@ -48,11 +38,11 @@ class Mean(_MeanOf):
 
     def update(self, values: Any, weights: Any = None) -> Mean:  # type: ignore[override]
         x = jt.asarray(values).astype(np.float64)
-        w = weights_of(x.shape, weights, "values")
-        return self._with(total=jt.sum(w * counted(x, w)), weight=jt.sum(w))
+        w = state.weights_of(x.shape, weights, "values")
+        return self._with(total=jt.sum(w * state.counted(x, w)), weight=jt.sum(w))
 
 
-@metric("threshold")
+@state.metric("threshold")
 class Accuracy(_MeanOf):
     """The share of labels that are predicted.
 
@@ -67,11 +57,11 @@ class Accuracy(_MeanOf):
     threshold: float = 0.5
 
     def _each(self, labels: Any, predictions: Any, weights: Any) -> tuple[Any, Any]:
-        true, said = classes_of(labels, predictions, self.threshold)
-        return true == said, weights_of(true.shape, weights, "labels")
+        true, said = state.classes_of(labels, predictions, self.threshold)
+        return true == said, state.weights_of(true.shape, weights, "labels")
 
 
-@metric("k")
+@state.metric("k")
 class TopKAccuracy(_MeanOf):
     """The share of labels with fewer than `k` scores above their own.
 
@@ -83,11 +73,11 @@ class TopKAccuracy(_MeanOf):
     k: int = 5
 
     def _each(self, labels: Any, scores: Any, weights: Any) -> tuple[Any, Any]:
-        rows, own, w = own_scores(labels, scores, weights)
+        rows, own, w = state.own_scores(labels, scores, weights)
         return jt.sum(~(rows <= own[..., None]), axis=-1) < self.k, w
 
 
-@metric("root")
+@state.metric("root")
 class MeanSquaredError(_MeanOf):
     """The mean of the squares of `labels - predictions`; its root with `root=True`.
 
@@ -101,15 +91,15 @@ class MeanSquaredError(_MeanOf):
         true, said = (jt.asarray(x).astype(np.float64) for x in (labels, predictions))
         if true.shape != said.shape:
             what = f"labels have the shape {true.shape}, and predictions {said.shape}"
-            refuse(what, "predictions", said)
-        return (true - said) ** 2, weights_of(true.shape, weights, "labels")
+            state.refuse(what, "predictions", said)
+        return (true - said) ** 2, state.weights_of(true.shape, weights, "labels")
 
     def result(self) -> Any:
         mean = super().result()
         return jt.sqrt(mean) if self.root else mean
 
 
-@metric()
+@state.metric()
 class Perplexity(_MeanOf):
     """exp of the mean cross entropy between labels (classes) and `logits`, which have an axis more.
 
@@ -118,7 +108,7 @@ class Perplexity(_MeanOf):
     """
 
     def _each(self, labels: Any, logits: Any, weights: Any) -> tuple[Any, Any]:
-        rows, own, w = own_scores(labels, logits, weights)
+        rows, own, w = state.own_scores(labels, logits, weights)
         return (jt.logsumexp(rows, axis=-1) - own).astype(np.float64), w
 
     def result(self) -> Any:
