@@ -100,6 +100,7 @@ class Lowering:
         self.outputs = set(graph.outputs)
         self.over = dict(over)
         self.overwritten: set[Value] = set()  # values that were in memory, and are no longer
+        self.asked: set[Op] = set()  # asserts that are a part of a step before
         self.taken: set[Array] = set()  # parameters that an output was computed over
         self.inlined: dict[Value, int] = {}  # ops inlined into a value that has no array
         self.cost: dict[Value, int] = {}

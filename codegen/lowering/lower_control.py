@@ -50,6 +50,8 @@ def _branch(
 
 @lowering("assert")
 def _assert(low: Lowering, op: Op) -> None:
+    if op in low.asked:
+        return
     flag, *values, _ = op.operands
     site = low.context.assertion(op, values)
     low.items.append(Check(low.materialise(flag), site, [low.materialise(v) for v in values]))

@@ -24,7 +24,7 @@ from ...ir.types import I64, TOKEN
 from ..loop_ir.index import Index, Var, of_var
 from ..loop_ir.kernel import Array
 from ..loop_ir.late_operands import late_last
-from ..loop_ir.scalar_code import Body, Choose, Let, Repeat, Statement
+from ..loop_ir.scalar_code import Body, Choose, Let, Repeat, Require, Statement
 from ..loop_ir.split_sums import split_sums
 from ..loop_ir.steps import Copy, ScalarCode, StoreRoot
 from ..math import EXPANSIONS
@@ -64,8 +64,15 @@ def emit_step(c: ScalarBuilder, op: Op, held: Sequence[Held], work: int) -> None
     """Add the step, after which the results are `held`: large carries are copied to where they will be,
     then comes the code."""
     low = c.low
+    asked = _asserts(low, op)
     for value, here in zip(op.results, held, strict=True):
         if here is None:
+            continue
+        if value in asked and isinstance(here, np.ndarray):
+            for one in asked[value]:
+                site = low.context.assertion(one, ())
+                c.block.statements.append(Require(~pick(here, ()), site, []))
+                low.asked.add(one)
             continue
         if isinstance(here, Stored):
             low.arrays[value] = here.array
@@ -92,6 +99,25 @@ def emit_step(c: ScalarBuilder, op: Op, held: Sequence[Held], work: int) -> None
     names = [inner.name for region in op.regions for inner in region.ops]
     code = ScalarCode(c.block, list(reads), list(c.writes), names, work, loc=op.loc)
     low.items.append(code)
+
+
+def _asserts(low: Lowering, op: Op) -> dict[Value, list[Op]]:
+    """Truths that a loop hands out for nothing but asserts that they do not hold, which come next: the
+    loop's code makes them."""
+    found: dict[Value, list[Op]] = {}
+    for value in op.results:
+        opposites = low.users[value] if value not in low.outputs else ()
+        if any(o.name != "invert" or o.result in low.outputs for o in opposites):
+            continue
+        asserts = [one for o in opposites for one in low.users[o.result]]
+        if all(one.name == "assert" and len(one.operands) == 2 for one in asserts):
+            found[value] = asserts
+    before: list[Op | None] = [op]
+    for one in [one for asserts in found.values() for one in asserts]:
+        token = one.operands[-1].op
+        if token in before or (token is not None and token.name == "create_token"):
+            before.append(one)
+    return {v: own for v, own in found.items() if own and all(one in before for one in own)}
 
 
 @rule("while", "scan")

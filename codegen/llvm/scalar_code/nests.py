@@ -21,6 +21,7 @@ from ...limits import limits
 from ...loop_ir.scalar_code import Body, Repeat, Write, calls, has_routines, may_fail, nodes, within
 from ...loop_ir.steps import ScalarCode
 from ...math.functions import Elementwise
+from ...module import PYTHON_ERROR
 from ...scalar import Expr
 from ..builder import Value, symbol
 from ..functions import Calls, FunctionTable
@@ -171,6 +172,16 @@ class NestEmitter(ScalarCodeEmitter):
         every = max(limits().polled_work // (max(heft(s.body), 1) * lanes), 1)
         TripEmitter(self, s, lanes).emit(s.body, every, start, stop)
         return values
+
+    def leave_if(self, bad: Value, words: Sequence[Value], site: int) -> None:
+        """Of several threads, the check that comes first in the program tells."""
+        if self.shared is None or words or site == PYTHON_ERROR:
+            super().leave_if(bad, words, site)
+            return
+        place = self.b.offset(self.status, 7, "i64")
+        told = self.b.load("i64", place, align=8)
+        first = told.eq(0) | (told > site)
+        self._leave_if(bad, [(7, self.b.select(first, site, told))])
 
     def asks_for_signals(self) -> Value:
         if self.shared is None:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from ...journal import Refusal, too_little
 from ...limits import limits
+from ...loop_ir.flags import only_flags, stops
 from ...loop_ir.scalar_code import (
     Body,
     Choose,
@@ -59,13 +60,15 @@ def shared_loop(step: ScalarCode, lanes: Callable[[Repeat], int]) -> tuple[Repea
 
     `lanes` tells how many trips run side by side: what a thread takes begins and ends between those.
     """
-    *before, loop = step.body.statements
-    if not isinstance(loop, Repeat) or not all(isinstance(s, Let) for s in before):
-        loops = [s for s in step.body.statements if isinstance(s, Repeat)]
+    loops = [s for s in step.body.statements if isinstance(s, Repeat)]
+    loop = loops[0] if len(loops) == 1 else None
+    place = 0 if loop is None else step.body.statements.index(loop)
+    before, after = step.body.statements[:place], step.body.statements[place + 1 :]
+    if loop is None or not all(isinstance(s, Let) for s in before) or not stops(after, loop):
         return CARRIES if any(s.carries for s in loops) else BESIDE
     if loop.counter is None or loop.trips is not None or loop.condition is not None:
         return UNKNOWN
-    if loop.carries:
+    if not only_flags(loop):
         return CARRIES
     ns = loop.length * (_nanoseconds(loop.body) + OPERATION_NS * CALL * len(calls(loop.body)))
     chunks = min(int(ns / limits().chunk_ns), CHUNKS)
@@ -78,7 +81,8 @@ def shared_loop(step: ScalarCode, lanes: Callable[[Repeat], int]) -> tuple[Repea
     if not _may_be_anywhere(loop):
         return MEETS
     written = {s.array for b in blocks(loop.body) for s in b.statements if isinstance(s, Write)}
-    firsts = within(value for s in before if isinstance(s, Let) for value in s.values)
+    lets = (value for s in before if isinstance(s, Let) for value in s.values)
+    firsts = within([*lets, *loop.start])
     if any(node.op == "load" and node.attr.array in written for node in firsts):
         return MEETS
     return loop, grain
