@@ -3,7 +3,7 @@ declare i32 @PyErr_CheckSignals()
 declare i32 @PyGILState_Ensure()
 declare i64 @llvm.readcyclecounter()
 declare void @PyGILState_Release(i32)
-define internal i1 @poll(ptr %last_at) noinline nounwind {
+define internal i1 @poll(ptr %last_at) noinline nounwind optnone {
 entry:
   %v2 = call i64 @llvm.readcyclecounter()
   %v3 = load i64, ptr %last_at
