@@ -13,6 +13,7 @@ from .rules.movement import MOVEMENT
 from .rules.parts import PARTS
 from .rules.reductions import REDUCTIONS
 from .rules.rewrite import RuleTable, rewrite
+from .rules.scatters import SCATTERS
 
 
 def simplify(graph: Graph) -> Graph:
@@ -62,9 +63,11 @@ def _last() -> RuleTable:
 @functools.cache
 def exact_rules() -> RuleTable:
     """All rules that keep every bit of the results."""
-    return RuleTable([*ALGEBRA, *MOVEMENT, *PARTS, *REDUCTIONS, *FOLDING, *CONTROL])
+    return RuleTable([*ALGEBRA, *MOVEMENT, *PARTS, *SCATTERS, *REDUCTIONS, *FOLDING, *CONTROL])
 
 
 @functools.cache
 def _all() -> RuleTable:
-    return RuleTable([*ALGEBRA, *INEXACT, *MOVEMENT, *PARTS, *REDUCTIONS, *FOLDING, *CONTROL])
+    return RuleTable(
+        [*ALGEBRA, *INEXACT, *MOVEMENT, *PARTS, *SCATTERS, *REDUCTIONS, *FOLDING, *CONTROL]
+    )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
+from functools import reduce as fold
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,9 @@ from ..functions.arranging import repeat
 from ..functions.selection import take
 
 Array = np.ndarray[Any, Any]
+
+MOST_TAPS = 8  # elements that an element is made of, up to which each is a term of its own
+DENSE = 4  # of how many at least, times that: else the matrix is nearly full
 
 
 def _triangle(x: Array) -> Array:
@@ -90,11 +95,23 @@ def _nearest(x: Tracer, axis: int, size: int) -> Tracer:
 def _filtered(
     x: Tracer, axis: int, size: int, kernel: Callable[[Array], Array], antialias: bool
 ) -> Tracer:
-    """One axis of x times a constant matrix of weights."""
-    b = build()
-    weights = b.const(resize_weights(x.shape[axis], size, kernel, antialias), x.dtype)
-    value = b.dot(as_value(x), weights, contract=((axis,), (0,)), batch=((), ()))
-    return moveaxis(wrap(value, scalar=False), -1, axis)
+    """One axis of x times a constant matrix of weights, a band of which is not zero."""
+    b, n = build(), x.shape[axis]
+    weights = resize_weights(n, size, kernel, antialias)
+    first = (weights != 0).argmax(axis=0)
+    taps = int((n - (weights != 0)[::-1].argmax(axis=0) - first).max())
+    if taps > MOST_TAPS or taps * DENSE > n:
+        dense = b.const(weights, x.dtype)
+        value = b.dot(as_value(x), dense, contract=((axis,), (0,)), batch=((), ()))
+        return moveaxis(wrap(value, scalar=False), -1, axis)
+    first = np.minimum(first, n - taps)
+    along = [size if d == axis else 1 for d in range(x.ndim)]
+    terms = []
+    for rows in (first + t for t in range(taps)):
+        share = weights[rows, np.arange(size)].astype(x.dtype).reshape(along)
+        found = b.gather(as_value(x), b.const(rows), axes=(axis,), mode="clip")
+        terms.append(moveaxis(wrap(found, scalar=False), 0, axis) * share)
+    return fold(operator.add, terms)
 
 
 def resize_weights(
