@@ -19,7 +19,7 @@ from . import rules
 from .inplace import Optimizer
 from .scaling import add_decayed_weights, check_decays, check_rate, scale_by_learning_rate
 from .schedules import inverse_time_decay
-from .transform import Transform, chain, identity
+from .transform import Held, Transform, chain, identity
 from .trees import Tree, refuse
 from .wrappers import Mask, by_group
 
@@ -58,11 +58,15 @@ class Configured(Optimizer):
         choices = [options, *({**options, **changes} for _, changes in groups)]
         self.rates = [_held(chosen["lr"]) for chosen in choices]
         first, *others = [
-            self.rule(**{**chosen, "lr": rate})
-            for chosen, rate in zip(choices, self.rates, strict=True)
+            self.rule(**{**chosen, "lr": rate if callable(rate) else Held(place)})
+            for place, (chosen, rate) in enumerate(zip(choices, self.rates, strict=True))
         ]
         masks = [mask for mask, _ in groups]
         super().__init__(params, by_group(first, *zip(masks, others, strict=True)))
+
+    @property
+    def more(self) -> dict[str, Any]:
+        return {"rates": self.rates}
 
     @property
     def lr(self) -> Any:

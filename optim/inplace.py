@@ -51,7 +51,7 @@ class Optimizer:
         given = beside(self.params, grads, "gradients")
         check_some(given)
         grads = jt.tree.unflatten(jt.tree.structure(self.params), downhill(given))
-        updates, state = self.transform.update(grads, self.state, self.params)
+        updates, state = self.transform.update(grads, self.state, self.params, **self.more)
         overwrite(jt.tree.leaves(self.state), jt.tree.leaves(state))
         overwrite(params, moved_all(params, beside(self.params, updates, "updates")))
 
@@ -84,6 +84,11 @@ class Optimizer:
         value, grads = self.compute_gradients(loss, *args, has_aux=has_aux)
         self.step(grads)
         return value
+
+    @property
+    def more(self) -> dict[str, Any]:
+        """What the transformation is told beside gradients, state and parameters."""
+        return {}
 
     @property
     def slots(self) -> dict[str, Tree]:

@@ -193,7 +193,7 @@ class LBFGS(Configured):
         for i, g in zip(places, grads, strict=True):
             tree[i] = g
         given = jt.tree.unflatten(jt.tree.structure(self.params), tree)
-        updates, state = self.transform.update(given, self.state, self.params)
+        updates, state = self.transform.update(given, self.state, self.params, **self.more)
         overwrite(jt.tree.leaves(self.state), jt.tree.leaves(state))
         found = beside(self.params, updates, "updates")
         return [found[i] for i in places]

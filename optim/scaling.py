@@ -12,7 +12,7 @@ import jitney as jt
 from .leaves import cast, real_of, working
 from .rules import squared
 from .schedules import Schedule
-from .transform import Transform, by_leaf, identity
+from .transform import Held, Transform, by_leaf, identity
 from .trees import Tree, dtype_of, refuse
 
 
@@ -36,6 +36,9 @@ def scale_by_learning_rate(learning_rate: Any, *, flip_sign: bool = True) -> Tra
     schedule, or an array of one number, which may be changed between steps without compiling
     anything."""
     sign = -1 if flip_sign else 1
+    if isinstance(learning_rate, Held):
+        held = Held(learning_rate.place, sign)
+        return by_leaf(lambda g, p, rate: (rate * g,), each_step=lambda n: (held,), counted=False)
     if callable(learning_rate):
         return scale_by_schedule(lambda count: sign * _rate(learning_rate, count))
     check_rate(learning_rate, "learning_rate")

@@ -36,7 +36,7 @@ def piecewise_constant_schedule(
     >>> [float(rate(step)) for step in (0, 9, 10, 20)]
     [1.0, 1.0, 0.5, 0.05]
     """
-    boundaries = sorted((boundaries_and_scales or {}).items())
+    boundaries = tuple(sorted((boundaries_and_scales or {}).items()))
     _at_least("piecewise_constant_schedule", 0, **{f"boundary {at}": at for at, _ in boundaries})
 
     def schedule(count: Any) -> Any:
@@ -141,9 +141,12 @@ def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> 
     if list(boundaries) != sorted(boundaries):
         refuse(f"the boundaries {list(boundaries)} are not in order", "sort them.")
 
+    pairs = tuple(zip(boundaries, schedules[1:], strict=True))
+    first = schedules[0]
+
     def schedule(count: Any) -> Any:
-        result = schedules[0](count)
-        for boundary, following in zip(boundaries, schedules[1:], strict=True):
+        result = first(count)
+        for boundary, following in pairs:
             result = np.where(count < boundary, result, following(count - boundary))
         return result
 
@@ -212,16 +215,18 @@ def _cycle(
 ) -> Schedule:
     """Between values at three times; level before and after."""
     low = peak / divisor
-    values = [low, peak, low / final_divisor]
+    values = (low, peak, low / final_divisor)
     if not ends[0] < ends[1] < ends[2]:
         refuse(
             f"a cycle of which the parts end at steps {ends[1]:g} and {ends[2]:g} has no two parts",
             "give more steps, and a pct_start between 0 and 1.",
         )
 
+    parts = tuple(zip(ends, ends[1:], values, values[1:], strict=False))
+
     def schedule(count: Any) -> Any:
-        result: Any = values[0]
-        for start, end, old, new in zip(ends, ends[1:], values, values[1:], strict=False):
+        result: Any = low
+        for start, end, old, new in parts:
             share = np.clip((count - start) / (end - start), 0, 1)
             share = (1 - np.cos(math.pi * share)) / 2 if cosine else share
             result = np.where(count >= start, old + (new - old) * share, result)

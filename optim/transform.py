@@ -92,37 +92,51 @@ def by_leaf(
     float32 where the leaves are smaller floats; slots have the dtype in which they start. Whoever
     `needs_params` gives its name, for the message that they are missing.
     """
-    slots = slots or {}
+    makers = tuple((slots or {}).items())  # a constant: see `Held`
+    names = tuple(name for name, _ in makers)
     counted = counted and each_step is not None
 
     def init(params: Tree) -> State:
         state = {
             name: jt.tree.map(lambda p, make=make: make(p) if is_trained(p) else None, params)
-            for name, make in slots.items()
+            for name, make in makers
         }
         return {"count": np.int64(0), **state} if counted else state
 
     def update(updates: Tree, state: State, params: Tree = None, **more: Any) -> tuple[Tree, State]:
         if needs_params and params is None:
             ask_for_params(needs_params)
-        if not isinstance(state, dict) or not state.keys() >= slots.keys():
+        if not isinstance(state, dict) or not state.keys() >= {*names}:
             ask_for_state(state)
         like = params
         if like is None:
-            like = state[next(iter(slots))] if slots else updates
+            like = state[names[0]] if names else updates
         leaves = beside(like, updates, "gradients")
         given = jt.tree.leaves(params) if params is not None else [None] * len(leaves)
         check_each(like, leaves, given)
-        columns = [beside(like, state[name], "state") for name in slots]
+        columns = [beside(like, state[name], "state") for name in names]
         count = state["count"] + 1 if counted else None
-        numbers = Numbers(each_step(count) if each_step is not None else ())
+        values = each_step(count) if each_step is not None else ()
+        numbers = Numbers(tuple([x.of(more) if isinstance(x, Held) else x for x in values]))
         results = applied(rule, [leaves, given, *columns], numbers)
         structure = jt.tree.structure(like)
         new, *after = [jt.tree.unflatten(structure, column) for column in results]
-        result = dict(zip(slots, after, strict=True))
+        result = dict(zip(names, after, strict=True))
         return new, {"count": count, **result} if counted else result
 
     return Transform(init, update)
+
+
+class Held(NamedTuple):
+    """A number that the optimiser holds, in `rates[place]`, times `sign`. Transformations are made of
+    constants, so that compiled functions know one again that is made anew: they hold no arrays."""
+
+    place: int
+    sign: int = 1
+
+    def of(self, more: Mapping[str, Any]) -> Any:
+        """Its value; `more` is what `update` was given."""
+        return self.sign * more["rates"][self.place]
 
 
 def check_transforms(transforms: Sequence[Any], name: str) -> None:

@@ -62,7 +62,7 @@ def by_group(default: Transform, *groups: tuple[Mask, Transform]) -> Transform:
                 "write by_group(default, (mask, transformation), ...).",
                 jt.errors.ArgumentError,
             )
-    masks = [mask for mask, _ in groups]
+    masks = tuple(mask for mask, _ in groups)
 
     def belongs(place: int) -> Callable[[Tree], Tree]:
         def mask(params: Tree) -> Tree:

@@ -75,3 +75,32 @@ def test_another_process_traces_nothing(tmp_path, monkeypatch):
         "['compile', 'trace'] [0.999 0.999 0.999]\n",
         "['recall'] [0.999 0.999 0.999]\n",
     ]
+
+
+MADE_ANEW = {
+    "Adam": lambda w, k: optim.Adam(w, 0.1 * k),
+    "options": lambda w, k: optim.AdamW(w, 0.1, weight_decay=0.1 * k),
+    "SGD": lambda w, k: optim.SGD(w, 0.1 * k, momentum=0.9, dampening=0.1 * k),
+    "schedule": lambda w, k: optim.RMSprop(w, optim.warmup_cosine_decay_schedule(0.1 * k, 1, 2, 9)),
+    "chain": lambda w, k: optim.Optimizer(w, optim.chain(optim.clip(k), optim.lion(0.1))),
+    "L-BFGS": lambda w, k: optim.LBFGS(w, optim.one_cycle(0.1 * k, 30), history_size=3),
+}
+
+
+def test_optimisers_of_equal_settings_that_are_made_anew_are_known():
+    """Other rates are other numbers, other settings are compiled; each has its own state."""
+    for name, make in MADE_ANEW.items():
+        step = jt.jit(lambda opt, g: opt.step(g))
+        for k in (1, 2, 1, 2):
+            w, plain = np.arange(1.0, 4.0), np.arange(1.0, 4.0)
+            mine, other = make(w, k), make(plain, k)
+            for n in range(3):
+                step(mine, n + w)
+                other.step(n + plain)
+            np.testing.assert_allclose(w, plain, rtol=1e-12, err_msg=name)
+            if name == "Adam":
+                mine.lr = other.lr = 0.5
+                step(mine, w)
+                other.step(plain)
+                np.testing.assert_allclose(w, plain, rtol=1e-12)
+        assert step.cache_info().misses == (1 if name == "Adam" else 2), name

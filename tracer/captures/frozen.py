@@ -2,7 +2,8 @@
 
 `freeze` takes a value apart as far as it goes, without running code of the user: containers of all
 kinds by content, order included; objects by class and by all attributes; classes by what their
-namespaces hold; functions by identity, code, defaults and attributes; iterators by where they are.
+namespaces hold; functions by identity, code, defaults and attributes, or by code and constants where
+that is all that they are (`data.closures`); iterators by where they are.
 Numbers count by type and value (1, 1.0 and True differ, and so do 0.0 and -0.0). What has no inside
 that Python shows (locks, open files, objects of ours) counts by identity.
 
@@ -28,6 +29,7 @@ from typing import Any
 
 import numpy as np
 
+from ..data.closures import closure_key
 from .paths import is_user_module
 
 Content = tuple[Any, Iterable[Any]]
@@ -246,6 +248,9 @@ def _array(value: np.ndarray[Any, Any]) -> Content:
 def _function(value: FunctionType) -> Content:
     if not is_user_function(value):
         return Identity(value), ()
+    key = closure_key(value)
+    if key is not None:
+        return key, ()
     own = {name: attribute for name, attribute in value.__dict__.items() if name != "__wrapped__"}
     parts = value.__defaults__, value.__kwdefaults__, own
     return _Identities((value, value.__code__)), [part for part in parts if part]

@@ -18,14 +18,16 @@ from types import FunctionType
 from typing import Any
 
 from ...ir.record import record
+from ..data.closures import closure_key
 from .frozen import Identity, freeze
 from .paths import ABSENT, Path
 
 
 @record
 class Guard:
-    """One value that a compiled function assumes. `how` is it compared: "" by content, "is" by identity,
-    "code" of a function by its code; "absent" is nothing where something could be."""
+    """One value that a compiled function assumes. `how` is it compared: "" by content, "is" by identity
+    (or it is a function that does the same), "code" of a function by its code; "absent" is nothing where
+    something could be."""
 
     path: Path
     value: Any
@@ -38,6 +40,8 @@ class Guard:
         frozen = None if how else freeze(value)
         if how == "code":
             frozen = value.__code__
+        elif how == "is" and type(value) is FunctionType:
+            frozen = closure_key(value)
         return Guard(path, value, frozen, "" if how == "absent" else show(value), how)
 
     @property
@@ -51,8 +55,12 @@ class Guard:
         if self.how == "code":
             return now is self.value and now.__code__ is self.frozen
         if self.by_identity:
-            return now is self.value
+            return now is self.value or self._does_the_same(now)
         return bool(freeze(now) == self.frozen)
+
+    def _does_the_same(self, now: Any) -> bool:
+        known = self.how == "is" and self.frozen is not None and type(now) is FunctionType
+        return known and closure_key(now) == self.frozen
 
     def change(self) -> str:
         """What to tell the user: `lr` changed from 0.1 to 0.2."""
@@ -123,6 +131,9 @@ def write_guards(source: SourceText, guards: Iterable[Guard], indent: str) -> No
         elif guard.how == "code":
             code = source.name(guard.frozen)
             line = f"if {source.read(guard.path)}.__code__ is not {code}: return None"
+        elif guard.how == "is" and guard.frozen is not None:
+            now = source.read(guard.path)
+            line = f"if {now} is not {value} and not {source.name(guard)}.holds(): return None"
         elif guard.by_identity or guard.value is None:
             line = f"if {source.read(guard.path)} is not {value}: return None"
         elif kind in (bool, int, str):

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Hashable
+from types import FunctionType
 from typing import Any
 
 import numpy as np
+
+from .closures import closure_key
 
 
 class Exact:
     """A hashable value, equal to its like alone.
 
     1, 1.0 and True differ, and so do 0.0 and -0.0, also inside of tuples, frozensets and frozen
-    dataclasses; a NaN is equal to a NaN. Other objects are of one type and equal by their `==`.
+    dataclasses; a NaN is equal to a NaN. Functions that do the same are equal, see `closures`. Other
+    objects are of one type and equal by their `==`.
     """
 
     __slots__ = ("value", "_key")
@@ -46,6 +50,8 @@ def exact_key(value: Any) -> Hashable:
         return cls, value.dtype, value.tobytes()
     if isinstance(value, tuple):
         return cls, tuple(map(exact_key, value))
+    if cls is FunctionType:
+        return cls, closure_key(value) or value
     if cls is slice:
         return cls, tuple(map(exact_key, (value.start, value.stop, value.step)))
     if isinstance(value, frozenset):

@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from itertools import chain
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.lib.array_utils import byte_bounds
 from ...ir.graph import Graph
 from ..captures.captured_variables import CapturedVariables
 from ..core.finish import finisher
-from ..core.specs import Spec
+from ..core.specs import Spec, Static
 from ..core.tracing import Traced
 from ..data.accept import to_array
 from ..data.generators import GeneratorKind
@@ -134,6 +135,15 @@ class Entry:
         self.changed_lists = [k for k in self.lists if k in self.written]
         self.donated = donated
         self.guard = call.guard
+        # Functions among the arguments that are returned, or may be stored: no others like them.
+        returned = [result.static for result in traced.results]
+        stores = self.effects is not None and not self.effects.is_plain
+        self.given = [
+            (i, spec.value)
+            for i, spec in enumerate(call.specs)
+            if isinstance(spec, Static) and type(spec.value) is FunctionType
+            if stores or any(spec.value is x for x in returned)
+        ]
         self._run = runnable.run
         self.finish = self._finisher(traced)
         plain = self.all_explicit and self.effects is None
@@ -187,7 +197,12 @@ class Entry:
         return self.finish(self._run(inputs), inputs)
 
     def admits(self, leaves: Sequence[Any], hidden: tuple[Any, ...]) -> bool:
-        """Whether numbers that were compiled in are those of these leaves."""
+        """Whether numbers that were compiled in are those of these leaves, and functions that are given
+        back."""
+        if any(
+            getattr(leaves[i], "value", leaves[i]) is not function for i, function in self.given
+        ):
+            return False
         return self.guard is None or self.guard.holds(inputs_of(self.specs, leaves, hidden))
 
     def __call__(self, leaves: Sequence[Any], hidden: tuple[Any, ...]) -> Any:
