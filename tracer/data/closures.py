@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-_PLAIN = (type(None), bool, int, str, bytes, type(Ellipsis), np.dtype)
-_NUMBERS = (float, complex, np.generic, range, slice)
+_PLAIN = (type(None), bool, int, str, bytes, type(Ellipsis), range)
 # What is one object wherever it is found, and holds no arrays.
 _NAMED = (type, ModuleType, BuiltinFunctionType, np.ufunc, type(np.sum), CodeType)
 
@@ -81,14 +80,26 @@ def _all(values: Sequence[Any], around: list[FunctionType]) -> Hashable:
     return tuple([_constant(value, around) for value in values])
 
 
-def _constant(value: Any, around: list[FunctionType]) -> Hashable:
-    from .exact import exact_key
-
+def number_key(value: Any) -> Hashable | None:
+    """What tells numbers apart that are equal, as 0.0 and -0.0 are; None for Python's ints and for
+    what is no number."""
     cls = type(value)
-    if cls in _PLAIN:
+    if cls is float:
+        return cls, value.hex()
+    if cls is complex:
+        return cls, value.real.hex(), value.imag.hex()
+    if isinstance(value, np.generic):
+        return cls, value.dtype, value.tobytes()
+    return None
+
+
+def _constant(value: Any, around: list[FunctionType]) -> Hashable:
+    cls = type(value)
+    number = number_key(value)
+    if number is not None:
+        return number
+    if cls in _PLAIN or isinstance(value, np.dtype):
         return cls, value
-    if isinstance(value, _NUMBERS):
-        return exact_key(value)
     if cls is FunctionType:
         return _function(value, around)
     if isinstance(value, tuple):

@@ -7,9 +7,7 @@ from collections.abc import Hashable
 from types import FunctionType
 from typing import Any
 
-import numpy as np
-
-from .closures import closure_key
+from .closures import closure_key, number_key
 
 
 class Exact:
@@ -42,12 +40,9 @@ class Exact:
 def exact_key(value: Any) -> Hashable:
     """Something to compare in place of `value`; hashable if `value` and all its parts are."""
     cls = type(value)
-    if cls is float:
-        return cls, value.hex()
-    if cls is complex:
-        return cls, value.real.hex(), value.imag.hex()
-    if isinstance(value, np.generic):
-        return cls, value.dtype, value.tobytes()
+    number = number_key(value)
+    if number is not None:
+        return number
     if isinstance(value, tuple):
         return cls, tuple(map(exact_key, value))
     if cls is FunctionType:
