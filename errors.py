@@ -5,6 +5,7 @@ other lines as it does: `str(SourceLine(file, line))`, or `shown_file(file)` whe
 """
 
 from .ir.graph import SourceLine as SourceLine
+from .tracer.messages import elsewhere as elsewhere
 from .tracer.messages.errors import ArgumentError as ArgumentError
 from .tracer.messages.errors import ArrayTruthError as ArrayTruthError
 from .tracer.messages.errors import AxisBoundsError as AxisBoundsError

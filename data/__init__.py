@@ -13,6 +13,10 @@ Files other than text and `.npy` are read by packages of `pip install "jitney[da
 public names only.
 """
 
+import typing
+
+import jitney as jt
+
 from .dataset import Dataset as Dataset
 from .errors import DataError as DataError
 from .errors import WorkerError as WorkerError
@@ -49,3 +53,15 @@ from .strings import ByteTokenizer as ByteTokenizer
 from .strings import Vocabulary as Vocabulary
 from .strings import split as split
 from .strings import to_numbers as to_numbers
+
+if not typing.TYPE_CHECKING:
+    __getattr__ = jt.errors.elsewhere.of_modules(
+        __name__,
+        AUTOTUNE="a number: dataset.map(function, workers=2), dataset.prefetch(2)",
+        DataLoader="jt.data.from_arrays(arrays).shuffle(seed=0).batch(32)",
+        TFRecordDataset="jt.data.tfrecord(paths)",
+        TensorDataset="jt.data.from_arrays((x, y))",
+        TextLineDataset="jt.data.text_lines(paths)",
+        from_tensor_slices="jt.data.from_arrays(arrays)",
+        parse_single_example="jt.data.parse_example(record, features)",
+    )

@@ -6,7 +6,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property, partial, wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jitney as jt
 
@@ -39,6 +39,13 @@ class Dataset:
     >>> len(dataset), dataset
     (2, jt.data.Dataset(from_arrays > map > batch))
     """
+
+    if not TYPE_CHECKING:
+        __getattr__ = jt.errors.elsewhere.of_objects(
+            as_numpy_iterator="iter(dataset): elements are NumPy's",
+            cardinality="len(dataset)",
+            make_one_shot_iterator="iter(dataset)",
+        )
 
     def __init__(self, name: str, make: type[Step], *sources: Dataset, **options: Any) -> None:
         self.name, self.make, self.sources, self.options = name, make, sources, options

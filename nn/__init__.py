@@ -4,6 +4,10 @@ A module is an ordinary object whose attributes are arrays, other modules and se
 reads and changes them as it does those of every object. This room uses public names only.
 """
 
+import typing
+
+import jitney as jt
+
 from . import initializers as initializers
 from . import losses as losses
 from .activations import celu as celu
@@ -133,3 +137,26 @@ from .transformer import TransformerBlock as TransformerBlock
 from .transformer import TransformerDecoder as TransformerDecoder
 from .transformer import TransformerEncoder as TransformerEncoder
 from .transformer import sinusoids as sinusoids
+
+if not typing.TYPE_CHECKING:
+    __getattr__ = jt.errors.elsewhere.of_modules(
+        __name__,
+        BCELoss="jt.nn.losses.log_loss(probabilities, labels)",
+        BCEWithLogitsLoss="jt.nn.losses.sigmoid_cross_entropy(logits, labels)",
+        BatchNorm1d="jt.nn.BatchNorm(features)",
+        BatchNorm2d="jt.nn.BatchNorm(features)",
+        BatchNormalization="jt.nn.BatchNorm()",
+        CrossEntropyLoss="jt.nn.losses.sparse_softmax_cross_entropy(logits, labels)",
+        Dense="jt.nn.Linear(units)",
+        LayerNormalization="jt.nn.LayerNorm()",
+        L1Loss="jt.nn.losses.mae(predictions, targets)",
+        LazyLinear="jt.nn.Linear(units)",
+        MSELoss="jt.nn.losses.mse(predictions, targets)",
+        MaxPooling2D="jt.nn.MaxPool2d(2, channels_last=True)",
+        Model="a class of jt.nn.Module with __call__, or jt.nn.Sequential(...)",
+        ModuleDict="self.layers = {'a': jt.nn.Linear(3)}: dicts of modules are attributes",
+        ModuleList="self.layers = [jt.nn.Linear(3), ...]: lists of modules are attributes",
+        NLLLoss="jt.nn.losses.sparse_softmax_cross_entropy(logits, labels)",
+        Parameter="self.w = np.zeros(3, np.float32): arrays of floats in attributes are trained",
+        functional="jt.nn.relu, for functions are here; losses are in jt.nn.losses",
+    )

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 import jitney as jt
 
 M = TypeVar("M", bound="Module")
+
+_NAMES = "jt.tree.leaves_with_path(model), its arrays by name"
+_ARRAYS = "layer.w, layer.b, or what jt.tree.leaves_with_path(layer) shows"
+_SAVING = "jt.train.save(folder, model), and jt.train.restore(folder, into=model)"
 
 
 class Module:
@@ -43,6 +47,23 @@ class Module:
     frozen: tuple[str, ...] = ()  # names of attributes; "" stands for all of them
     tags: Mapping[str, Any] = {}  # of attributes, by name: what `nn.tag` finds; "" stands for all
     built: str | None = None  # what it was built for: a text, which compiled code takes as it is
+
+    if not TYPE_CHECKING:
+        __getattr__ = jt.errors.elsewhere.of_objects(
+            bias=_ARRAYS,
+            fit="jt.train.Trainer(model, jt.optim.adam(1e-3), loss).fit(data, steps=100)",
+            forward="model(x)",
+            kernel=_ARRAYS,
+            load_state_dict=_SAVING,
+            named_parameters=_NAMES,
+            parameters="jt.optim.Adam(model, 1e-3), or jt.tree.leaves(model) for its arrays",
+            register_buffer="buffers = ('name',) in the class",
+            state_dict=_SAVING,
+            to="@jt.jit(device='cuda') for the function that calls it",
+            trainable_variables=_NAMES,
+            weight=_ARRAYS,
+            zero_grad="optimiser.minimize(loss, x, y) alone: nothing is kept",
+        )
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

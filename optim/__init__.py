@@ -3,6 +3,10 @@
 This room uses public names only.
 """
 
+import typing
+
+import jitney as jt
+
 from .classes import SGD as SGD
 from .classes import Adadelta as Adadelta
 from .classes import Adagrad as Adagrad
@@ -61,3 +65,13 @@ from .wrappers import by_group as by_group
 from .wrappers import masked as masked
 from .wrappers import scale_loss as scale_loss
 from .wrappers import with_masters as with_masters
+
+if not typing.TYPE_CHECKING:
+    __getattr__ = jt.errors.elsewhere.of_modules(
+        __name__,
+        CosineAnnealingLR="jt.optim.cosine_decay_schedule(rate, steps) where the rate is given",
+        GradientTransformation="jt.optim.Transform",
+        MultiSteps="jt.optim.accumulate(rule, every)",
+        lr_scheduler="jt.optim.Adam(model, schedule): a schedule of jt.optim is a rate",
+        multi_transform="jt.optim.by_group(default, (mask, rule))",
+    )

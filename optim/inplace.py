@@ -13,7 +13,7 @@ and of the state. Compiled, nothing is copied: `jit(inplace="require")` accepts 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -37,6 +37,15 @@ class Optimizer:
     >>> params
     {'w': array([ 1.5, -3.5])}
     """
+
+    if not TYPE_CHECKING:
+        __getattr__ = jt.errors.elsewhere.of_objects(
+            init="jt.optim.adam(1e-3), a rule that has init and update",
+            param_groups="groups=[(jt.nn.path('head'), {'lr': 1e-4})] where it is made",
+            state_dict="jt.train.save(folder, {'model': model, 'optimiser': optimiser})",
+            update="optimiser.step(grads), or jt.optim.adam(1e-3), a rule that has init and update",
+            zero_grad="optimiser.minimize(loss, x, y) or optimiser.step(grads) alone: nothing is kept",
+        )
 
     def __init__(self, params: Tree, transform: Transform) -> None:
         _check_params(params)

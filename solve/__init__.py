@@ -6,6 +6,10 @@ with plain arrays is compiled at the first call with these functions and shapes.
 guide. This room uses public names only.
 """
 
+import typing
+
+import jitney as jt
+
 from . import stats as stats
 from .common import dense_solve as dense_solve
 from .descent import InverseHessian as InverseHessian
@@ -28,3 +32,12 @@ from .scalars import bisect as bisect
 from .scalars import brentq as brentq
 from .scalars import newton as newton
 from .scalars import root_scalar as root_scalar
+
+if not typing.TYPE_CHECKING:
+    __getattr__ = jt.errors.elsewhere.of_modules(
+        __name__,
+        diffeqsolve="jt.solve.solve_ivp(f, (start, end), y)",
+        odeint="jt.solve.solve_ivp(f, (start, end), y, t_eval=times); f is of (t, y)",
+        root_find="jt.solve.root(f, x)",
+        trapezoid="jt.trapezoid(y, x)",
+    )

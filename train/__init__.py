@@ -3,6 +3,10 @@
 This room uses public names only.
 """
 
+import typing
+
+import jitney as jt
+
 from . import metrics as metrics
 from .checkpoint_file import CheckpointError as CheckpointError
 from .checkpoints import describe as describe
@@ -30,3 +34,16 @@ from .restoring import restore_partial as restore_partial
 from .settings import load_settings as load_settings
 from .settings import parse_settings as parse_settings
 from .trainer import Trainer as Trainer
+
+if not typing.TYPE_CHECKING:
+    __getattr__ = jt.errors.elsewhere.of_modules(
+        __name__,
+        Checkpoint="jt.train.save(folder, tree), and jt.train.restore(folder, into=tree)",
+        EarlyStopping="jt.train.EarlyStop(patience=3)",
+        Estimator="jt.train.Trainer(model, rule, loss, path=folder)",
+        ModelCheckpoint="jt.train.SaveCheckpoints(steps=100)",
+        ReduceLROnPlateau="jt.train.ReduceRate()",
+        Saver="jt.train.save(folder, tree), and jt.train.restore(folder, into=tree)",
+        TensorBoard="jt.train.Summaries(folder)",
+        latest_checkpoint="jt.train.latest(folder)",
+    )

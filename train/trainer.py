@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -57,6 +57,12 @@ class Trainer:
     >>> trainer.step, w["w"].round(6)
     (100, array([3.]))
     """
+
+    if not TYPE_CHECKING:
+        __getattr__ = jt.errors.elsewhere.of_objects(
+            compile="jt.train.Trainer(model, rule, loss, metrics), which takes all of it",
+            train="trainer.fit(data, steps=100)",
+        )
 
     @jt.errors.naming_lines
     def __init__(

@@ -182,6 +182,13 @@ def an_iterator_that_is_closed():
     next(it)
 
 
+wrong.add(
+    a_loader_of_pytorch=lambda: data.DataLoader(np.ones((3, 2)), batch_size=2),
+    slices_of_tensorflow=lambda: data.from_tensor_slices(np.ones((3, 2))),
+    an_iterator_of_tensorflow=lambda: data.range(3).as_numpy_iterator(),
+)
+
+
 @wrong.each
 def test_wrong_programs(program, tmp_path):
     wrong.check(program, tmp_path)

@@ -544,6 +544,20 @@ def sines_for_an_odd_number_of_features() -> None:
     nn.sinusoids(4, 3)
 
 
+wrong.add(
+    an_activation_as_pytorch_spells_it=lambda: nn.ReLU(),
+    a_layer_of_keras=lambda: nn.Dense(3),
+    a_loss_of_pytorch=lambda: nn.CrossEntropyLoss()(ROWS, LABELS),
+    the_functions_of_pytorch=lambda: nn.functional.relu(ROWS),
+    a_list_of_modules=lambda: nn.ModuleList([nn.Linear(2)]),
+    the_parameters_of_a_model=lambda: Net(nn.Linear(5, 4)).parameters(),
+    the_weight_of_a_layer=lambda: nn.Linear(5, 4).weight,
+    the_state_of_a_model=lambda: Net(nn.Linear(5, 4)).state_dict(),
+    a_model_that_fits=lambda: Net(nn.Linear(5, 4)).fit(ROWS, LABELS),
+    a_weight_compiled=lambda: jt.jit(lambda layer, x: x @ layer.weight)(nn.Linear(5, 4), ROWS),
+)
+
+
 @wrong.each
 def test_wrong_programs(program: Callable[..., Any], tmp_path: Path) -> None:
     wrong.check(program, tmp_path)

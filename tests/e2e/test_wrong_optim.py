@@ -83,6 +83,13 @@ wrong.add(
 )  # fmt: skip
 
 
+wrong.add(
+    a_scheduler_of_pytorch=lambda: optim.lr_scheduler.StepLR(None, 3),
+    gradients_that_are_zeroed=lambda: optim.SGD({"w": np.ones(2)}, 0.1).zero_grad(),
+    an_object_as_a_rule=lambda: optim.SGD({"w": np.ones(2)}, 0.1).init({"w": np.ones(2)}),
+)
+
+
 @wrong.each
 def test_wrong_programs(program, tmp_path):
     wrong.check(program, tmp_path)

@@ -96,6 +96,11 @@ def an_equation_of_fewer():
     jt.grad(root)(2.0)
 
 
+wrong.add(
+    an_integrator_of_old=lambda: solve.odeint(lambda y, t: -y, 1.0, np.arange(3.0)),
+)
+
+
 @wrong.each
 def test_wrong_programs(program, tmp_path):
     wrong.check(program, tmp_path)

@@ -203,6 +203,13 @@ def a_file_with_code(folder):
     train.restore(hostile(folder, entry))
 
 
+wrong.add(
+    a_callback_of_keras=lambda: train.EarlyStopping(monitor="loss"),
+    a_saver=lambda: train.Saver(),
+    a_trainer_that_is_compiled=lambda: trainer().compile(optimizer="adam"),
+)
+
+
 @wrong.each
 def test_wrong_programs(program, tmp_path):
     wrong.check(program, tmp_path)
