@@ -73,7 +73,9 @@ def leave() -> Callable[[int, int, int, int], list[Any]]:
         "PyArray_Scalar": array_api()[_SCALAR],
         "gone": _gone(),
     }
-    text = partial(objects_ir.objects_ir, set_layout())
+    arrays = ndarray_layout()
+    assert arrays is not None
+    text = partial(objects_ir.objects_ir, set_layout(), arrays.data)
     library = load_support("objects", text, ["jitney_leave"], imports)
     address = library.keep().address("jitney_leave")
     at = ctypes.c_void_p

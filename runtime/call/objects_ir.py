@@ -26,9 +26,7 @@ from ...ir.ops.control.python_sets import SetLayout
 
 WORD = layout.WORD
 BOOL, INT, FLOAT, SCALAR, CONSTANT, TUPLE, CALL, CONTAINER, CHOICE = range(9)  # of elements
-LIST, DEQUE, SET, DICT, MAPPING, ADDED = range(
-    6
-)  # of kinds; ADDED are sets in an order of their own
+LIST, DEQUE, SET, DICT, MAPPING, ADDED, ARRAY = range(7)  # of kinds; ADDED: sets in another order
 KIND_WORDS = 10
 FILLED, EMPTY, KEY, VALUE, LEAD, BYTES, CLASS, CHANGED, DETAIL, DETAIL_IS = (
     k * WORD for k in range(KIND_WORDS)
@@ -39,12 +37,12 @@ _ELEMENT = Defined("element", ("ptr",), "ptr")
 _FILL = Defined("fill", ("ptr", "ptr", "ptr"), "i1")
 _REFILL = Defined("refill", ("ptr",), "i1")
 _LAY_OUT = Defined("lay_out", ("ptr", "ptr", "ptr"), "i1")
-_KINDS = "list deque set dict mapping added".split()
+_KINDS = "list deque set dict mapping added array".split()
 
 
-def objects_ir(sets: SetLayout | None) -> str:
-    """The LLVM text; `sets` is how Python's sets lie."""
-    functions = [_element(), _container(), _fill(sets is not None), _refill(), _leave()]
+def objects_ir(sets: SetLayout | None, data: int) -> str:
+    """The LLVM text; `sets` is how Python's sets lie, `data` where arrays say where numbers are."""
+    functions = [_element(), _container(), _fill(sets is not None, data), _refill(), _leave()]
     functions += [] if sets is None else [_lay_out(sets)]
     return module_ir(functions, ["none", "extend", "clear", "where", "gone"])
 
@@ -194,7 +192,7 @@ def _lay_out(where: SetLayout) -> Function:
     return f
 
 
-def _fill(lays_out: bool) -> Function:
+def _fill(lays_out: bool, data: int) -> Function:
     """Put what is in a container into an object: an empty one, or a list, whose items become others.
     False if something was raised."""
     f = Function("i1", "fill", internal=True, store="ptr", kind="ptr", made="ptr")
@@ -265,6 +263,13 @@ def _fill(lays_out: bool) -> Function:
         f.require(f.run(_LAY_OUT, store, kind, made), failed)
     f.jump(done)
 
+    f.at(cases[ARRAY])
+    numbers, nbytes_each = f.load("ptr", made, data), lead
+    with f.each(f.load("i64", store, layout.LENGTH)) as i:
+        at = f.offset(f.load("ptr", store, layout.FIRST), i * WORD)
+        f.copy(f.offset(numbers, i * nbytes_each), at, nbytes_each)
+    f.jump(done)
+
     f.at(cases[ADDED])
     with members():
         item = element()
@@ -328,6 +333,8 @@ def _refill() -> Function:
             f.at(cases[DICT])
             f.call("void", "PyDict_Clear", made)
             f.jump(fill)
+            f.at(cases[ARRAY])
+            f.jump(failed)
             for k in (DEQUE, MAPPING):
                 f.at(cases[k])
                 cleared = f.call("ptr", "PyObject_CallMethodObjArgs", made, symbol("clear"), NULL)

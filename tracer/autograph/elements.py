@@ -14,6 +14,8 @@ import numpy as np
 
 from ..arrays.common import array
 from ..arrays.table import holds_tracer
+from ..containers.arrays import is_grown_index, of_array, put_into
+from ..containers.elements.varied import is_array
 from ..containers.growing import has_all, joined, look_up, may_be_missing
 from ..containers.kinds import CLASSES, inherit, make_classes_native, make_native
 from ..containers.sequences import Sequence as Row
@@ -107,6 +109,8 @@ def item(x: Any, index: Any) -> Any:
         chosen = choose_by_key(x, index)
         if chosen is not None:
             return chosen[0]
+    if is_grown_index(x, index):
+        return of_array(x if isinstance(x, Tracer) else array(x), index)
     look_up(x, index, reads=True)
     if x is np.r_ or x is np.c_:
         return (r_ if x is np.r_ else c_)[index]
@@ -118,7 +122,8 @@ def item(x: Any, index: Any) -> Any:
         chosen = _chosen(x, index)
         if chosen is not None:
             return chosen[0]
-        look_up(x, index)
+        if not any(map(is_array, x)):  # which array is read is better known while tracing
+            look_up(x, index)
     if type(x) in CLASSES:
         with may_be_missing(x):
             found = x[index]
@@ -143,6 +148,9 @@ def store(x: Any, index: Any, value: Any) -> None:
     if type(x) in CLASSES and is_undecided(index):
         make_classes_native([value])
         look_up(x, index)
+    if is_grown_index(x, index):
+        put_into(x, index, value)
+        return
     own = of_users(x, "__setitem__")
     if own is None:
         x[index] = value

@@ -18,7 +18,7 @@ import optree
 from ...ir.record import record
 from ...ir.types import I64
 from ..containers.arrays import GrownArray
-from ..containers.kinds import CLASSES, Enters, current, fits
+from ..containers.kinds import CLASSES, Enters, current, enters, fits
 from ..containers.stand_ins import Container
 from ..containers.tables import View
 from ..control.unions import exact
@@ -493,7 +493,7 @@ def _enter_resized(heap: Heap, writes: Sequence[Write]) -> None:
     another trace."""
     nodes = [heap.nodes[write.target] for write in writes if write.kind in _RESIZING]
     resized = [n for n in nodes if n.cls in CLASSES and not n.log and len(n.value) != len(n.slots)]
-    places = {node.place for node in resized if fits(node.value)}
+    places = {node.place for node in resized if fits(node.value) and enters(node.value)}
     places -= heap.policy.natives
     if places and not heap.policy.barred:
         raise Enters(places)

@@ -6,4 +6,4 @@ stands for, as effects on a native object (`ir.ops.control.stores`), and is a Py
 the function returns it (`leaving`). docs/decisions/0012-containers-are-native-objects.md.
 """
 
-from . import deques, dicts, packed, sequences, sets  # noqa: F401  (they enter themselves into `kinds.CLASSES`)
+from . import boxes, deques, dicts, packed, sequences, sets  # noqa: F401  (they enter themselves into `kinds.CLASSES`)

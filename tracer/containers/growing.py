@@ -296,6 +296,8 @@ def _listed(items: Any, any_order: bool = False) -> List | Packed:
         return items.listed()
     if isinstance(items, (List, Packed)):
         return items.copy()
+    if isinstance(items, GrownArray):
+        return items.items.copy()
     into = List(items.kind.derived("list", list))
     into.extend(items.unordered() if any_order and isinstance(items, Set) else items)
     return into

@@ -274,6 +274,7 @@ class Kinds:
         self.born: dict[int, Any] = {}  # objects of users' classes that Python has made, by id
         self.inner: set[int] = set()  # those that were made in branches or loops
         self.alive: list[Any] = []  # Python's containers, whose ids are not to be used again
+        self.still: list[Any] = []  # NumPy's arrays that native ones hold, with copies
 
     def renumber(self, texts: Iterable[str]) -> None:
         """Let these texts be numbered in the order of the alphabet. What was learned goes by the numbers
@@ -368,6 +369,8 @@ def make_native(containers: list[Any]) -> None:
             raise errors.WantsHeap
         if site is None or site in kinds.sites or not fits(container):
             continue
+        if isinstance(site, (Argument, Outside)) and not enters(container):
+            continue
         if isinstance(site, Argument):
             raise errors.ChangedArgument(site.place)
         if isinstance(site, Outside):
@@ -439,6 +442,18 @@ def fits(container: Any) -> bool:
     return True
 
 
+def enters(container: Any) -> bool:
+    """Whether one that was there before the call can become native then: with numbers alone."""
+    for part in (*container.items(),) if isinstance(container, dict) else container:
+        try:
+            form = Form.of(part)
+        except Unfit:
+            continue
+        if form.is_varied or form.holds_arrays:
+            return False
+    return True
+
+
 def _can_be(part: Any, factory: Any = None) -> bool:
     """Whether an element is a container that could be native, too: its site is known, or it is what the
     factory of a defaultdict makes."""
@@ -474,6 +489,8 @@ def lies_as_in_python(kind: Kind) -> bool:
 
 def empty_maker(kind: Kind) -> Any:
     """What makes an empty one."""
+    if hasattr(kind, "empty"):
+        return kind.empty
     if kind.cls is deque:
         return partial(deque, (), kind.detail)
     if issubclass(kind.cls, dict) and kind.detail is not None:

@@ -21,18 +21,20 @@ from ..core.tracers import as_value, emit
 from ..core.tracing import Presented
 from ..data import pytree
 from .arrays import GrownArray, array_of
+from .boxes import check_still
 from .kinds import Kind, current, make_native
 from .making import objects_of
 from .packed import Packed, check_numbers, refuse_rows
 from .stand_ins import Container, root, run
 from .tables import View, refuse_view
 
-Target = tuple[np.dtype[Any] | None] | None  # of an array its dtype, if it was given
+Target = tuple[np.dtype[Any] | None, bool] | None  # of an array; see `arrays.array_of`
 
 
 def leaving(result: Any) -> Any:
     """What a function gives, with native containers as what they will be in Python."""
     check_numbers()
+    check_still()
     result = _with_own_lists(result)
     kinds = current()
     if kinds is None:
@@ -51,7 +53,7 @@ def leaving(result: Any) -> Any:
         if isinstance(x, View):
             refuse_view(x)
         elif isinstance(x, GrownArray):
-            x, target = x.refused_texts(), (x.dtype,)
+            x, target = x.refused_texts(), (x.given, x.of_list)
         if not isinstance(x, Container):
             return x
         found.append(x)
@@ -136,7 +138,7 @@ class Plans:
             plans = zip(self.kinds, self.targets, strict=True)
             return objects_of(handles, plans, zip(entered, self.entered, strict=True))
         from ...runtime.call import objects
-        from .native_plans import columns
+        from .native_plans import columns, numbers_in
 
         count = len(self.kinds)
         arrays = {}
@@ -144,7 +146,8 @@ class Plans:
             for k, target in enumerate(self.targets):
                 if target is not None and handles[k]:
                     form = self.kinds[k].value
-                    arrays[k] = array_of(columns(int(handles[k]), form), form, *target)
+                    found = columns(int(handles[k]), form)
+                    arrays[k] = array_of(found, form, *target, numbers_in)
         except BaseException:
             count = 0
             raise

@@ -17,12 +17,13 @@ from ...ir.ops.control.store_sets import words
 from ...ir.ops.control.stores import RUNS, Table
 from ..data import pytree
 from .arrays import array_of
+from .boxes import BoxKind
 from .elements.forms import MIXED, Form
 from .kinds import Kind, empty_maker, lies_as_in_python
 from .objects import UNKNOWN, ClassKind
 from .stand_ins import Container
 
-Plans = Iterable[tuple[Kind, Any]]  # of each its kind, and of an array its dtype, if it was given
+Plans = Iterable[tuple[Kind, Any]]  # of each its kind, and of an array what it becomes
 _LINK, _BLOCK, _FIRST, _LENGTH, _END, _INDEX, _MASK, _TAKEN, _CHANGES, _OBJECT, _KIND = range(11)
 
 
@@ -34,13 +35,19 @@ def objects_of(
     *places, first = handles.tolist()
     source: _Source = _Interpreted() if first & 1 else _Native()
     made: dict[int, Any] = {}
+
+    def row(handle: int, box: Any) -> Any:
+        return source.columns_of(handle, (box.dtype,))[0].reshape(box.shape)
+
     try:
         for place, kind in entered:
             _whole(source, place, kind.root, made)
         return [
             _whole(source, place, kind.root, made)
             if target is None or not place
-            else array_of(source.columns(place, None, kind.value), kind.value, *target)
+            else array_of(
+                source.columns(place, None, kind.value), kind.value, target[0], target[1], row
+            )
             for place, (kind, target) in zip(places, plans, strict=True)
         ]
     finally:
@@ -88,6 +95,9 @@ def _fill(
         new.clear()
     if isinstance(kind, ClassKind):
         _fill_object(source, handle, kind, new, made, waiting)
+        return
+    if isinstance(kind, BoxKind):
+        new[...] = source.columns_of(handle, (kind.dtype,))[0].reshape(kind.shape)
         return
     if kind.key is None and kind.value is None:
         return

@@ -17,6 +17,7 @@ from ...ir.types import BOOL
 from ...runtime.call import objects, objects_ir
 from ..control.unions import Union
 from ..data import pytree
+from .boxes import BoxKind
 from .elements import varied
 from .elements.forms import MIXED, Form
 from .kinds import Kind, empty_maker, lies_as_in_python
@@ -46,6 +47,10 @@ def _planned(plans: objects.Plans, kind: Kind, known: dict[Kind, int]) -> int:
     if kind in known:
         return known[kind]
     place = known[kind] = plans.reserve(objects_ir.KIND_WORDS)
+    if isinstance(kind, BoxKind):
+        words = [objects_ir.ARRAY, plans.ref(kind.empty), 0, 0, kind.dtype.itemsize, layout.WORD]
+        plans.write(place, [*words, plans.ref(kind.cls), 0, 0, 0])
+        return place
     filled = _FILLED.get(kind.cls, objects_ir.DICT)
     if kind.cls is set and not lies_as_in_python(kind):
         filled = objects_ir.ADDED
@@ -167,6 +172,17 @@ def columns(handle: int, form: Form | None) -> list[Any]:
     )
     found = np.frombuffer(memory, records)
     return [found[name].copy() for name in records.names or ()]
+
+
+def numbers_in(handle: int, kind: BoxKind) -> np.ndarray[Any, Any]:
+    """The array that is in a box."""
+    header = (ctypes.c_int64 * (layout.HEADER_BYTES // 8)).from_address(handle)
+    if not kind.size:
+        return np.empty(kind.shape, kind.dtype)
+    records = _record((kind.dtype,))
+    at = header[layout.FIRST // 8]
+    memory: Any = (ctypes.c_char * (kind.size * records.itemsize)).from_address(at)
+    return np.frombuffer(memory, records)["x0"].reshape(kind.shape)
 
 
 @cache

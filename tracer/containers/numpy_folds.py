@@ -11,6 +11,7 @@ import numpy as np
 from ...ir.graph import Value
 from ..control.control import cond, fori_loop
 from ..core.tracers import as_value, wrap
+from .boxes import is_box
 from .elements.forms import MIXED
 from .stand_ins import fail, require
 
@@ -23,11 +24,20 @@ class _Numbers:
     def __init__(self, items: Any, dtype: np.dtype[Any] | None) -> None:
         form = items.kind.value
         self.length, self._item = items.length(), items.at
-        self.dtype = form.leaves[0][0] if dtype is None else dtype
+        box = form.example.kind if is_box(form) else None
+        self.shape: tuple[int, ...] = () if box is None else box.shape
+        self.dtype = (form.leaves[0][0] if box is None else box.dtype) if dtype is None else dtype
 
     def at(self, i: Any) -> Any:
-        number = _of_numpy(as_value(self._item(i)))
+        item = self._item(i)
+        number = wrap(as_value(item)) if self.shape else _of_numpy(as_value(item))
+        if self.shape:
+            number._storage.kept = True  # in NumPy it is a view
         return number if number.dtype == self.dtype else number.astype(self.dtype)
+
+    def whole(self, number: Any) -> Any:
+        """A number in each place of a row."""
+        return np.full(self.shape, number) if self.shape else number
 
     def fold(self, function: Callable[[Any, Any], Any], start: Any) -> Any:
         return fori_loop(0, self.length, lambda i, so_far: function(so_far, self.at(i)), start)
@@ -46,24 +56,26 @@ def _of_numpy(value: Value) -> Any:
 
 def _sum(x: _Numbers) -> Any:
     kind = np.sum(np.zeros(1, x.dtype)).dtype.type
-    return x.fold(lambda total, v: total + v.astype(kind), kind(0))
+    return x.fold(lambda total, v: total + v.astype(kind), x.whole(kind(0)))
 
 
 def _prod(x: _Numbers) -> Any:
     kind = np.prod(np.zeros(1, x.dtype)).dtype.type
-    return x.fold(lambda product, v: product * v.astype(kind), kind(1))
+    return x.fold(lambda product, v: product * v.astype(kind), x.whole(kind(1)))
 
 
 def _mean(x: _Numbers) -> Any:
     kind = np.mean(np.zeros(1, x.dtype)).dtype.type
-    total = x.fold(lambda so_far, v: so_far + v, np.result_type(kind, np.float64).type(0))
+    start = x.whole(np.result_type(kind, np.float64).type(0))
+    total = x.fold(lambda so_far, v: so_far + v, start)
     return (total / x.count()).astype(kind)
 
 
 def _var(x: _Numbers, ddof: Any = 0) -> Any:
     kind = np.mean(np.zeros(1, x.dtype)).dtype.type
     middle = _mean(x)
-    squares = x.fold(lambda total, v: total + (abs(v - middle) ** 2).astype(np.float64), 0.0)
+    start = x.whole(np.float64(0.0)) if x.shape else 0.0
+    squares = x.fold(lambda total, v: total + (abs(v - middle) ** 2).astype(np.float64), start)
     return (squares / np.maximum(x.count() - ddof, 0.0)).astype(kind)
 
 
@@ -96,11 +108,11 @@ def _place(name: str, better: Callable[[Any, Any], Any]) -> Fold:
 
 
 def _any(x: _Numbers) -> Any:
-    return x.fold(lambda found, v: found | (v != 0), np.bool_(False))
+    return x.fold(lambda found, v: found | (v != 0), x.whole(np.bool_(False)))
 
 
 def _all(x: _Numbers) -> Any:
-    return x.fold(lambda found, v: found & (v != 0), np.bool_(True))
+    return x.fold(lambda found, v: found & (v != 0), x.whole(np.bool_(True)))
 
 
 FOLDS: dict[str, Fold] = {
@@ -124,6 +136,8 @@ def fold_of(function: Any) -> str | None:
 def numbers_of(items: Any, dtype: Any) -> _Numbers | None:
     """The elements of a list; None for tuples, numbers of two classes, what has not been seen."""
     form = getattr(items.kind, "value", None)
+    if is_box(form):
+        return _Numbers(items, dtype)
     if form is None or not form.tree.is_leaf() or form.holds_containers:
         return None
     return None if form.leaves[0][1] == MIXED else _Numbers(items, dtype)
@@ -145,6 +159,11 @@ def folded(name: str, items: Any, dtype: Any, axis: Any = None, **options: Any) 
         return _of_nothing(name)
     numbers = numbers_of(items, dtype)
     known = {"ddof"} if name in ("var", "std") else set()
-    if numbers is None or axis not in (None, 0, -1) or set(options) - known:
+    if numbers is None or set(options) - known:
         return None
-    return FOLDS[name](numbers, **options)
+    if not numbers.shape:
+        return FOLDS[name](numbers, **options) if axis in (None, 0, -1) else None
+    if name.startswith("arg") or axis not in (None, 0) or (axis is None and name in ("var", "std")):
+        return None
+    rows = FOLDS[name](numbers, **options)
+    return rows if axis == 0 else getattr(np, name)(rows)

@@ -185,6 +185,8 @@ def native(container: Any, kind: Kind | None = None) -> Container:
 def leaves_of(form: Form, value: Any) -> list[Value]:
     """The words of an element of this form."""
     value = varied.narrowed(value)
+    if form.holds_arrays:
+        value = _boxes[0](value)
     leaves = varied.words_of(form.example, value) if form.is_varied else pytree.flatten(value)[0]
     for x, dtype in zip(leaves, form.numbers, strict=True):
         check_kept_exactly(x, dtype)
@@ -203,7 +205,16 @@ def element(form: Form, values: Sequence[Value]) -> Any:
             for v, (_, weak) in zip(values, form.leaves, strict=False)
         ],
     )
-    return varied.settled(made) if form.is_varied else made
+    made = varied.settled(made) if form.is_varied else made
+    return _boxes[1](made) if form.holds_arrays else made
+
+
+_boxes: list[Callable[[Any], Any]] = []  # `boxes`, which lies above, puts them here
+
+
+def serve_boxes(into: Callable[[Any], Any], out_of: Callable[[Any], Any]) -> None:
+    """Let `into` put the arrays of an element into containers, and `out_of` take them out again."""
+    _boxes[:] = [into, out_of]
 
 
 def index_value(i: Any, what: str) -> Value:

@@ -229,6 +229,8 @@ class Trace:
         self.forms: list[Any] = known if known is not None else []
         if parent is not None:
             self.forms = parent.forms
+        # The types of arrays that native containers hold.
+        self.kept: list[Any] = [] if parent is None else parent.kept
         self.facts: dict[Value, frozenset[int]] = {}
         self.implied: dict[Value, tuple[Any, Any]] = {}
         # Arrays that a scalar makes float64: lines, and what happened there.

@@ -50,12 +50,13 @@ class Storage:
     `which` says which one it is, if that is followed: the number of an origin, known now or when the
     program runs; 0 is none of them (see `identity.origins`). `exact` is the same number as a union of
     its kinds, if it is of one class on one way and of another on another: an int or a float, say, of
-    which this is the float (see `control.unions`).
+    which this is the float (see `control.unions`). `first` is the value that it began with, and `kept`
+    says that a container holds it as it is (see `containers.boxes`).
     """
 
     __slots__ = (
         *("trace", "value", "version", "writeable", "parameter", "perhaps", "part", "which"),
-        *("exact", "missed"),
+        *("exact", "missed", "first", "kept"),
         "__weakref__",
     )
 
@@ -72,6 +73,8 @@ class Storage:
         self.part: Storage | None = None
         self.which: Any = None
         self.exact: Any = None
+        self.first = value
+        self.kept = False
 
 
 def _read(storage: Storage) -> None:

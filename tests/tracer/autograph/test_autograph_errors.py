@@ -83,7 +83,7 @@ def test_a_loop_variable_that_changes_its_type() -> None:
     def appends(x, n):
         out = []
         for i in range(n):  # here
-            out.append(x * i)
+            out.append(x * i * 1j)
         return out
 
     fails(appends, TypeError, "'out'", "cannot grow", "TensorArray", args=(X, 3))
@@ -91,15 +91,15 @@ def test_a_loop_variable_that_changes_its_type() -> None:
 
 def test_branches_that_differ() -> None:
     def keys(x):
-        y = {"a": x}
+        y = {"a": x * 1j}
         if x[0] > 0:  # here
-            y["b"] = x
+            y["b"] = x * 1j
         return y
 
     fails(keys, TypeError, "'y'", "if: {'a': *, 'b': *}", "else: {'a': *}", args=(X,))
 
     def appended(x):
-        out = [x]
+        out = [x * 1j]
         if x[0] > 0:  # here
             out.append(x)
         return out

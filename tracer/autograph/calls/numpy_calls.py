@@ -15,9 +15,10 @@ from ...arrays.common import array
 from ...arrays.python_errors import as_of_math
 from ...arrays.python_integers import check_stored
 from ...arrays.table import BY_NUMPY, FUNCTIONS, holds_tracer, unsupported
-from ...containers.arrays import GrownArray, grown, reduced
+from ...containers.arrays import grown, is_grown
+from ...containers.grown_functions import call as call_grown
+from ...containers.grown_functions import is_asked_of
 from ...containers.packed import Packed
-from ...containers.stand_ins import Container
 from ...core.sharing import is_following
 from ...core.tracers import Tracer, as_value, wrap, wrap_like
 from .mathematics import MATHEMATICS
@@ -152,11 +153,8 @@ def where_traced(function: Callable[..., Any], traced: Callable[..., Any]) -> Ca
         elif args and isinstance(args[0], list) and any(isinstance(x, Packed) for x in args[0]):
             parts = [x.materialise() if isinstance(x, Packed) else x for x in args[0]]
             args = (parts, *args[1:])
-        if args and isinstance(args[0], (Container, GrownArray)):
-            if function in (np.array, np.asarray):
-                return grown(*args, **kwargs)
-            number = reduced(function, *args, **kwargs)
-            return args[0].__array__() if number is None else number
+        if any(map(is_asked_of, args)):
+            return call_grown(function, args, kwargs)
         some = holds_tracer((*args, *kwargs.values()))
         asked = function not in (np.array, np.asarray, np.asanyarray)
         if some and asked and any(getattr(type(x), "_jitney_lazy", False) for x in args):
@@ -185,6 +183,8 @@ def _no_scalar(x: Any) -> Any:
 
 
 def _as_array(x: Any) -> Any:
+    if is_grown(x):
+        return grown(x)
     return array(x) if isinstance(x, (list, tuple)) and holds_tracer(x) else x
 
 

@@ -91,6 +91,11 @@ class Form:
         """Whether there are texts in elements, or what may be one thing or another."""
         return varied.has_unions(self.example)
 
+    @cached_property
+    def holds_arrays(self) -> bool:
+        """Whether there are arrays in elements."""
+        return varied.has_arrays(self.example)
+
     @property
     def is_mixed(self) -> bool:
         return any(weak == MIXED for _, weak in self.leaves)

@@ -63,10 +63,11 @@ def narrowed(x: Any) -> Any:
     if type(x) is Union:
         numbers = possible(x)
         return narrowed(x.options[numbers[0]]) if len(numbers) == 1 else x
-    return _mapped(narrowed, x) if isinstance(x, tuple) else x
+    return mapped(narrowed, x) if isinstance(x, tuple) else x
 
 
-def _mapped(function: Callable[[Any], Any], items: tuple[Any, ...]) -> Any:
+def mapped(function: Callable[[Any], Any], items: tuple[Any, ...]) -> Any:
+    """A tuple of what a function makes of each part."""
     parts = [function(item) for item in items]
     if all(a is b for a, b in zip(parts, items, strict=True)):
         return items
@@ -86,7 +87,31 @@ def marked(x: Any) -> Any:
     if type(x) is Union:
         tag, options = _known(x)
         return Union(tag, {n: _option(o) for n, o in options.items()})
-    return _mapped(marked, x) if isinstance(x, tuple) else x
+    if is_array(x):
+        return _placed[0](x)
+    return mapped(marked, x) if isinstance(x, tuple) else x
+
+
+_placed: list[Callable[[Any], Any]] = []  # `boxes`, which lies above, puts it here
+
+
+def serve_arrays(placed: Callable[[Any], Any]) -> None:
+    """Let `placed(x)` be what stands for an array in the form of an element."""
+    _placed[:] = [placed]
+
+
+def is_array(x: Any) -> bool:
+    """Whether something is an array, and no number."""
+    return isinstance(x, (Tracer, np.ndarray)) and x.ndim > 0
+
+
+def has_arrays(x: Any) -> bool:
+    """Whether arrays are in an example."""
+    if type(x) is Union:
+        return any(map(has_arrays, x.options.values()))
+    if isinstance(x, tuple):
+        return any(map(has_arrays, x))
+    return getattr(getattr(x, "kind", None), "shape", None) is not None
 
 
 def again_marked(x: Any) -> Any:
@@ -96,7 +121,7 @@ def again_marked(x: Any) -> Any:
             x.tag,
             {n: _Constant(o) if is_constant(o) else again_marked(o) for n, o in x.options.items()},
         )
-    return _mapped(again_marked, x) if isinstance(x, tuple) else x
+    return mapped(again_marked, x) if isinstance(x, tuple) else x
 
 
 def _option(x: Any) -> Any:
@@ -138,7 +163,7 @@ def _skeleton(x: Any) -> Any:
     if x is None or is_constant(x) or isinstance(x, (Union, _Constant)):
         return Slot("choice")
     if isinstance(x, tuple):
-        return _mapped(_skeleton, x)
+        return mapped(_skeleton, x)
     leaves, tree = pytree.flatten(x)
     return pytree.unflatten(tree, [Slot("bool" if _is_bool(leaf) else "number") for leaf in leaves])
 
@@ -238,7 +263,7 @@ def settled(x: Any) -> Any:
     """An element that was made of its words: what can be but one thing is that."""
     if type(x) is Union and len(x.options) == 1:
         return next(iter(x.options.values()))
-    return _mapped(settled, x) if isinstance(x, tuple) else x
+    return mapped(settled, x) if isinstance(x, tuple) else x
 
 
 Ask = Callable[[Any, Any], tuple[Value, Any] | None]
