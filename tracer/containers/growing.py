@@ -26,6 +26,7 @@ from ..core.constants import is_traced, is_undecided
 from ..core.trace import current_trace
 from . import folds, heaps, tables
 from .arrays import GrownArray
+from .elements.varied import is_array
 from .kinds import (
     CLASSES,
     Kind,
@@ -463,6 +464,8 @@ def look_up(container: Any, index: Any, reads: bool = False) -> None:
         return
     if type(container) in CLASSES and (is_undecided(index) or isinstance(index, (tuple, slice))):
         parts = (index.start, index.stop) if isinstance(index, slice) else index
+        if reads and any(map(is_array, container)):
+            return  # which array is read is better known while tracing
         may_be_array = reads and type(container) is list and is_outside(container)
         if (is_undecided(index) or _has_traced(parts)) and not may_be_array:
             make_classes_native(
