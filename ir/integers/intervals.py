@@ -108,6 +108,10 @@ def _bounds(value: Value, op: Op, intervals: dict[Value, Interval], depth: int) 
         (source,) = op.operands
         same = source.dtype.itemsize == value.dtype.itemsize or op.name != "bitcast"
         return _of(source, intervals, depth) if source.dtype.kind in "biu" and same else None
+    if op.name in ("gather", "dynamic_slice", "sort") and op.attrs.get("mode") != "fill":
+        return _of(op.operands[0], intervals, depth)
+    if op.name == "bounded_slice":
+        return union(_of(op.operands[0], intervals, depth), (0, 0))
     if op.name == "select":
         return union(*(_of(v, intervals, depth) for v in op.operands[1:]))
     return _by_rule(op, intervals, depth)

@@ -14,6 +14,7 @@ import numpy as np
 from ...ir.graph import Value
 from ...ir.types import F64, I64, is_float
 from ..core.linear_forms import reach
+from ..core.outer_reach import outer_reach
 from ..core.tracers import Tracer, as_value, weak_kind, wrap, wrap_like
 from ..data.layout import order_of, plain_order, resolved_order
 from ..data.promotion import DType, canonical, check_python_int, result_dtype
@@ -77,6 +78,9 @@ def bound_of(n: Any) -> int | None:
     ):
         return None
     most = max(reach(n)[1], 0)
+    if most > MOST:
+        found = outer_reach(n, MOST)
+        most = most if found is None else max(found[1], 0)
     return most if most <= MOST else None
 
 
@@ -359,6 +363,8 @@ def eye(
 ) -> Tracer:
     check_device("eye", device)
     made = _compare_grid(N, M, k, dtype, "eq")
+    if not isinstance(made, Tracer):
+        return made
     return wrap_like(as_value(made), (), order=plain_order(order))
 
 
@@ -374,15 +380,15 @@ def tri(N: Any, M: Any = None, k: Any = 0, dtype: Any = float, *, like: Any = No
 
 def _compare_grid(rows: Any, columns: Any, k: Any, dtype: Any, op: str) -> Tracer:
     """1 where column `op` row + k."""
-    (n,) = ints(rows)
-    m = n if columns is None else ints(columns)[0]
-    b = build()
-    shape = (n, m)
-    row, column = (b.iota(shape=shape, dtype=I64, axis=i) for i in (0, 1))
-    offset = as_value(_offset(k))
-    mask = b.op(op, column, b.add(row, b.broadcast_to(offset, shape)))
-    dtype = _dtype(dtype)
-    return wrap(mask if dtype == mask.dtype else b.convert(mask, dtype=dtype), scalar=False)
+    dtype, b = _dtype(dtype), build()
+
+    def make(shape: tuple[int, ...]) -> Tracer:
+        row, column = (b.iota(shape=shape, dtype=I64, axis=i) for i in (0, 1))
+        offset = as_value(_offset(k))
+        mask = b.op(op, column, b.add(row, b.broadcast_to(offset, shape)))
+        return wrap(mask if dtype == mask.dtype else b.convert(mask, dtype=dtype), scalar=False)
+
+    return sized((rows, rows if columns is None else columns), make)
 
 
 def _offset(k: Any) -> Tracer:

@@ -86,6 +86,10 @@ class Watch:
         storages = storages_of(state, surroundings, containers)
         try:
             build()
+        except (
+            errors.UnboundedLengthError
+        ):  # with a bound it can be a loop; written out it cannot be more
+            raise
         except Exception as error:
             self.decided[self.code] = False
             put_back(storages)

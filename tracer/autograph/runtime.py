@@ -18,6 +18,7 @@ from ..containers.growing import made_of_parts as made_of_parts
 from ..containers.growing import made_set as made_set
 from ..containers.growing import repeated as repeated
 from ..containers.kinds import Again
+from ..containers.kinds import current as current_kinds
 from ..control.regions import TracedRegion
 from ..control.unions import Union, bound, only
 from ..core.threaded_state import draws
@@ -81,6 +82,7 @@ from .variables import unbound as unbound
 Refusal = (errors.Refusal, Again)  # what no handler of the user's takes
 slice_ = slice
 _LONG = 8  # iterations from which a loop may become an op with its first one
+_NUMBERS = 8  # iterations of a loop that may ask for a number each, see `jit.computed_numbers`
 _ENDLESS = 200  # iterations of a loop that only a traced condition ends
 _UNROLLED = 1  # with no more iterations left, a loop with a traced `break` goes on one by one
 
@@ -218,8 +220,20 @@ def for_stmt(
         beginning = Beginning(state)
         if watch.whole == beginning.kinds() and _rolls(watch, iterable, body, more, state):
             return
+    if watch is not None and _is_op(watch):
+        numbers = numbered(iterable)
+        error = watch.attempt(partial(_over, numbers, body, more, state, check_numbers), state)
+        if error is None:
+            return
+        if len(iterable) > _NUMBERS:
+            raise error
     for count, value in enumerate(rest, 1):
-        body(value)
+        try:
+            body(value)
+        except (errors.TracerIndexError, errors.DynamicShapeError) as error:
+            if watch is not None and getattr(error, "wanted", ()):
+                _make_op(watch)
+            raise
         go_on = more is None or more()
         if is_undecided(go_on):
             _finish(iterable, rest, body, more, state)  # type: ignore[arg-type]
@@ -242,6 +256,20 @@ def for_stmt(
             numbers = numbered(iterable[count:])
             if watch.roll(partial(_over, numbers, body, more, state, check_numbers), state):
                 return
+
+
+def _make_op(watch: Watch) -> None:
+    """Trace again with a loop as an op. One that was written out needs the length of an array in each
+    iteration; the op needs but a bound of them all."""
+    kinds = current_kinds()
+    if kinds is not None and watch.code not in kinds.loops:
+        kinds.loops.add(watch.code)
+        raise Again
+
+
+def _is_op(watch: Watch) -> bool:
+    kinds = current_kinds()
+    return kinds is not None and watch.code in kinds.loops
 
 
 def _rolls(

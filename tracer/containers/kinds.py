@@ -261,6 +261,7 @@ class Kinds:
         self.classes: dict[type, Any] = {}  # those of users whose objects are native: `ClassKind`s
         # Of Python's containers, by id, in this trace; of lists that are arrays, by their sites.
         self.births: dict[Any, Site] = {}
+        self.loops: set[Any] = set()  # code of loops that are to be ops, see `autograph.runtime`
         self.is_off = False  # the function could not be traced with native ones
         self.is_unfit = False  # because of an element
         self.texts: set[str] = set()  # those that are compared: their forms have the first numbers

@@ -6,16 +6,19 @@ computed, so that `x[k * n : k * n + 4]` is understood as it stands.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from ...ir.graph import Op, Value
+from ...ir.integers.interval_rules import Interval
 from ...ir.integers.intervals import interval
 from .trace import require_trace
 from .tracers import Tracer, as_value
 
 _DEPTH = 12
+_ANYWHERE = (-(1 << 63), (1 << 63) - 1)
 
 
 def distance(a: Value, b: Value) -> int | None:
@@ -41,12 +44,12 @@ def _form(value: Value, depth: int) -> tuple[list[tuple[Value, int]], int]:
         return alone
     if op.name == "constant":
         return [], int(op.attrs["value"])
-    if op.name not in ("add", "sub", "mul", "negative", "reshape"):
+    if op.name not in ("add", "sub", "mul", "neg", "reshape"):
         return alone
     forms = [_form(v, depth - 1) for v in op.operands]
     if op.name == "reshape":
         return forms[0]
-    if op.name == "negative":
+    if op.name == "neg":
         return _times(forms[0], -1)
     if op.name == "mul":
         for one, other in (forms, forms[::-1]):
@@ -73,18 +76,25 @@ def _origin(value: Value) -> Value:
     return value
 
 
-def reach(x: Tracer) -> tuple[int, int]:
-    """Between which numbers a traced integer lies, as far as its computation tells."""
-    bounds: dict[Value, tuple[int, int]] = {}
+def reach(x: Tracer, known: Mapping[Value, Interval] | None = None) -> Interval:
+    """Between which numbers a traced integer lies, as far as its computation tells, and what is `known`
+    of values of the traces around."""
+    bounds: dict[Value, Interval] = {}
     chain, trace = [], require_trace()
     while trace is not None:
         chain.append(trace)
         trace = trace.parent  # type: ignore[assignment]
     for trace in reversed(chain):
+        if known is None:
+            bounds.update(trace.reaches)
+        else:  # what was found out without knowing them is left out
+            bounds.update((v, r) for v, r in trace.reaches.items() if r != _ANYWHERE)
+            bounds.update(known)
         for capture in trace.captures:
             if isinstance(capture.outer, Value) and capture.outer.dtype.kind in "biu":
-                bounds[capture.param] = interval(capture.outer, bounds)
-        bounds.update(trace.reaches)
+                found = interval(capture.outer, bounds)
+                low, high = bounds.get(capture.param, found)
+                bounds[capture.param] = max(low, found[0]), min(high, found[1])
     return interval(as_value(x), bounds)
 
 

@@ -18,13 +18,14 @@ from ..arrays.common import (
     as_elements,
     axis_index,
     build,
+    check_values,
     index_array,
     ints,
     known_array,
     require_static,
     shape_of,
 )
-from ..arrays.creation import arange
+from ..arrays.creation import COUNTED, arange, bound_of
 from ..arrays.elementwise import no_static_shape
 from ..arrays.elementwise import where as choose
 from ..arrays.movement import broadcast_to, concatenate, flip, moveaxis
@@ -122,6 +123,11 @@ def repeat(a: Any, repeats: Any, axis: Any = None, *, total_repeat_length: Any =
         length = known_array(total)
         if length is not None:
             return _repeated(x, traced, axis, int(length))
+        most = bound_of(total)
+        if most is not None:
+            each = broadcast_to(traced.reshape(-1), (x.shape[axis],))
+            check_values((each >= 0).all(), "repeats may not contain negative values.")
+            return COUNTED[0](_repeated(x, each, axis, most), {axis: total})
         instead = "jt.repeat(x, r, total_repeat_length=n)"
         no_static_shape("np.repeat of traced repeats", instead, total)
     n = x.shape[axis]

@@ -25,6 +25,7 @@ from ..arrays.common import (
     static_array,
     store,
 )
+from ..arrays.creation import COUNTED, bound_of
 from ..arrays.elementwise import clip, no_static_shape, where
 from ..arrays.movement import resize
 from ..arrays.table import function
@@ -219,17 +220,25 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0, *, length: Any 
     dtype = np.dtype(np.int64 if weights is None else np.float64)
     if length is None:
         size = _counted(x, minlength)
+        if isinstance(size, Tracer):
+            added = _added(weights, dtype)
+            most = bound_of(size)
+            assert most is not None
+            return COUNTED[0](totals(array(x), added, most), {0: size})
     else:
         size = operator.index(length)
         # Negative ones are beyond all others.
         unsigned = array(x).astype(np.int64).astype(np.uint64)
         x = ufuncs.apply(np.minimum, unsigned, np.uint64(size)).astype(np.int64)
-    added = np.ones((), dtype) if weights is None else array(weights).astype(dtype)
-    return totals(array(x), added, size, spare=length is not None)
+    return totals(array(x), _added(weights, dtype), size, spare=length is not None)
 
 
-def _counted(x: Any, minlength: Any) -> int:
-    """How many counts bincount gives, which depends on the values."""
+def _added(weights: Any, dtype: Any) -> Any:
+    return np.ones((), dtype) if weights is None else array(weights).astype(dtype)
+
+
+def _counted(x: Any, minlength: Any) -> Any:
+    """How many counts bincount gives, which depends on the values: a traced number if it has a bound."""
     negative = "'list' argument must have no negative elements"
     constant = static_array(x)
     if constant is not None:
@@ -239,10 +248,10 @@ def _counted(x: Any, minlength: Any) -> int:
     x = array(x)
     size = ufuncs.apply(np.maximum, x.max() + 1, minlength) if x.size else array(minlength)
     known = known_array(size)
-    if known is None:
+    if known is None and bound_of(size) is None:
         no_static_shape("np.bincount", "jt.bincount(x, length=n)", size)
     check_values((x >= 0).all(), negative)
-    return int(known)
+    return size if known is None else int(known)
 
 
 def totals(indices: Tracer, added: Any, size: int, spare: bool = False) -> Tracer:

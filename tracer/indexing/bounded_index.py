@@ -263,7 +263,7 @@ def write(entry: Any, x: Any, index: Any, value: Any) -> None:
         _write_at(x, items, arrays, value)
         return
     static, windows, left = _apart(x, items)
-    if windows or left:
+    if windows or left or isinstance(value, Bounded):
         store(_read(x, items), value)
     else:
         setitem(_padded(x), static, value)

@@ -143,6 +143,10 @@ class DynamicShapeError(JitneyError, Refusal, TypeError):
     """A result whose shape would depend on values: boolean masks, nonzero, unique."""
 
 
+class UnboundedLengthError(DynamicShapeError):
+    """An array that a loop makes, whose largest length is not known: a number to be computed before."""
+
+
 class AxisBoundsError(JitneyError, np.exceptions.AxisError):
     """An axis that the array does not have."""
 
