@@ -231,7 +231,7 @@ def for_stmt(
         try:
             body(value)
         except (errors.TracerIndexError, errors.DynamicShapeError) as error:
-            if watch is not None and getattr(error, "wanted", ()):
+            if watch is not None and error.wanted:
                 _make_op(watch)
             raise
         go_on = more is None or more()
