@@ -6,7 +6,7 @@ generation ask that class, and none has a list of names of its own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
@@ -49,15 +49,42 @@ OF_FAMILY = {
 
 MOST_INLINED = 64  # ops computed within one expression before it is cut
 STORED = 4  # work from which a value that is used several times is stored
+FAR = 1 << 22  # bytes of a value that caches do not hold until it is read: then this much work,
+STORED_FAR = 16  # if what it is made of has a quarter of its size
 
 
-def wants_memory(value: Value, users: Sequence[Op], work: int, inlined: int) -> bool:
+def wants_memory(
+    value: Value, users: Sequence[Op], work: int, inlined: int, in_memory: Container[Value]
+) -> bool:
     """Whether a value that could be computed where it is used is stored, for the sake of time.
 
-    `work` is that of an element and `inlined` counts ops, with what is computed along with it.
+    `work` is that of an element and `inlined` counts ops, with what is computed along with it;
+    `in_memory` are values that have memory, beside parameters.
     """
-    if inlined > MOST_INLINED or (work >= STORED and len(users) > 1):
+    if inlined > MOST_INLINED:
         return True
+    if work >= STORED and len(users) > 1:
+        far = value.nbytes >= FAR and work < STORED_FAR
+        if not far or not _grows(value, in_memory):
+            return True
     return work > 0 and any(
         user.definition.repeats and user.result.tensor.size > value.tensor.size for user in users
     )
+
+
+def _grows(value: Value, in_memory: Container[Value]) -> bool:
+    """Whether a value is four times as large as what it is computed of, as by broadcasting."""
+    room, pending, seen = value.nbytes // 4, [value], {value}
+    while pending:
+        op = pending.pop().op
+        for v in op.operands if op is not None else ():
+            if v in seen:
+                continue
+            seen.add(v)
+            if v.op is None or v in in_memory:
+                room -= v.nbytes
+                if room < 0:
+                    return False
+            else:
+                pending.append(v)
+    return True

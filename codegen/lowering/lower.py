@@ -330,7 +330,7 @@ class Lowering:
 
     def _wants_memory(self, value: Value) -> bool:
         return value in self.outputs or wants_memory(
-            value, self.users[value], self.cost[value], self.inlined[value]
+            value, self.users[value], self.cost[value], self.inlined[value], self.arrays
         )
 
     def check_indices(self, op: Op) -> None:

@@ -74,7 +74,9 @@ class _PeakWalk:
         self.inlined[v] = count + sum(self.inlined.get(u, 0) for u in open_)
 
     def wants_memory(self, v: Value) -> bool:
-        return v in self.outputs or wants_memory(v, self.users[v], self.cost[v], self.inlined[v])
+        return v in self.outputs or wants_memory(
+            v, self.users[v], self.cost[v], self.inlined[v], self.born
+        )
 
     def store(self, i: int, v: Value) -> None:
         if v in self.born:

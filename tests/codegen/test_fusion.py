@@ -40,9 +40,11 @@ from programs import (
     standardise,
 )  # fmt: skip
 
+import jitney as jt
 from jitney.codegen.module import KernelReport
 from jitney.codegen.program.compile import compile_graph
 from jitney.codegen.target import Target
+from jitney.ir.cost import FAR
 from jitney.ir.types import I64
 
 AVX512 = Target(
@@ -473,3 +475,19 @@ def test_long_loops_that_are_unrelated_share_few_arrays():
         return len(kernels(moments, *np.random.default_rng(0).random((8, n))))
 
     assert (count(100), count(50_000)) == (1, 2)
+
+
+def test_what_broadcasts_make_large_is_computed_again_rather_than_stored():
+    """A derivative of distances: points x centres x axes would be 7.7 MB, read twice."""
+
+    def loss(c, x):
+        return np.exp(-(((x[:, None] - c[None]) * 0.5) ** 2).sum(axis=2)).sum()
+
+    random = np.random.default_rng(0)
+    c, x = random.standard_normal((100, 32)), random.standard_normal((300, 32))
+    f = jt.jit(jt.grad(loss, (0, 1)))
+    assert all(kernel.bytes_written < FAR for kernel in f.lower(c, x).kernels)
+    jt.check_grads(loss, (c[:4], x[:5]), order=1)
+    w = np.exp(-(((x[:, None] - c[None]) * 0.5) ** 2).sum(axis=2))[..., None]
+    want = (w * 0.5 * (x[:, None] - c[None])).sum(axis=0)
+    np.testing.assert_allclose(f(c, x)[0], want, rtol=1e-9, atol=1e-12)
