@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from functools import reduce
+from functools import partial, reduce
 from itertools import chain
 
 from ..scalar import Expr, binary
@@ -39,7 +39,7 @@ def late_last(loop: Repeat) -> None:
         waits = [x for x in leaves if not late.isdisjoint(within([x]))]
         if e not in inner and len(waits) == 1 < len(leaves) - 1 and waits[0] not in e.args:
             first = [x for x in leaves if x is not waits[0]]
-            renewed[e] = reduce(lambda a, b, op=e.op: binary(op, a, b), [*first, *waits])
+            renewed[e] = reduce(partial(binary, e.op), [*first, *waits])
     if renewed:
         _renew(loop.body, renewed)
         loop.new = [_renewed(x, renewed) for x in loop.new]

@@ -64,7 +64,8 @@ def trips(op: Op) -> tuple[int, Value, Value] | None:
     moves = new.name == "add" and new.operands[0] is body.params[counter]
     if not moves or by is None or by.name != "constant" or by.attrs["value"] != 1:
         return None
-    return counter, *division.operands
+    total, step = division.operands
+    return counter, total, step
 
 
 def _between(start: Value | None, total: Value, step: Value, known: Known) -> Interval:

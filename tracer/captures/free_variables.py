@@ -189,7 +189,8 @@ class _Finder:
         names = code.co_varnames[code.co_argcount - len(defaults) : code.co_argcount]
         pairs = zip(names, defaults, strict=True)
         return all(
-            (name in self.objects and self.objects[name].find() is value) or not can_change(value)
+            (name in self.objects and self.objects[name].find() is value)
+            or (state_of(value) is None and not can_change(value))
             for name, value in pairs
         )
 

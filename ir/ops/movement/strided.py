@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -54,7 +54,8 @@ def _strided(x: Array, *, shape: Ints, start: Ints, steps: tuple[Ints, ...]) -> 
         sum(row[d] * stride for row, stride in zip(steps, x.strides, strict=True))
         for d in range(len(shape))
     )
-    first = x[(*(slice(a, None) for a in start), ...)]
+    where: tuple[Any, ...] = (*(slice(a, None) for a in start), ...)
+    first = x[where]
     plain = first.view(f"V{x.itemsize}")  # NumPy does not know small floats here
     return np.lib.stride_tricks.as_strided(plain, shape, strides, writeable=False).view(x.dtype)
 
