@@ -44,6 +44,7 @@ from .entry import EntryEmitter
 from .memory_reports import buffers, copies_within, unstored
 from .probes import Counters, Events
 from .reports import Reports
+from .tape_layouts import lay_out_tapes
 
 ENTRY = "jitney_entry"
 
@@ -196,6 +197,7 @@ def lowered(
             context, expendable, program, ends = made(graph, [d for d in donations if not d.whole])
     in_place = settle(ends, inputs, outputs)
     replaced = {output for output, _ in in_place}
+    lay_out_tapes(program, context.target)
     arena_bytes = plan(program)
     if context.verify:
         from ..verify import check_memory, check_program

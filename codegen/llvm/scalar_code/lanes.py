@@ -61,7 +61,7 @@ def lanes_of_trips(b: TextEmitter, s: Repeat) -> int:
         return 0
     if not _independent(s):
         return 0
-    far = _far_apart(s)
+    far = touches_far(s)
     if far is None or (far and any(lanes_of_trips(b, loop) for loop in inner)):
         return 0
     # A truth is a bit for each lane of what it was asked of.
@@ -102,7 +102,7 @@ def _below(loop: Repeat) -> Iterator[Repeat]:
     return (inner for block in blocks(loop.body) for inner in _loops(block))
 
 
-def _far_apart(s: Repeat) -> bool | None:
+def touches_far(s: Repeat) -> bool | None:
     """Whether lanes touch elements that are far apart, in loops that are inside, not one element or
     neighbours. None: more of them than pays for what is computed."""
     assert s.counter is not None
