@@ -15,12 +15,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ...ir.types import TensorType
 from ..arrays.common import array
 from ..control.control import cond, fori_loop
 from ..control.unions import Union
-from ..core.trace import require_trace
-from ..core.tracers import Storage, Tracer, as_value, emit, wrap
+from ..core.kept import keep
+from ..core.tracers import Tracer, as_value, emit, wrap
 from ..messages import errors
 from ..messages.errors import complain
 from .elements import varied
@@ -102,7 +101,7 @@ def into(x: Any) -> Any:
 def _boxed(x: Any) -> Box:
     kind = _kind_of(x)
     if isinstance(x, Tracer):
-        _keep(x)
+        keep(x)
     else:
         kinds = current()
         assert kinds is not None
@@ -139,7 +138,7 @@ def _unboxed(box: Box, perhaps: bool) -> Any:
         found = cond(box.handle != 0, lambda: _read(kind, box.handle), lambda: array(nothing))
     else:
         found = _read(kind, box.handle)
-    found._storage.kept = True
+    keep(found)
     return found
 
 
@@ -163,19 +162,6 @@ def _read(kind: BoxKind, handle: Any) -> Any:
 
 
 # Who may change arrays
-
-
-def _keep(x: Tracer) -> None:
-    """An array goes into a container: from now on it stays as it is."""
-    storage: Storage | None = x._storage
-    assert storage is not None
-    before = storage.first.op is None and storage.trace.parent is not None
-    if storage.version and before:
-        _refuse("an array that is changed in place in each iteration is put")
-    require_trace().kept.append(TensorType(storage.value.shape, storage.value.dtype))
-    while storage is not None:
-        storage.kept = True
-        storage = storage.part
 
 
 def _refuse(what: str) -> NoReturn:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...ir.graph import Value
 from ..control.control import cond, fori_loop
+from ..core.kept import keep
 from ..core.tracers import as_value, wrap
 from .boxes import is_box
 from .elements.forms import MIXED
@@ -32,7 +33,7 @@ class _Numbers:
         item = self._item(i)
         number = wrap(as_value(item)) if self.shape else _of_numpy(as_value(item))
         if self.shape:
-            number._storage.kept = True  # in NumPy it is a view
+            keep(number)  # in NumPy it is a view
         return number if number.dtype == self.dtype else number.astype(self.dtype)
 
     def whole(self, number: Any) -> Any:

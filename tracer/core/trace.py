@@ -229,8 +229,10 @@ class Trace:
         self.forms: list[Any] = known if known is not None else []
         if parent is not None:
             self.forms = parent.forms
-        # The types of arrays that native containers hold.
+        # Of arrays that native containers hold (`core.kept`): storages, and types; those assigned into.
+        self.holding: list[Any] = []
         self.kept: list[Any] = [] if parent is None else parent.kept
+        self.written: list[Any] = [] if parent is None else parent.written
         self.facts: dict[Value, frozenset[int]] = {}
         self.implied: dict[Value, tuple[Any, Any]] = {}
         # Arrays that a scalar makes float64: lines, and what happened there.

@@ -50,13 +50,13 @@ class Storage:
     `which` says which one it is, if that is followed: the number of an origin, known now or when the
     program runs; 0 is none of them (see `identity.origins`). `exact` is the same number as a union of
     its kinds, if it is of one class on one way and of another on another: an int or a float, say, of
-    which this is the float (see `control.unions`). `first` is the value that it began with, and `kept`
-    says that a container holds it as it is (see `containers.boxes`).
+    which this is the float (see `control.unions`). `first` is the value that it began with, in the trace
+    `home`, None of a copy, and `kept` says that a container holds it as it is (see `core.kept`).
     """
 
     __slots__ = (
         *("trace", "value", "version", "writeable", "parameter", "perhaps", "part", "which"),
-        *("exact", "missed", "first", "kept"),
+        *("exact", "missed", "first", "home", "kept"),
         "__weakref__",
     )
 
@@ -73,7 +73,8 @@ class Storage:
         self.part: Storage | None = None
         self.which: Any = None
         self.exact: Any = None
-        self.first = value
+        self.first: Value | None = value
+        self.home = trace
         self.kept = False
 
 
@@ -334,6 +335,8 @@ def wrap_like(
     The order of a result decides whether reshaping it later gives a view. See `layout.new_strides`.
     """
     result = wrap(value, scalar=scalar)
+    if copy:
+        result._storage.first = None
     layouts = [layout_of(x) for x in operands if isinstance(x, (Tracer, np.ndarray, tuple))]
     if order == "F" or any(strides is not None for _, strides in layouts):
         complete = [(shape, strides or c_strides(shape)) for shape, strides in layouts]

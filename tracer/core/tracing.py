@@ -29,6 +29,7 @@ from ..messages import errors
 from ..messages.errors import complain
 from ..messages.expressions import tell_of_traced
 from ..messages.scopes import own_names
+from .kept import settle
 from .specs import Same, Spec, Static
 from .threaded_state import BorrowedStates, refuse_rebound, refuse_written
 from .trace import (
@@ -241,6 +242,7 @@ def trace_function(
     graph's parameters stand, if it is run once and with these.
     """
     name = name or str(getattr(function, "__name__", what))
+    settle(current_trace())
     trace = Trace(Graph(name), parent=current_trace(), eager=eager, what=what, options=options)
     trace.conditional, trace.borrowed = conditional, borrowed
     trace.converts = trace.converts or converts
@@ -263,6 +265,8 @@ def trace_function(
         except Exception as error:
             _explain(error, trace)
             raise
+        if trace.parent is not None:
+            settle(trace)
         if present is not None:
             out = present(out)
         for check in trace.checks:

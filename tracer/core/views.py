@@ -23,6 +23,7 @@ from ..messages import errors
 from ..messages.errors import complain
 from ..messages.source import user_line
 from . import threaded_state
+from .kept import check_not_kept
 from .sharing import write_to_others
 from .trace import Array, current_trace, lifted, require_trace
 from .tracers import Storage, Tracer, ViewStep, as_value, method, wrap
@@ -103,14 +104,7 @@ def assign(x: Tracer, new: Value) -> None:
             )
     if storage.part is not None:
         _refuse_part(x, storage.part)
-    if storage.kept or _is_perhaps_kept(storage):
-        complain(
-            errors.OuterMutationError,
-            "an assignment to elements of an array that is, or perhaps is, in a list, dict or deque "
-            "that grows in compiled code, which would have to see it",
-            "make a new array (x = x + y, not x += y), or put a copy there: append(x.copy()).",
-            operands={"destination": x},
-        )
+    check_not_kept(x)
     if not x.writeable:
         complain(
             errors.ReadOnlyError,
@@ -354,12 +348,6 @@ class OuterPartError(errors.OuterMutationError):
     """An assignment to an `outer_part`. Autograph traces the region again, which adopts `storage`."""
 
     storage: Storage
-
-
-def _is_perhaps_kept(storage: Storage) -> bool:
-    """Whether a loop or branch gave the array, which may have put it into a container."""
-    op, kept = storage.first.op, storage.trace.kept
-    return bool(kept) and op is not None and bool(op.regions) and storage.first.type in kept
 
 
 def _refuse_part(x: Tracer, storage: Storage) -> None:

@@ -193,6 +193,43 @@ def changed_row(x):
     return found
 
 
+def changed_in_another_branch(x):
+    found, here = [], np.zeros(2)
+    for p in x:
+        if p[0] > 0:
+            here = here + p
+            found.append(here)
+        else:
+            here -= p
+    return found
+
+
+def changed_after_it_was_read(x):
+    found = []
+    for p in x:
+        if p[0] > 0:
+            found.append(p * 2)
+    best = found[0]
+    for row in found:
+        if row[1] > best[1]:
+            best = row
+    best += 1
+    return found, best
+
+
+def put_by_a_helper(x):
+    found, buffer = [], np.empty(2)
+
+    def keep(v):
+        if v[0] > 0:
+            found.append(v)
+
+    for p in x:
+        buffer[:] = p * 2
+        keep(buffer)
+    return found
+
+
 def changed_constant(x):
     zero, found = np.zeros(2), []
     for p in x:
@@ -206,7 +243,8 @@ def changed_constant(x):
     "f",
     [
         *(one_array, changed_in_the_loop, changed_after_the_loop, changed_element),
-        *(changed_source, changed_row, changed_constant),
+        *(changed_source, changed_row, changed_constant, changed_in_another_branch),
+        *(changed_after_it_was_read, put_by_a_helper),
     ],
 )
 def test_what_a_container_holds_is_not_changed(f: Any) -> None:
