@@ -1,7 +1,8 @@
-"""Jacobians: `jacrev`, `jacfwd`, `hessian`, one row or column at a time.
+"""Jacobians: `jacrev`, `jacfwd`, `hessian`, by rows or columns.
 
-The rows are computed in a `fori_loop`: outside of jit plain Python, inside one loop of the graph,
-whatever the number of rows.
+Few of them are computed abreast in compiled code, as by `vmap`: what they have in common is computed
+once. Many, whose values between would take much memory, in a `fori_loop`, and outside of jit one after
+the other.
 """
 
 from __future__ import annotations
@@ -31,8 +32,11 @@ from .derivatives import jvp, named, vjp
 from .differentiable import check_inexact_leaves, check_result, normal_positions
 from .linear import linearize
 from .outer_state import changes_state
+from .vmap import vmap
 
 P = ParamSpec("P")
+
+ABREAST = 64  # rows or columns, up to which all are computed at once
 
 
 @shortened
@@ -63,19 +67,14 @@ def jacrev(
         blocks = []
         for k, y in enumerate(outs):
 
-            def row(i: Any, rows: list[Any], k: int = k) -> list[Any]:
+            def row(i: Any, k: int = k) -> list[Any]:
                 cotangent = [
                     _basis(z, i) if j == k else np.zeros(_shape(z), _dtype(z))[()]
                     for j, z in enumerate(outs)
                 ]
-                gradients = leaves_of(vjp_fn(closed(pytree.unflatten(out_tree, cotangent))))
-                for buffer, gradient in zip(rows, gradients, strict=True):
-                    buffer[i] = gradient
-                return rows
+                return leaves_of(vjp_fn(closed(pytree.unflatten(out_tree, cotangent))))
 
-            count = math.prod(_shape(y))
-            buffers = [np.zeros((count, *_shape(x)), _dtype(x)) for x in inputs]
-            rows = fori_loop(0, count, row, buffers)
+            rows = _for_each(row, math.prod(_shape(y)), inputs)
             block = [_reshaped(r, _shape(y) + _shape(x)) for r, x in zip(rows, inputs, strict=True)]
             blocks.append(_of_arguments(closed(pytree.unflatten(in_tree, block)), argnums))
         return closed(pytree.unflatten(out_tree, blocks))
@@ -115,19 +114,14 @@ def jacfwd(
         columns_of = []
         for k, x in enumerate(inputs):
 
-            def column(i: Any, columns: list[Any], k: int = k) -> list[Any]:
+            def column(i: Any, k: int = k) -> list[Any]:
                 tangent = [
                     _basis(z, i) if j == k else np.zeros(_shape(z), _dtype(z))[()]
                     for j, z in enumerate(inputs)
                 ]
-                pushed = push(*pytree.unflatten(in_tree, tangent))
-                for buffer, derivative in zip(columns, leaves_of(pushed), strict=True):
-                    buffer[i] = derivative
-                return columns
+                return leaves_of(push(*pytree.unflatten(in_tree, tangent)))
 
-            count = math.prod(_shape(x))
-            buffers = [np.zeros((count, *_shape(y)), _dtype(y)) for y in outs]
-            columns_of.append(fori_loop(0, count, column, buffers))
+            columns_of.append(_for_each(column, math.prod(_shape(x)), outs))
         blocks = []
         for j, y in enumerate(outs):
             block = [
@@ -151,6 +145,24 @@ def hessian(
            [ 0., 12.]])
     """
     return jacfwd(jacrev(fun, argnums, holomorphic), argnums, holomorphic)
+
+
+def _for_each(derivative: Callable[[Any], list[Any]], count: int, like: Sequence[Any]) -> list[Any]:
+    """The derivatives along each element of a basis, in arrays of `count` times what they are like."""
+    if current_trace() is not None and 0 < count <= ABREAST:
+
+        def one(i: Any) -> list[Any]:
+            return [d.astype(_dtype(x)) for d, x in zip(derivative(i), like, strict=True)]
+
+        abreast: list[Any] = vmap(one)(np.arange(count))
+        return abreast
+
+    def step(i: Any, rows: list[Any]) -> list[Any]:
+        for row, value in zip(rows, derivative(i), strict=True):
+            row[i] = value
+        return rows
+
+    return fori_loop(0, count, step, [np.zeros((count, *_shape(x)), _dtype(x)) for x in like])
 
 
 def _close(
