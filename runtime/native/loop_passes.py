@@ -48,7 +48,20 @@ class Split:
 
 
 def optimise(llvm: Any, machine: Any, module: Any) -> None:
-    """Run LLVM's pipeline over a module."""
+    """Run LLVM's pipeline over a module.
+
+    A loop that writes an array which it reads has a form with vectors for where those parts do not
+    overlap. By default LLVM asks that before the loops around, of all that these touch: it always
+    overlaps where the rows of a matrix are subtracted from each other. So it is asked each time.
+    """
+    llvm.set_option("jitney", "-hoist-runtime-checks=false")  # the process's, as `engine` knows
+    try:
+        _optimise(llvm, machine, module)
+    finally:
+        llvm.set_option("jitney", "-hoist-runtime-checks=true")
+
+
+def _optimise(llvm: Any, machine: Any, module: Any) -> None:
     options = llvm.create_pipeline_tuning_options(speed_level=2)
     options.loop_vectorization = options.slp_vectorization = True
     options.loop_unrolling = options.loop_interleaving = True

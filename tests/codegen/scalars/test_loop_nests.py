@@ -411,3 +411,29 @@ def test_an_interrupt_ends_nests(nest: Any, size: int) -> None:
             compiled(a, trips)
     finally:
         timer.join()
+
+
+def test_rows_of_one_array_are_vectors_where_they_do_not_overlap() -> None:
+    def eliminated(a):
+        for k in range(a.shape[0]):
+            for i in range(k + 1, a.shape[0]):
+                a[i, k] /= a[k, k]
+                for j in range(k + 1, a.shape[0]):
+                    a[i, j] -= a[i, k] * a[k, j]
+
+    def shifted(a, by):
+        x = a.ravel()
+        for k in range(3):
+            for i in range(1000):
+                x[i + by[k]] = x[i] * 0.5 + k
+
+    a = np.random.default_rng(0).random((40, 40)) + 40 * np.eye(40)
+    mine, theirs = a.copy(), a.copy()
+    jt.jit(eliminated)(mine)
+    eliminated(theirs)
+    np.testing.assert_array_equal(mine, theirs)
+    for by in ([0, 1, 2], [40, 7, 500], [3, 0, 0]):
+        mine, theirs = a.copy(), a.copy()
+        jt.jit(shifted)(mine, np.array(by))
+        shifted(theirs, np.array(by))
+        np.testing.assert_array_equal(mine, theirs)
