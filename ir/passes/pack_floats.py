@@ -24,7 +24,7 @@ from ..build import Builder
 from ..graph import Graph, Op, Value
 from ..ops.control.callbacks import PythonFunction
 from ..record import record
-from ..types import F16, F32, F64, I64, TensorType, Type, bits_dtype, is_small
+from ..types import F16, F32, F64, I64, TensorType, Type, bits_dtype, dtype_name, is_small
 from .attention import recognise_attention
 from .dead import eliminate_dead_code
 from .inline_calls import inline_calls
@@ -178,6 +178,13 @@ def _nextafter(b: Builder, op: Op, operands: Values) -> Values:
 def _tape_pop(b: Builder, op: Op, operands: Values) -> Sequence[Value]:
     types = tuple(_stored(t) for t in op.attrs["types"])
     return b.append(op.definition, operands, {"types": types}).results
+
+
+@_rule("recurse")
+def _recurse(b: Builder, op: Op, operands: Values) -> Sequence[Value]:
+    count = len(op.attrs["dtypes"])
+    dtypes = tuple(dtype_name(_stored(v.tensor).dtype) for v in op.results[:count])
+    return b.append(op.definition, operands, {**op.attrs, "dtypes": dtypes}).results
 
 
 @record

@@ -30,7 +30,7 @@ from ..ops.libraries.library import LIBRARY_CALL, loop_of
 from ..ops.movement.indexing import take_along
 from ..ops.term import Term
 from ..record import record
-from ..types import I64, TensorType, Type, complex_dtype, is_complex, real_dtype
+from ..types import I64, TensorType, Type, complex_dtype, dtype_name, is_complex, real_dtype
 from .complex_math import FUNCTIONS, Z, integer_power
 from .complex_order import extremum_index, sorted_order
 from .inline_calls import inline_calls
@@ -332,12 +332,36 @@ def _structured(s: Splitter, op: Op, operands: list[Parts]) -> list[Parts]:
         attrs["consts"] = _count(op.operands[:first])
     if "carries" in attrs:
         attrs["carries"] = _count(op.operands[first : first + op.attrs["carries"]])
+    if "states" in attrs:
+        attrs["states"] = _count(_states(op))
     regions = [_split(region) for region in op.regions]
     new = s.b.append(op.definition, _flat(operands), attrs, regions)
     return _regrouped(new.results, [v.type for v in op.results])
 
 
 _rule("optimization_barrier", "tape_push")(_structured)
+
+
+def _states(op: Op) -> Sequence[Value]:
+    """What the calls of a function by itself change: the last of the operands before a token."""
+    operands = [v for v in op.operands if isinstance(v.type, TensorType)]
+    return operands[len(operands) - op.attrs["states"] :]
+
+
+@_rule("recurse")
+def _recurse(s: Splitter, op: Op, operands: list[Parts]) -> list[Parts]:
+    count = len(op.attrs["dtypes"])
+    types = [
+        t for t in split_types([v.type for v in op.results[:count]]) if isinstance(t, TensorType)
+    ]
+    attrs = {
+        "label": op.attrs["label"],
+        "dtypes": tuple(dtype_name(t.dtype) for t in types),
+        "shapes": tuple(t.shape for t in types),
+        "states": _count(_states(op)),
+    }
+    new = s.b.append(op.definition, _flat(operands), attrs)
+    return _regrouped(new.results, [v.type for v in op.results])
 
 
 @_rule("tape_pop")

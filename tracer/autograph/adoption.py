@@ -13,6 +13,7 @@ from typing import Any
 from ...ir.graph import Value
 from ..core.trace import Trace, require_trace
 from ..core.tracers import Storage
+from ..core.views import refuse_stale
 
 
 class Adoption:
@@ -27,6 +28,7 @@ class Adoption:
     def adopt(self, storage: Storage, value: Value | None = None) -> None:
         """Take over a storage, with `value` of the region (by default what it holds now)."""
         owner, outer = storage.trace, storage.value
+        refuse_stale(storage, self.trace)
         if value is None:
             value = self.trace.lift(outer, owner)
         self.owners.append((storage, owner, outer))

@@ -183,6 +183,8 @@ class Trace:
         self.captures: list[Capture] = []
         self.token: Value | None = None  # the latest order token of effectful ops
         self.adoption: Any = None  # an autograph.adoption.Adoption: what may be assigned to inside
+        # Copies of parts of arrays of enclosing traces, as weak references, and the arrays; see `views`.
+        self.parts: list[tuple[Any, Storage]] = []
         self.rolled: dict[Any, Any] = {}  # which loops became ops, see autograph.rolling
         self.closed: Any = None  # a captures.closed.ClosedCode: which code nothing traced can reach
         self.singles: set[int] = set()  # parameters that are numbers, no arrays without dims

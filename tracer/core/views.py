@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from ..messages.source import user_line
 from . import threaded_state
 from .kept import check_not_kept
 from .sharing import write_to_others
-from .trace import Array, current_trace, lifted, require_trace
+from .trace import Array, Trace, current_trace, lifted, require_trace
 from .tracers import Storage, Tracer, ViewStep, as_value, method, wrap
 
 Forward = Callable[[Builder, Value], Value]
@@ -341,7 +342,14 @@ def outer_part(x: Tracer, value: Value) -> Tracer:
     """`value`, a copy of a part of the array `x` of an enclosing trace, where NumPy has a view."""
     part = wrap(value, scalar=False)
     part._storage.part, part._storage.writeable = x._storage, False
+    require_trace().parts.append((ref(part._storage), x._storage))
     return part
+
+
+def refuse_stale(storage: Storage, trace: Trace) -> None:
+    """Raise OuterPartError where a copy of a part of an array is still about that is assigned to now."""
+    if any(base is storage and part() is not None for part, base in trace.parts):
+        _refuse_part(Tracer(storage, storage.value.tensor), storage)
 
 
 class OuterPartError(errors.OuterMutationError):

@@ -160,7 +160,8 @@ def _trace_recursive(
     are if that helps."""
     try:
         return _trace_natively(function, call, captured, views)
-    except _Fruitless:
+    except _Fruitless as fruitless:
+        reason = fruitless.reason
         call.containers = Kinds()
     if captured.heap is not None:  # containers of known length may say how deep it goes
         policy = replace(captured.policy, natives=frozenset(), barred=True)
@@ -169,11 +170,17 @@ def _trace_recursive(
             return _trace_either(function, call, known, views)
         except (errors.JitneyError, RecursionError):
             pass
-    return _trace_either(function, call, captured, views)
+    try:
+        return _trace_either(function, call, captured, views)
+    except RecursionError as error:
+        raise reason or error from None
 
 
 class _Fruitless(Exception):
-    """A function calls itself, and cannot be traced as a native one."""
+    """A function calls itself, and cannot be traced as a native one; `reason` says why, if known."""
+
+    def __init__(self, reason: errors.JitneyError | None) -> None:
+        self.reason = reason
 
 
 def _trace_natively(
@@ -184,6 +191,7 @@ def _trace_natively(
 
     before = nesting.most, nesting.many
     names: set[tuple[str, str]] = set()
+    reason = None
     for _ in range(_TRIES):
         try:
             nesting.most, nesting.many = min(before[0], _NESTED), min(before[1], _DEEP_ONES)
@@ -195,13 +203,14 @@ def _trace_natively(
                 break
             names |= found
             call.containers = Kinds()
-        except errors.JitneyError:
+        except errors.JitneyError as error:
             if not names:
                 raise
+            reason = error
             break
         finally:
             nesting.most, nesting.many = before
-    raise _Fruitless
+    raise _Fruitless(reason) from None
 
 
 def _endless_names(error: RecursionError) -> set[tuple[str, str]]:

@@ -53,6 +53,8 @@ def is_user_frame(frame: FrameType) -> bool:
 
 def _is_pythons(file: str) -> bool:
     """Whether a file is of Python's own library; a module of the user's may have the name of one."""
+    if file.startswith("<frozen "):
+        return True
     inside = file.removeprefix(_STANDARD) if file.startswith(_STANDARD) else ""
     return bool(inside) and not inside.startswith(_PACKAGES)
 

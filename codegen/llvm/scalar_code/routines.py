@@ -51,7 +51,10 @@ class RoutineEmitter(ScalarCodeEmitter):
         self.arrays = [*self.common, *self.routine.locals]
         with b.at_start():
             self._here = b.word_at(0, "here").to("ptrtoint", "i64")
-            own = [b.alloca("i8", max(a.nbytes, 1), 64, "own") for a in self.routine.locals]
+            own = [
+                b.alloca("i8", max(a.nbytes, 1), 64, f"own{k}")
+                for k, a in enumerate(self.routine.locals)
+            ]
         return [*addresses[:-1], *own, addresses[-1]]
 
     def function(self) -> str:

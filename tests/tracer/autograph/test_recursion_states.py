@@ -345,3 +345,74 @@ def test_a_failure_leaves_all_as_it_was():
     with pytest.raises(ValueError, match="three"):
         jt.jit(down)(x, np.int64(8))
     np.testing.assert_array_equal(x, np.arange(10.0))
+
+
+def shifted(a, i):
+    if i >= len(a):
+        return a[0]
+    a[i] = a[i] / 2 + a[i - 1]
+    return a[i] + shifted(a, i + 1)
+
+
+def powers(z, n):
+    return z if n <= 0 else powers(z * z + 0.3j, n - 1)
+
+
+def test_types_that_are_stored_as_others():
+    for dtype in (np.float16, np.float32, np.complex64, np.complex128):
+        run_both(shifted, (np.arange(6).astype(dtype), np.int64(1)))
+    run_both(powers, (0.2 + 0.1j, np.int64(9)))
+
+
+def kept_rows(g, i):
+    if i >= len(g):
+        return 0.0
+    row, before = g[i], g[0].copy()
+    g[i, 0] += 1
+    g[:i] += 1
+    below = kept_rows(g, i + 1)
+    result = below + row[0] - row.sum() + before.sum()
+    g[0] = before
+    return result
+
+
+def test_views_see_what_calls_change_and_copies_do_not():
+    for rows in (4, 40):
+        run_both(kept_rows, (np.arange(3.0 * rows).reshape(rows, 3), np.int64(0)))
+
+
+TABLE = np.zeros(6)
+
+
+def counted_in_the_table(n):
+    if n > 0:
+        TABLE[n] += n
+        counted_in_the_table(n - 1)
+
+
+def test_a_global_array():
+    def f(n):
+        TABLE[:] = 1
+        counted_in_the_table(n)
+        return TABLE.sum()
+
+    compiled = jt.jit(f)
+    for n in (4, 2):
+        assert compiled(np.int64(n)) == f(n)
+    assert TABLE.tolist() == [1, 2, 3, 1, 1, 1]
+
+
+def test_what_a_native_function_cannot_do_is_what_is_said():
+    def walked(a, i):
+        if a[i] < 0:
+            raise ValueError("negative")
+        return a[i] + walked(a, i + a[i])
+
+    def f(a):
+        try:
+            return walked(a, 0)
+        except ValueError:
+            return -2
+
+    with pytest.raises(jt.errors.TransformError, match="a handler is there for ValueError"):
+        jt.jit(f)(np.array([1, 2, 9, -1]))

@@ -362,3 +362,19 @@ def test_arrays_that_a_branch_inside_of_a_loop_or_branch_makes_one() -> None:
     arguments = [(x, n) for x in (np.ones(3), -np.ones(3), np.arange(-1.0, 2)) for n in (0, 1, 3)]
     both(loops, *arguments)
     both(branches, *arguments)
+
+
+def test_a_row_at_a_traced_place_sees_later_assignments_in_a_branch():
+    def f(g, i, t):
+        s = 0.0
+        if t > 0:
+            row = g[i]
+            g[i, 0] += 1
+            s = row[0] + row.sum()
+        return s, g
+
+    g = np.arange(12.0).reshape(4, 3)
+    for i, t in ((1, 1), (2, 1), (3, 0)):
+        expected, got = f(g.copy(), i, t), jt.jit(f)(g.copy(), np.int64(i), np.int64(t))
+        assert got[0] == expected[0]
+        np.testing.assert_array_equal(got[1], expected[1])

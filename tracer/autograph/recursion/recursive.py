@@ -27,8 +27,8 @@ from .bodies import Body
 from .handed import End
 
 DEPTH = 10_000
-_OFTEN = 32  # calls of a function after which it may be one that calls itself
-_INSIDE = 3  # calls inside of each other, in branches
+_OFTEN = 4  # calls of a function between two looks whether it is one that calls itself
+_INSIDE = 4  # calls inside of each other, in branches
 _DEEP = 100  # the same where no branch is
 AS_IT_IS = "_jitney_plain"  # an attribute of functions that autograph leaves as they are
 
@@ -64,7 +64,7 @@ def recursive(
     more than scalar code can, and on GPUs, the interpreter runs it, in a callback.
 
     Raises jt.errors.CarryError where a type changes from call to call, OuterMutationError for arrays
-    that differ from call to call and are assigned to.
+    that differ from call to call and are assigned to, TransformError for a depth that is no number.
 
     >>> recursive(lambda n: 2 * n)(4)
     8
@@ -102,8 +102,8 @@ class CallsItself(errors.Refusal, RecursionError):
 
 class _Found(threading.local):
     """Functions that were found to call themselves, by file and name, while they are traced as native
-    ones; and what stands for them, by their code and cells. The labels of the ops whose bodies are being
-    traced. How often each function was called, where those are looked for that call themselves."""
+    ones; and what stands for them, by their code, globals and cells. The labels of the ops whose bodies
+    are being traced. How often each function was called, where it is looked whether one calls itself."""
 
     def __init__(self) -> None:
         self.names: frozenset[tuple[str, str]] = frozenset()
@@ -134,7 +134,7 @@ def if_native(function: FunctionType, twin: FunctionType) -> Function:
     if (code.co_filename, code.co_qualname) not in _found.names:
         _look(twin.__code__)
         return twin
-    key = code, tuple(map(id, function.__closure__ or ()))
+    key = code, id(function.__globals__), tuple(map(id, function.__closure__ or ()))
     if key not in _found.made:
         parts = twin.__code__, twin.__globals__, twin.__name__, twin.__defaults__, twin.__closure__
         body = functools.update_wrapper(FunctionType(*parts), twin)
@@ -149,10 +149,8 @@ def _look(code: CodeType) -> None:
     if _found.calls is None:
         return
     _found.calls[code] += 1
-    if _found.calls[code] < _OFTEN:
-        return
     trace = current_trace()
-    if trace is None or (_found.calls[code] % _OFTEN and not trace.conditional):
+    if trace is None or _found.calls[code] % _OFTEN:
         return
     depth, frame = 0, sys._getframe()
     while frame.f_back is not None and depth < _DEEP:
