@@ -16,7 +16,7 @@ from ..devices.devices import put_all
 from ..messages import errors
 from ..messages.errors import complain
 from .dispatch import Call
-from .entry import STALE, Entry, Refused
+from .entry import NEVER, STALE, Entry, Refused
 
 if TYPE_CHECKING:
     from ...runtime.cuda.client import LoadedProgram
@@ -43,7 +43,7 @@ class DeviceEntry(Entry):
     ) -> None:
         super().__init__(call, traced, captured, program, reason, seconds, donated)
         self.program = program
-        self.attempts = 1 << 30  # no call program: what is launched is native already
+        self.attempts = NEVER  # no call program: what is launched is native already
         plain = self.all_explicit and self.effects is None
         self._direct = plain and not (self.written or donated)
 

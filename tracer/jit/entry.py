@@ -62,6 +62,9 @@ class Interpreted:
 
 
 _MOST_WORK: Any = 1000  # steps in which NumPy says whether two arrays share an element
+_ATTEMPTS = 8  # at writing a program for an entry, and programs that it may have
+_PATIENCE = 16  # calls that come through Python before one attempt more
+NEVER = 1 << 30
 STALE: Any = object()  # what `Entry.fast` gives when a guard does not hold
 
 
@@ -112,8 +115,9 @@ class Entry:
         self.structure = call.structure
         self._hits = 0  # of the calls that came through Python
         self.programs: list[NativeProgram] = []
-        # At writing a program; those ask no computed numbers.
-        self.attempts = 0 if call.guard is None else 1 << 30
+        # At writing a program; those ask no computed numbers. And of how many calls the next one is.
+        self.attempts = 0 if call.guard is None else NEVER
+        self.attempt_at = 0
         self.owner: weakref.ref[JitFunction] | None = None
         captures = tuple(capture.outer for capture in traced.captures)
         self.check: Callable[[], tuple[Any, ...] | None] = captured.compile(captures)
@@ -184,6 +188,23 @@ class Entry:
     @property
     def hits(self) -> int:
         return self._hits + sum(program.hits for program in self.programs)
+
+    @property
+    def wants_program(self) -> bool:
+        """Whether calls come through Python for which a program might be written."""
+        if self.attempts < _ATTEMPTS:
+            return True
+        return self.attempts < NEVER and self._hits >= self.attempt_at
+
+    def begin_attempt(self) -> None:
+        self.attempts += 1
+        self.attempt_at = self._hits + _PATIENCE
+
+    def add_program(self, program: NativeProgram) -> None:
+        """One more; where there are many the oldest goes."""
+        self.programs.append(program)
+        if len(self.programs) > _ATTEMPTS:
+            self._hits += self.programs.pop(0).hits
 
     def fast(self, leaves: Sequence[Any]) -> Any:
         """The result; STALE, and nothing done, if a guard does not hold."""

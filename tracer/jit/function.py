@@ -56,7 +56,7 @@ from .options import (
     Options,
     check_function,
 )
-from .programs import ATTEMPTS, install_programs, learn
+from .programs import install_programs, learn
 from .specialise import make_entry, note_failure
 from .traces import trace_call
 
@@ -228,7 +228,7 @@ class JitFunction(Inspection, Generic[P, R]):
         go the long way."""
         try:
             for entry in bucket.entries:
-                if self._native and entry.attempts < ATTEMPTS:
+                if self._native and entry.wants_program:
                     break  # the long way writes a program
                 result = entry.fast(leaves)
                 if result is not STALE:

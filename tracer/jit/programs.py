@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..core.trace import ACTIVE, HELD
-from .entry import Entry
+from .entry import NEVER, Entry
 
 if TYPE_CHECKING:
     from .function import JitFunction
 
-ATTEMPTS = 8  # at writing a program for an entry
 _PROGRAMS = 64  # per function, over all signatures
 
 
@@ -20,22 +19,23 @@ def learn(function: JitFunction, entry: Entry, args: Sequence[Any], kwargs: dict
 
     A call that comes here though there is a program for its like differs in what the program
     compares by identity, or in the layout of an array that Python copies, or its program had to
-    make room: the attempts are limited.
+    make room: the attempts are limited. Objects and functions that are made anew come and stay for many
+    calls: then there is one attempt more, and the oldest program goes.
     """
-    if entry.attempts >= ATTEMPTS or not function._native or entry.check() is None:
+    if not function._native or not entry.wants_program or entry.check() is None:
         return
     from .native_call import NotNative, write_program
 
     with function._lock:
-        entry.attempts += 1
+        entry.begin_attempt()
         try:
             program = write_program(entry, args, kwargs, function._leaves, function._signature)
         except NotNative:
-            entry.attempts = ATTEMPTS
+            entry.attempts = NEVER
             return
         if any(program.key == other.key for other in function._programs):
             return
-        entry.programs.append(program)
+        entry.add_program(program)
         function._programs = [program, *function._programs][:_PROGRAMS]
         install_programs(function)
 

@@ -161,3 +161,17 @@ def test_a_function_that_is_returned_is_the_one_that_was_given() -> None:
         holder = Holder(None)
         g(holder, function, X)
         assert holder.last is function  # type: ignore[attr-defined]
+
+
+def test_the_latest_of_many_is_called_natively() -> None:
+    called.clear_cache()
+    for _ in range(11):
+        function = scaled(2.0)
+        for _ in range(20):
+            called(function, X)
+        (entry,) = [entry for bucket in called._buckets.values() for entry in bucket.entries]
+        native = sum(program.hits for program in entry.programs)
+        called(function, X)
+        assert sum(program.hits for program in entry.programs) == native + called._native
+        assert len(entry.programs) <= 8 and len(called._programs) <= 8
+    assert called.cache_info().hits == 11 * 21 - 1
