@@ -35,6 +35,8 @@ class GuardWriter:
 
     def guard(self, guard: Guard) -> None:
         value, path = guard.value, guard.path
+        if type(value) is FunctionType and guard.how != "absent":
+            value = path.find()  # one that does the same may be there now
         if guard.how == "absent":
             if path.kind != "global" or path.attrs:
                 raise NotNative

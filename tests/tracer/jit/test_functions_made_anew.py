@@ -163,15 +163,21 @@ def test_a_function_that_is_returned_is_the_one_that_was_given() -> None:
         assert holder.last is function  # type: ignore[attr-defined]
 
 
-def test_the_latest_of_many_is_called_natively() -> None:
-    called.clear_cache()
+@jt.jit
+def read_of_object(holder: Any, x: Any) -> Any:
+    return holder.pair[0](x)
+
+
+@pytest.mark.parametrize("compiled", [called, called_of_object, read_of_object])
+def test_the_latest_of_many_is_called_natively(compiled: Any) -> None:
+    compiled.clear_cache()
     for _ in range(11):
-        function = scaled(2.0)
+        given = scaled(2.0) if compiled is called else Holder(scaled(2.0))
         for _ in range(20):
-            called(function, X)
-        (entry,) = [entry for bucket in called._buckets.values() for entry in bucket.entries]
+            compiled(given, X)
+        (entry,) = [entry for bucket in compiled._buckets.values() for entry in bucket.entries]
         native = sum(program.hits for program in entry.programs)
-        called(function, X)
-        assert sum(program.hits for program in entry.programs) == native + called._native
-        assert len(entry.programs) <= 8 and len(called._programs) <= 8
-    assert called.cache_info().hits == 11 * 21 - 1
+        compiled(given, X)
+        assert sum(program.hits for program in entry.programs) == native + compiled._native
+        assert len(entry.programs) <= 8 and len(compiled._programs) <= 8
+    assert compiled.cache_info().hits == 11 * 21 - 1
