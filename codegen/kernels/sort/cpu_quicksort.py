@@ -64,8 +64,10 @@ def quicksort(
     quick = _quick(name, keys, block, merge, median, halves)
     cut, segments = _cut(name, keys, median, halves), _segments(name, keys, quick)
     restore = (_restore(name, keys),) if zeros else ()
-    row = _row(name, quick, cut, segments, *restore)
-    return Quicksort(row, quick, (block, median, halves, quick, cut, segments, *restore, row))
+    ascends = _ascends(name, keys)
+    row = _row(name, keys, ascends, quick, cut, segments, *restore)
+    functions = (block, median, halves, quick, ascends, cut, segments, *restore, row)
+    return Quicksort(row, quick, functions)
 
 
 def _median(name: str, keys: _Keys) -> Function:
@@ -261,11 +263,55 @@ def _segments(name: str, keys: _Keys, quick: Function) -> Function:
     return f
 
 
+def _ascends(name: str, keys: _Keys) -> Function:
+    """Whether the keys are sorted; of others, vectors are looked at until one tells."""
+    f = Function("i1", f"{name}_ascends", internal=True, keys="ptr", n="i64")
+    last, word = f.n - keys.lanes, f"i{keys.lanes}"
+    rest, falls, next_vector, next_key = (
+        f.later("rest", i="i64"),
+        *(f.later(hint) for hint in ("falls", "vector", "key")),
+    )
+    with f.loop(i=0) as loop:
+        loop.going(loop.i < last)
+        x, y = (
+            f.load(keys.vector, f.keys, at, keys.element, align=keys.size)
+            for at in (loop.i, loop.i + 1)
+        )
+        f.branch(x.ugt(y).to("bitcast", word).ne(0), falls, next_vector)
+        f.at(next_vector)
+        loop.next(loop.i + keys.lanes)
+    f.jump(rest, loop.i)
+    (first,) = f.at(rest)
+    with f.loop(i=first) as loop:
+        loop.going(loop.i + 1 < f.n)
+        x, y = (f.load(keys.element, f.keys, at, keys.element) for at in (loop.i, loop.i + 1))
+        f.branch(x.ugt(y), falls, next_key)
+        f.at(next_key)
+        loop.next(loop.i + 1)
+    f.ret(f.literal("i1", 1))
+    f.at(falls)
+    f.ret(f.literal("i1", 0))
+    return f
+
+
 def _row(
-    name: str, quick: Function, cut: Function, segments: Function, restore: Function | None = None
+    name: str,
+    keys: _Keys,
+    ascends: Function,
+    quick: Function,
+    cut: Function,
+    segments: Function,
+    restore: Function | None = None,
 ) -> Function:
     f = sort_row(name)
-    long, short, done = (f.later(hint) for hint in ("long", "short", "sorted"))
+    hints = ("unsorted", "ready", "long", "short", "sorted")
+    unsorted, ready, long, short, done = (f.later(hint) for hint in hints)
+    f.branch(f.run(ascends, f.keys, f.n), ready, unsorted)
+    f.at(ready)
+    f.move(f.target, f.keys, f.n * keys.size)
+    f.ret()
+
+    f.at(unsorted)
     f.branch(f.n.uge(2 * limits().sort_segment), long, short)
     f.at(short)
     f.run(quick, f.keys, f.target, f.scratch, f.target, f.n, DEPTH)
