@@ -58,7 +58,8 @@ def _function(function: FunctionType, around: list[FunctionType]) -> Hashable:
         raise _Changes from None
     parts = [*held, function.__defaults__, vars(function).get("__wrapped__")]
     named = sorted((function.__kwdefaults__ or {}).items())
-    return (Held(code), Held(function.__globals__), _all([*parts, *named], inside))
+    names = function.__name__, function.__qualname__
+    return (Held(code), Held(function.__globals__), names, _all([*parts, *named], inside))
 
 
 @functools.lru_cache(4096)

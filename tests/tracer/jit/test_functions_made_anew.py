@@ -147,6 +147,14 @@ def test_other_modules_are_others(way: Any) -> None:
         np.testing.assert_array_equal(call(module["f"], X), k * X)
 
 
+def test_names_count() -> None:
+    f = jt.jit(lambda f, x: (f.__name__, f(x)))
+    for name in ("apply", "other", "apply"):
+        function = scaled(2.0)
+        function.__name__ = name
+        assert f(function, X)[0] == name
+
+
 def test_a_function_that_is_returned_is_the_one_that_was_given() -> None:
     f = jt.jit(lambda f, x: (f, f(x)))
 
