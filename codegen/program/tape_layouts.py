@@ -53,15 +53,18 @@ def _loop(step: object, array: Array) -> Repeat | None:
     if not isinstance(step, ScalarCode):
         return None
     loops = [s for s in step.body.statements if isinstance(s, Repeat)]
-    if len(loops) != 1 or loops[0].counter is None:
+    if len(loops) != 1:
         return None
     (loop,) = loops
+    counter = loop.counter
+    if counter is None:
+        return None
     inside = {id(block) for block in blocks(loop.body)}
     for block in blocks(step.body):
         for touched_array, index, _ in accesses(block):
             if touched_array is not array:
                 continue
-            first, *others = (i.stride(loop.counter) for i in index)
+            first, *others = (i.stride(counter) for i in index)
             if id(block) not in inside or first not in (1, -1) or any(s != 0 for s in others):
                 return None
     return loop
