@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from operator import is_not
 from typing import Any
 
 from ...ir.graph import Op, Value
@@ -19,6 +20,7 @@ from ..control.unions import (
     given,
     implied,
 )
+from ..core.effects import watching
 from ..core.sharing import Doubt, settle_doubts
 from ..core.threaded_state import draws
 from ..core.trace import require_trace
@@ -145,13 +147,23 @@ class _Branch:
 class Trial:
     """What some code would do, traced as a region and taken back: its ops, those of them that happen in
     program order, whether it writes to arrays or containers, and whether functions that it calls change
-    anything."""
+    anything. `late` are checks that come after something was changed."""
 
     region: TracedRegion
     ops: Sequence[Op]
     effects: Sequence[Op]
     written: bool
     changed: bool
+    late: Collection[Any]
+
+    def is_late(self, op: Op) -> bool:
+        """Whether something may have been changed before this op fails."""
+        return op.name != "assert" or _check_of(op) in self.late
+
+
+def _check_of(op: Op) -> Any:
+    """What tells a check from others, in copies of its graph, too."""
+    return op.loc, op.attrs["message"], op.attrs.get("error")
 
 
 def trial(function: Callable[[], Any], state: State, what: str) -> Trial | None:
@@ -160,12 +172,33 @@ def trial(function: Callable[[], Any], state: State, what: str) -> Trial | None:
     objects = list(state.containers().values())
     before = [pytree.flatten(x)[0] for x in objects]
 
+    outer, late = require_trace(), set[Any]()
+    surroundings = Surroundings(state.roots())
+
     def apart() -> None:
         require_trace().counts = False  # checks are made at once, see `late_checks`
         function()
 
+    def changed() -> bool:
+        now = (pytree.flatten(x)[0] for x in objects)
+        if any(
+            len(a) != len(b) or any(map(is_not, a, b)) for a, b in zip(now, before, strict=True)
+        ):
+            return True
+        trace = require_trace()
+        while trace is not outer:
+            if trace.adoption is None or trace.adoption.owners or trace.parent is None:
+                return True
+            trace = trace.parent
+        return any(True for _ in surroundings.changes())
+
+    def note(check: Op) -> None:
+        if _check_of(check) not in late and changed():
+            late.add(_check_of(check))
+
     try:
-        one = _Branch(apart, state, objects, Surroundings(state.roots()), what)
+        with watching(note):
+            one = _Branch(apart, state, objects, surroundings, what)
     except (Exception, errors.Refusal):
         return None
     if one.raised is not None or draws() != drawn:
@@ -177,7 +210,8 @@ def trial(function: Callable[[], Any], state: State, what: str) -> Trial | None:
     )
     ops = one.region.traced.graph.ops
     effects = [op for op in ops if op.definition.effect and op.name != "assert"]
-    return Trial(one.region, ops, effects, filled or bool(one.storages), bool(one.slots))
+    written = filled or bool(one.storages)
+    return Trial(one.region, ops, effects, written, bool(one.slots), late)
 
 
 def branch(

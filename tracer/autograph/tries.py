@@ -251,7 +251,8 @@ def _check(
         if changing is not None:
             _refuse(failure, f"`{changing.name}` happens in the body, too")
         names = kept[failure.step]
-        if one.changed or (one.written and names is not None):
+        changes = one.changed or (one.written and names is not None)
+        if changes and one.is_late(failure.op):
             _refuse(failure, "the body changes arrays or objects, perhaps before that")
         if names:
             _refuse(

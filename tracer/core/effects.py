@@ -8,13 +8,28 @@ the order holds across branches and loops, and no pass can change it.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
-from ...ir.graph import SourceLine, Value
+from ...ir.graph import Op, SourceLine, Value
 from ...ir.types import BOOL, TOKEN
 from ..messages.source import user_line
 from .trace import require_trace
 from .tracers import as_value
+
+_WATCHING: ContextVar[Callable[[Op], None] | None] = ContextVar("jitney_checks", default=None)
+
+
+@contextmanager
+def watching(checks: Callable[[Op], None]) -> Iterator[None]:
+    """Inside, `checks` is called with each check when it is made."""
+    reset = _WATCHING.set(checks)
+    try:
+        yield
+    finally:
+        _WATCHING.reset(reset)
 
 
 def order_token() -> Value:
@@ -52,4 +67,8 @@ def check(
         attrs: dict[str, Any] = {"message": message} | (
             {} if error == "AssertionError" else {"error": error}
         )
-        advance(trace.builder.op("assert", test, *operands, token, **attrs))
+        made = trace.builder.op("assert", test, *operands, token, **attrs)
+        advance(made)
+    watch = _WATCHING.get()
+    if watch is not None:
+        watch(made.op)

@@ -322,6 +322,22 @@ def _outer(entry: ArrayFunction, a: Any, b: Any, out: Any = None) -> Any:
     return finished(apply(np.multiply, x[:, None], y[None, :]), out)
 
 
+@rule("trace")
+def _trace(
+    entry: ArrayFunction,
+    a: Any,
+    offset: Any = 0,
+    axis1: Any = 0,
+    axis2: Any = 1,
+    dtype: Any = None,
+    out: Any = None,
+) -> Any:
+    x = one_of(a)
+    if x.ndim != 2:
+        refuse(x, "np.trace of more than two axes")
+    return finished(entry.traced(filled(x, 0), offset, axis1, axis2, dtype), out)
+
+
 # Order
 
 

@@ -507,3 +507,62 @@ def test_what_only_finally_reads_is_kept():
         told, want = np.zeros(1), np.zeros(1)
         assert jt.jit(f)(np.array([x]), told) == f(np.array([x]), want)
         assert told == want
+
+
+class Account:
+    def __init__(self, balance):
+        self.balance, self.count = balance, 0
+
+    def take(self, x):
+        if x > self.balance:
+            raise ValueError("not enough")
+        self.balance -= x
+        self.count += 1
+
+    def take_and_count(self, x):
+        self.count += 1
+        if x > self.balance:
+            raise ValueError("not enough")
+        self.balance -= x
+
+
+def push(buffer, n, x):
+    if n[0] >= len(buffer):
+        raise IndexError("full")
+    buffer[n[0]] = x
+    n[0] += 1
+
+
+def test_what_fails_before_anything_is_changed():
+    def taken(xs):
+        account, refused = Account(10.0), 0
+        for x in xs:
+            try:
+                account.take(x)
+            except ValueError:
+                refused += 1
+        return account.balance, account.count, refused
+
+    def pushed(xs):
+        buffer, n, lost = np.zeros(3), np.zeros(1, int), 0
+        for x in xs:
+            try:
+                push(buffer, n, x)
+            except IndexError:
+                lost += 1
+        return buffer, n, lost
+
+    xs = np.array([3.0, 9.0, 4.0, 5.0, 2.0])
+    for f in (taken, pushed):
+        np.testing.assert_equal(jt.jit(f)(xs), f(xs))
+
+    def counted(xs):
+        account = Account(10.0)
+        try:
+            account.take_and_count(xs[0])
+        except ValueError:
+            account.balance = 0.0
+        return account.balance, account.count
+
+    with pytest.raises(jt.errors.TransformError, match="changes arrays or objects"):
+        jt.jit(counted)(xs)

@@ -149,3 +149,14 @@ def test_another_key_in_the_place_of_one_is_an_error(backend: str) -> None:
     assert compiled(x, 9) == 6
     with pytest.raises(RuntimeError, match="keys changed"):
         compiled(x, 1)
+
+
+def test_generators_that_are_read_at_once() -> None:
+    def chosen(x):
+        queue = deque(i for i in range(len(x)) if x[i] > 2)
+        squares = dict((v, v * v) for v in x if v > 2)  # noqa: C402
+        rests = Counter(v % 3 for v in x if v > 1)
+        return len(queue), queue.popleft(), squares, rests.most_common(1)
+
+    x = np.array([1, 5, 3, 2, 8])
+    assert jt.jit(chosen)(x) == chosen(x)

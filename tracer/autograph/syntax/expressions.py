@@ -52,7 +52,7 @@ IN_PLACE: dict[type[ast.operator], str] = {  # names in the module `operator`
     ast.RShift: "irshift",
 }
 
-_TAKE_ALL = frozenset("sum min max list tuple sorted set".split())
+_TAKE_ALL = frozenset("sum min max list tuple sorted set dict frozenset deque Counter".split())
 _ARRAYS = frozenset("array asarray stack vstack sum mean max min prod".split())
 _ITEMS = "_jt_items"  # what a comprehension runs over
 
