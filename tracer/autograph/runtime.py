@@ -14,9 +14,10 @@ from ..containers.comprehensions import comprehended as comprehended
 from ..containers.comprehensions import comprehended_parts as comprehended_parts
 from ..containers.growing import made as made
 from ..containers.growing import made_dict as made_dict
-from ..containers.growing import made_of_parts as made_of_parts
+from ..containers.growing import made_of_parts as of_parts
 from ..containers.growing import made_set as made_set
 from ..containers.growing import repeated as repeated
+from ..containers.growing import site_of
 from ..containers.kinds import Again
 from ..containers.kinds import current as current_kinds
 from ..control.regions import TracedRegion
@@ -28,6 +29,7 @@ from ..messages.errors import complain
 from . import listing  # noqa: F401  (it enters itself into `growing`)
 from .beginnings import Beginning
 from .branches import branch
+from .calls.generators import Generated, taken
 from .calls.iterators import nested
 from .calls.modular import reduced as reduced
 from .carried import NoneCarriedError
@@ -201,6 +203,9 @@ def for_stmt(
     a loop, which may run as Python."""
     if type(iterable) is Union:
         iterable = only(iterable, message="'NoneType' object is not iterable")
+    if type(iterable) is Generated and iterable.is_new:
+        iterable.over(for_stmt, if_stmt, body, more, state)
+        return
     items = items_of(iterable) if in_graph() else None
     if items is not None:
         _over(items, body, more, state)
@@ -461,6 +466,27 @@ def searched(
     if isinstance(items, (range, list, tuple, dict, set, str)) and len(items) <= _LONG:
         return convert(search)(lazily(items), *default)
     return by_loop(items, *default, *shared)
+
+
+def made_of_parts(name: str, stars: str, parts: tuple[Any, ...]) -> Any:
+    """`[*a, b]` and `{*a, b}`: `stars` says which parts are run over."""
+    pairs = zip(parts, stars, strict=True)
+    return of_parts(
+        name, stars, tuple(taken(x) if star == "*" else x for x, star in pairs), site_of()
+    )
+
+
+def generated(
+    several: bool,
+    items: Any,
+    lazily: Callable[[Any], Any],
+    listed: Callable[[Any], Any],
+    when: Callable[[Any], Any] | None = None,
+) -> Any:
+    """A generator expression, see `calls.generators`."""
+    if not in_graph():
+        return lazily(items)
+    return Generated(site_of(), items, lazily, listed, when, several)
 
 
 def returned(done: Any, result: Any) -> Any:

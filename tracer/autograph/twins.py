@@ -28,6 +28,7 @@ from ..host_random.interception import replaced
 from . import answers, iteration, logic, texts
 from .calls.assertions import replaced_assertion
 from .calls.eigenvalues import replaced_eigenvalues
+from .calls.generators import takes_all, with_lists
 from .calls.iterators import ITERATORS
 from .calls.modular import pow_
 from .calls.numpy_calls import replaced_numpy, where_traced
@@ -69,6 +70,11 @@ def convert(function: Any) -> Any:
     """What transformed code calls in place of `function`."""
     if current_trace() is None:
         return function
+    called = _converted(function)
+    return with_lists(called) if takes_all(function) else called
+
+
+def _converted(function: Any) -> Any:
     kind = type(function)
     if kind not in _KINDS and is_user_module(kind.__module__):
         call = getattr(kind, "__call__", None)  # noqa: B004  (the method itself is wanted)

@@ -28,6 +28,7 @@ def comprehended(
     listed: Callable[[Any], Any],
     when: Callable[[Any], Any] | None = None,
     into: Any = None,
+    site: Any = None,
 ) -> Any:
     """`[f(x) for x in items if p(x)]`, which is `make(items)`: for native items, or a native result, a
     loop. `listed` makes a list of what goes in of some items, `when` one of what is asked of them. The
@@ -35,7 +36,7 @@ def comprehended(
     kinds = current()
     if kinds is None:
         return make(items)
-    site = site_of()
+    site = site or site_of()
     kind, found = kinds.sites.get(site), walked(items)
     cls = type(make(()))
     if cls is list and kind is None and when is None and site not in kinds.written:
@@ -66,13 +67,14 @@ def comprehended_parts(
     make: Callable[[Any], Any],
     listed: Callable[[Any], Any],
     when: Callable[[Any], Any] | None = None,
+    site: Any = None,
 ) -> Any:
     """`[y for x in items if p(x) for y in f(x)]`, which is `make(items)`. `listed` makes a list of the
     lists of what goes in of some items."""
     kinds = current()
     if kinds is None:
         return make(items)
-    site = site_of()
+    site = site or site_of()
     kind, cls = kinds.sites.get(site), type(make(()))
     found = walked(items)
     if kind is None and found is not None:  # one after the other, if they are few

@@ -60,9 +60,14 @@ _TAKING = frozenset(
 )
 
 
+PASSING: set[Any] = set()  # code between the user's and the functions that it calls
+
+
 def site_of(depth: int = 2) -> tuple[Any, int]:
     """Where in the user's code a container is made."""
     frame = sys._getframe(depth)
+    while frame.f_code in PASSING and frame.f_back is not None:
+        frame = frame.f_back
     return frame.f_code, frame.f_lasti
 
 
@@ -76,10 +81,10 @@ def made_set(items: tuple[Any, ...]) -> Any:
     return _hashed(set, items, items)
 
 
-def made_of_parts(name: str, stars: str, parts: tuple[Any, ...]) -> Any:
+def made_of_parts(name: str, stars: str, parts: tuple[Any, ...], site: Site) -> Any:
     """`[*a, b]` and `{*a, b}`: `stars` says which parts are run over."""
     cls = list if name == "list" else set
-    kinds, site = current(), site_of()
+    kinds = current()
     many = [x for x, star in zip(parts, stars, strict=True) if star == "*"]
     single = tuple(x for x, star in zip(parts, stars, strict=True) if star != "*")
     kind = None if kinds is None else kinds.sites.get(site)

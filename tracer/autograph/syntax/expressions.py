@@ -52,7 +52,6 @@ IN_PLACE: dict[type[ast.operator], str] = {  # names in the module `operator`
     ast.RShift: "irshift",
 }
 
-_TAKE_ALL = frozenset("sum min max list tuple sorted set dict frozenset deque Counter".split())
 _ARRAYS = frozenset("array asarray stack vstack sum mean max min prod".split())
 _ITEMS = "_jt_items"  # what a comprehension runs over
 
@@ -115,20 +114,12 @@ class Expressions(ast.NodeTransformer):
         called = (
             self.named(function) if isinstance(function, ast.Attribute) else self.visit(function)
         )
-        if node.args and self.takes_all(function):
-            node.args[0] = _as_list(node.args[0])
-        elif node.args and isinstance(node.args[0], ast.ListComp) and _makes_array(function):
+        if node.args and isinstance(node.args[0], ast.ListComp) and _makes_array(function):
             node.args[0].into = copied(called)  # type: ignore[attr-defined]
         node.func = helper("convert", [called], function)
         node.args = [self.visit(a) for a in node.args]
         node.keywords = [self.visit(k) for k in node.keywords]
         return node
-
-    def takes_all(self, function: ast.expr) -> bool:
-        """Whether it is one of Python's functions that asks a generator for everything at once."""
-        if not isinstance(function, ast.Name) or function.id not in _TAKE_ALL:
-            return False
-        return not any(function.id in scope.bound for scope in self.scopes)
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         if not isinstance(node.ctx, ast.Load):
@@ -285,7 +276,7 @@ class Expressions(ast.NodeTransformer):
         else:
             node.elt = self.visit(node.elt)
         self.hidden.pop()
-        if isinstance(node, ast.GeneratorExp) or first.is_async or _binds([node]):
+        if any(g.is_async for g in node.generators) or _binds([node]):
             return node
         items, first.iter = first.iter, load(_ITEMS, first.iter)
         parts = [items, taking(_ITEMS, node)]
@@ -304,21 +295,25 @@ class Expressions(ast.NodeTransformer):
             parts.append(taking(_ITEMS, located(ast.ListComp(asked_all, [target]), node)))
         elif inner is None and getattr(node, "into", None) is not None:
             parts += [constant(None, node), node.into]
+        if isinstance(node, ast.GeneratorExp):
+            return helper("generated", [constant(inner is not None, node), *parts], node)
         return helper("comprehended_parts" if inner is not None else "comprehended", parts, node)
 
     def inner(self, node: Any) -> ast.expr | None:
         """Of a comprehension with several `for`: the list of what the others give for an item of the
-        first, as a comprehension of its own."""
+        first, as a comprehension of its own; of a generator expression, the generator."""
         first, *others = copied(node.generators)
         asynchronous = any(g.is_async for g in node.generators)
-        if not others or asynchronous or isinstance(node, ast.GeneratorExp) or _binds([node]):
+        if not others or asynchronous or _binds([node]):
             return None
         if isinstance(node, ast.DictComp):
             element: ast.expr = ast.Tuple([copied(node.key), copied(node.value)], ast.Load())
         else:
             element = copied(node.elt)
         self.hidden.append({n.id for n in ast.walk(first.target) if isinstance(n, ast.Name)})
-        result = self.comprehension(located(ast.ListComp(element, others), node))
+        is_lazy = isinstance(node, ast.GeneratorExp)
+        made = (ast.GeneratorExp if is_lazy else ast.ListComp)(element, others)
+        result = self.comprehension(located(made, node))
         self.hidden.pop()
         return cast(ast.expr, result)
 
@@ -376,15 +371,6 @@ class Expressions(ast.NodeTransformer):
 
 def _has_stars(nodes: Sequence[ast.expr]) -> bool:
     return any(isinstance(node, ast.Starred) for node in nodes)
-
-
-def _as_list(node: ast.expr) -> ast.expr:
-    """A generator expression as a list, which may be made by a loop."""
-    if not isinstance(node, ast.GeneratorExp) or _binds([node]):
-        return node
-    if any(generator.is_async for generator in node.generators):
-        return node
-    return placed(ast.ListComp(node.elt, node.generators), node)
 
 
 def _makes_array(function: ast.expr) -> bool:
