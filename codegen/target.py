@@ -19,7 +19,8 @@ class Target:
 
     `features` is LLVM's feature string (`+avx2,-avx512f,...`); `vector_bits` is the width that
     kernels should use. `sanitize`: code tells the runtime of each array, so that it can check accesses.
-    `limits`: of blocks, tiles and units. `free_sums`: loops over elements may add in any order.
+    `limits`: of blocks, tiles and units. `fastmath`: loops over elements may add in any order,
+    and quotients and roots of float32 are made of the CPU's estimates.
     `threads`: how many share a kernel at most; 0: as many as the pool has.
     `probe`: code tells of its steps (`program.probes`): "count" how often they ran and how long in all,
     "trips" how often blocks of scalar code ran, too, "record" of each time that a step ran. `lines`:
@@ -33,7 +34,7 @@ class Target:
     vector_bits: int
     sanitize: bool = False
     limits: Limits = DEFAULT
-    free_sums: bool = False
+    fastmath: bool = False
     probe: str = ""
     lines: bool = False
     threads: int = 0

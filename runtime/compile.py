@@ -124,7 +124,7 @@ def generate(
     verify = config.verify
     graph = optimise(storable(graph), verify=verify)
     optimised = time.perf_counter()
-    free = replace(target, free_sums=options.fastmath, threads=options.threads)
+    free = replace(target, fastmath=options.fastmath, threads=options.threads)
     module = compile_graph(graph, free, strides, signature, options.donations, verify)
     return module, optimised
 

@@ -57,7 +57,7 @@ def follow(
     target = replace(current_target(), sanitize=False, lines=lines)
     signature = graph.input_types, graph.output_types
     passes = tuple(followed(graph, [*STORABLE, *pipeline()]))
-    free = replace(target, free_sums=options.fastmath)
+    free = replace(target, fastmath=options.fastmath)
     module, low = emitted(passes[-1][1], free, strides, signature, options.donations)
     marks = low.context.marks
 

@@ -26,7 +26,7 @@ class CudaTarget:
     lines: bool = False  # instructions say which line of the user's they compute (`codegen.marks`)
 
     WARP: ClassVar[int] = 32
-    free_sums: ClassVar[bool] = False
+    fastmath: ClassVar[bool] = False
     vector_bits: ClassVar[int] = 128  # of one access to memory
     features: ClassVar[str] = ""
 

@@ -354,15 +354,16 @@ class Builder(ABC):
         call = f'asm sideeffect "{text}", "{constraints}"({arguments_text(values)}) convergent nounwind'
         return self.fresh(result, f"call {result} {call}")
 
-    def intrinsic(self, name: str, type: str, *args: Value | Number) -> Value:
-        """`llvm.NAME`, overloaded on `type`, which its result has, and arguments that are ints."""
+    def intrinsic(self, name: str, type: str, *args: Value | Number, flags: str = "") -> Value:
+        """`llvm.NAME`, overloaded on `type`, which its result has, and arguments that are ints. `flags`
+        are of fast math."""
         values = [a if isinstance(a, Value) else as_typed(type, a) for a in args]
         full = _intrinsic(name, type)
         if full not in self.declared:
             self.declared.add(full)
             types = ", ".join([v.type for v in values])
             self.declare(full, f"declare {type} @{full}({types})")
-        return self.op(type, f"call {type} @{full}({arguments_text(values)})")
+        return self.op(type, f"call {flags}{type} @{full}({arguments_text(values)})")
 
     def ldexp(self, a: Value, n: Value) -> Value:
         """a * 2**n, of floats and integers in as many lanes."""

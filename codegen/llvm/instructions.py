@@ -89,6 +89,15 @@ def _intrinsic(name: str, *flags: bool) -> Instruction:
     return emit
 
 
+def _sqrt(e: TextEmitter, node: Expr, lanes: int, a: Value) -> Value:
+    return e.intrinsic("sqrt", a.type, a, flags=_estimated(e, node.dtype))
+
+
+def _estimated(e: TextEmitter, dtype: DType) -> str:
+    """The flags by which LLVM may divide, and take roots, by an estimate and a step of Newton's."""
+    return "reassoc arcp contract afn " if dtype == F32 and e.target.fastmath else ""
+
+
 def _abs(e: TextEmitter, node: Expr, lanes: int, a: Value) -> Value:
     if node.dtype.kind == "f":
         return e.intrinsic("fabs", a.type, a)
@@ -125,7 +134,7 @@ def _divide(e: TextEmitter, node: Expr, lanes: int, a: Value, b: Value) -> Value
     dtype = node.dtype
     ty = type_text(dtype, lanes)
     if dtype.kind == "f":
-        return e.binary("fdiv", a, b)
+        return e.binary(f"fdiv {_estimated(e, dtype)}".strip(), a, b)
     sign = "s" if dtype.kind == "i" else "u"
     if lanes == 1 or dtype.itemsize == 8 or node.args[1].op == "const":
         return e.binary(f"{sign}div", a, b)
@@ -349,7 +358,7 @@ INSTRUCTIONS: dict[str, Instruction] = {
     "mulhi": _high_product,
     "neg": _neg,
     "fma": _intrinsic("fma"),
-    "sqrt": _intrinsic("sqrt"),
+    "sqrt": _sqrt,
     "abs": _abs,
     "floor": _intrinsic("floor"),
     "ceil": _intrinsic("ceil"),

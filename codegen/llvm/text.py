@@ -27,6 +27,9 @@ class TargetLike(Protocol):
     @property
     def features(self) -> str: ...
 
+    @property
+    def fastmath(self) -> bool: ...
+
 
 class Operand(NamedTuple):
     """An emitted value: a scalar if `uniform` and else a vector of the full width."""

@@ -194,7 +194,7 @@ def _loop(c: ScalarBuilder, op: Op, top: bool = False) -> list[Held]:
         raise Unfit
     rest = ([held[k] for k in positions] for held in (carried, init, out))
     now, start, new = map(_flat, rest)
-    if c.low.context.target.free_sums:
+    if c.low.context.target.fastmath:
         new = [freely_summed(value, carry) for value, carry in zip(new, now, strict=True)]
     made = trips
     if counter is not None and condition is not None:  # only the loop knows

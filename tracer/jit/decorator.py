@@ -132,8 +132,9 @@ def jit(
         differ. `jt.config.check` asks it of all functions; `jt.config.allow` names scopes that may.
     fastmath
         Allow results that differ from NumPy's by more than rounding. Loops over elements may add
-        (`s += x[i] * y[i]`) in any order, which makes vectors of sums. On GPUs with tensor cores,
-        products of float32 matrices round their operands to 11 bits (TF32).
+        (`s += x[i] * y[i]`) in any order, which makes vectors of sums. float32's `1 / np.sqrt(x)` is
+        made of the CPU's estimate (some 1e-7 off; NaN where x is 0 or infinite). On GPUs with tensor
+        cores, products of float32 matrices round their operands to 11 bits (TF32).
     deterministic
         Results have the same bits from run to run. False: on a GPU, floats that are added at indices
         (`np.add.at`, gradients of indexing) are added as they come, by atomics, which is faster. The

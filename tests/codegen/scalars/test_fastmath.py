@@ -1,4 +1,4 @@
-"""Under `fastmath` loops over elements add in any order; else in Python's, to the bit."""
+"""Under `fastmath` sums of loops go in any order, else in Python's to the bit; roots are estimated."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import jitney as jt
+from jitney.runtime.native.host import host_target
 
 
 def product(x: Any, y: Any) -> Any:
@@ -59,3 +60,16 @@ def test_only_where_it_is_asked_for() -> None:
     x = np.random.default_rng(0).standard_normal(3000)
     assert "fadd contract reassoc" in jt.jit(product, fastmath=True).lower(x, x).llvm()
     assert "reassoc" not in jt.jit(product).lower(x, x).llvm()
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_reciprocal_roots_are_estimated_in_float32(dtype):
+    x = np.random.default_rng(0).uniform(1e-3, 1e3, 1000).astype(dtype)
+    for f in (lambda x: 1 / np.sqrt(x), lambda x: x / (x * np.sqrt(x)), lambda x: np.sqrt(x) / x):
+        exact = f(x.astype("f8"))
+        error = np.abs(jt.jit(f, fastmath=True)(x) / exact - 1).max()
+        assert error < (5e-7 if dtype == "f4" else 1e-15)
+        np.testing.assert_array_equal(jt.jit(f)(x), f(x))
+    if host_target().has("avx512f") and dtype == "f4":
+        fast, plain = (jt.jit(lambda x: 1 / np.sqrt(x), fastmath=fast) for fast in (True, False))
+        assert "vrsqrt14ps" in fast.lower(x).asm() and "vrsqrt14ps" not in plain.lower(x).asm()
