@@ -35,6 +35,7 @@ from ..captures.purity_allow_list import Unkeyable
 from ..captures.subjects import Object
 from ..containers.leaving import Leaving
 from ..core.specs import Spec, Static
+from ..core.stack import most_calls
 from ..core.trace import Capture
 from ..core.tracing import Result, Traced
 from ..data import pytree
@@ -220,7 +221,7 @@ class CachedTrace:
         key = Fingerprint([*hidden, *captured.generators()], self._empty)
         try:
             key.value(self._function)
-            key.put(self._options.key())
+            key.put(self._options.key(), str(most_calls()))
             _arguments(key, self._call)
             for entry in captured.hidden:
                 key.put(str(entry.path), str(entry.tree.num_leaves))

@@ -2,6 +2,7 @@
 
 import copy
 import math
+import sys
 import threading
 
 import numpy as np
@@ -416,3 +417,17 @@ def test_what_a_native_function_cannot_do_is_what_is_said():
 
     with pytest.raises(jt.errors.TransformError, match="a handler is there for ValueError"):
         jt.jit(f)(np.array([1, 2, 9, -1]))
+
+
+def test_the_depth_is_pythons_where_that_is_more():
+    def down(n):
+        return 0 if n == 0 else 1 + down(n - 1)
+
+    with pytest.raises(RecursionError, match="more than 10000 calls"):
+        jt.jit(lambda n: down(n[0]))(np.array([12_000]))
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(15_000)
+    try:
+        assert jt.jit(lambda n: down(n[0]))(np.array([12_000])) == 12_000
+    finally:
+        sys.setrecursionlimit(before)

@@ -15,6 +15,7 @@ import numpy as np
 
 from ....ir.types import TensorType
 from ...control.regions import Out
+from ...core.stack import DEPTH, MOST, most_calls
 from ...core.trace import Trace, current_trace
 from ...core.tracers import Tracer
 from ...data import pytree
@@ -26,7 +27,6 @@ from ..variables import is_traceable, out_of
 from .bodies import Body
 from .handed import End
 
-DEPTH = 10_000
 _OFTEN = 4  # calls of a function between two looks whether it is one that calls itself
 _INSIDE = 4  # calls inside of each other, in branches
 _DEEP = 100  # the same where no branch is
@@ -49,7 +49,8 @@ def recursive(
                 fill(grid, i, j - 1)
 
     It need not be asked for: functions that call themselves under conditions which only run time knows
-    are found while they are traced.
+    are found while they are traced, and call themselves as deep as `sys.setrecursionlimit` says, 10,000
+    calls at the least.
 
     Arguments may be numbers, None, tuples and containers of them, which differ from call to call, and
     anything that is the same in all calls. Arrays, attributes, variables of functions around, and
@@ -72,7 +73,7 @@ def recursive(
     if function is None:
         return functools.partial(recursive, depth=depth, result_like=result_like)
     check_callable(function, "recursive")
-    if isinstance(depth, bool) or not isinstance(depth, int) or not 0 < depth <= 1_000_000:
+    if isinstance(depth, bool) or not isinstance(depth, int) or not 0 < depth <= MOST:
         complain(
             errors.TransformError,
             f"depth={depth!r} is no number of calls",
@@ -139,7 +140,7 @@ def if_native(function: FunctionType, twin: FunctionType) -> Function:
         parts = twin.__code__, twin.__globals__, twin.__name__, twin.__defaults__, twin.__closure__
         body = functools.update_wrapper(FunctionType(*parts), twin)
         setattr(body, AS_IT_IS, True)  # its calls of itself are calls of `function`
-        _found.made[key] = recursive(body)
+        _found.made[key] = recursive(body, depth=most_calls())
     return _found.made[key]
 
 
