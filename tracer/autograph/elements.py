@@ -17,7 +17,7 @@ from ..arrays.table import holds_tracer
 from ..containers.arrays import is_grown_index, of_array, put_into
 from ..containers.elements.varied import is_array
 from ..containers.growing import has_all, joined, look_up, may_be_missing
-from ..containers.kinds import CLASSES, inherit, make_classes_native, make_native
+from ..containers.kinds import CLASSES, inherit, make_classes_native, make_native, note_made
 from ..containers.sequences import Sequence as Row
 from ..containers.stand_ins import Container
 from ..control.choices import choose, choose_by_key, require_item
@@ -127,6 +127,7 @@ def item(x: Any, index: Any) -> Any:
     if type(x) in CLASSES:
         with may_be_missing(x):
             found = x[index]
+        note_made(x, found)
         if isinstance(index, slice):
             inherit(x, found)
         return found

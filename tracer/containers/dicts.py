@@ -16,7 +16,7 @@ from ..core.tracers import as_value, emit, wrap
 from ..messages import errors
 from ..messages.errors import complain
 from .folds import total
-from .kinds import CLASSES, Kind
+from .kinds import CLASSES, Kind, kind_of
 from .mixed import choose
 from .sequences import List
 from .stand_ins import (
@@ -205,7 +205,9 @@ class Dict(Table):
 def _made_by(kind: Kind) -> Any:
     """What a defaultdict's factory makes."""
     made = kind.detail()
-    return native(made, kind.derived("made", type(made))) if type(made) in CLASSES else made
+    if type(made) not in CLASSES:
+        return made
+    return native(made, kind.derived("made", type(made), kind_of(made).detail))
 
 
 # Methods that only some kinds of dicts have

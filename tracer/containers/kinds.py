@@ -14,7 +14,7 @@ function is traced again when the first one turns up.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -50,6 +50,13 @@ class Argument:
     """The site of a container among the arguments that was taken apart: which argument it is of."""
 
     place: int | str
+
+
+@record(eq=False)
+class Within:
+    """The site of a container that a defaultdict made for a key: that of the defaultdict."""
+
+    holder: Any
 
 
 class Enters(errors.TraceAgain):
@@ -365,6 +372,9 @@ def make_native(containers: list[Any]) -> None:
     found, outside = False, set[Any]()
     for container in containers:
         site = kinds.births.get(id(container))
+        while isinstance(site, Within):
+            container = site.holder
+            site = kinds.births.get(id(container))
         is_pythons = type(container) in CLASSES
         if site is None and require_trace().lacks_heap and is_pythons and fits(container):
             raise errors.WantsHeap
@@ -383,6 +393,16 @@ def make_native(containers: list[Any]) -> None:
         raise Enters(outside)
     if found:
         raise Again
+
+
+def note_made(holder: Any, container: Any) -> None:
+    """What has been read of one of Python's containers, which perhaps was made by that."""
+    kinds = current()
+    if kinds is None or not isinstance(holder, defaultdict) or type(container) not in CLASSES:
+        return
+    if id(container) not in kinds.births:
+        kinds.births[id(container)] = Within(holder)
+        kinds.alive.append(container)
 
 
 def is_outside(container: Any) -> bool:

@@ -134,6 +134,25 @@ def words(x):
     return plain, counter, default, asked, max(plain.values()), counter.most_common(3)
 
 
+@program(INTS)
+def neighbours(x):
+    around, after, order = defaultdict(set), defaultdict(lambda: defaultdict(int)), []
+    for i in range(len(x)):
+        around[i % 20].add(x[i])
+        around[x[i]].add(i % 20)
+        after[x[i] % 3][x[i - 1] % 4] += 1
+    seen, stack = set(), [0]
+    while stack:
+        u = stack.pop()
+        if u not in seen:
+            seen.add(u)
+            order.append(u)
+            for v in around[u]:
+                if v not in seen:
+                    stack.append(v)
+    return order, after
+
+
 @program(12, 10)
 def paths(n, m):
     memo = {}
