@@ -1,4 +1,4 @@
-"""Traced values left in attributes that nobody hands on: an error, instead of a change that is lost.
+"""Traced values left where nobody hands them on: an error, instead of a change that is lost.
 
 class Particle:
     last = None
@@ -8,7 +8,10 @@ class Particle:
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterator
 from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 from ..core.tracers import Tracer
@@ -35,8 +38,9 @@ def refuse_leaked_attributes(target: Any, attributes: dict[str, Any]) -> None:
 
 
 def refuse_leaks(variables: FreeVariables) -> None:
-    """Raise OuterMutationError where a class or function has a traced value in an attribute now; all
-    of them get what they had before."""
+    """Raise OuterMutationError where a class or function has a traced value in an attribute now, or a
+    container of outside that is no state has one in it; all of them get what they had before."""
+    _refuse_in_containers(variables)
     left = None
     for holder, name, before in variables.of_code.values():
         now = vars(holder).get(name, ABSENT)
@@ -59,3 +63,68 @@ def refuse_leaks(variables: FreeVariables) -> None:
         "read and written at each call.",
         operands={name: now} if isinstance(now, Tracer) else None,
     )
+
+
+def _refuse_in_containers(variables: FreeVariables) -> None:
+    """Of containers in attributes of classes, of classes that are no list or dict themselves, of queues:
+    what a function puts there is not put there at each call."""
+    paths = [path for path, _ in variables.values.values()]
+    for path in [*paths, *variables.added.values()]:
+        with suppress(Exception):  # nothing is there any more
+            value = path.find()
+            for holder in _containers_in(value):
+                left = _taken_out(holder)
+                if left is not None:
+                    break
+            else:
+                continue
+            break
+    else:
+        return
+    made = left._storage.value.op
+    where = f" (made at {made.loc})" if made is not None and made.loc else ""
+    complain(
+        errors.OuterMutationError,
+        f"{path}, a {type(value).__name__} that was there before the call, was given a traced value"
+        f"{where}, which means nothing after the call has been traced",
+        "return the value; or keep it in a list or dict of Python's own that is a global, a variable of "
+        "an enclosing function, an argument, or an attribute of an object: these are read and written "
+        "at each call.",
+        operands={"value": left},
+    )
+
+
+def _containers_in(value: Any) -> Iterator[Any]:
+    if isinstance(value, _CONTAINERS):
+        yield value
+    elif type(value).__module__ in ("collections", "queue", "_queue"):
+        for part in vars(value).values() if hasattr(value, "__dict__") else ():
+            if isinstance(part, _CONTAINERS):
+                yield part
+                yield from (inner for inner in part if isinstance(inner, _CONTAINERS))
+
+
+_CONTAINERS = (list, dict, set, deque)
+_LAST = 1000  # elements among which those are that a function has just added
+
+
+def _taken_out(holder: Any) -> Tracer | None:
+    """A traced value among the last elements of a container, which is without it then."""
+    if isinstance(holder, dict):
+        for key in [*islice(reversed(holder), _LAST)]:
+            left = _tracer_in(holder[key])
+            if left is not None:
+                del holder[key]
+                return left
+    elif isinstance(holder, (list, deque)):
+        for i in range(len(holder) - 1, max(len(holder) - _LAST, 0) - 1, -1):
+            left = _tracer_in(holder[i])
+            if left is not None:
+                del holder[i]
+                return left
+    return None
+
+
+def _tracer_in(value: Any) -> Tracer | None:
+    parts = value if isinstance(value, tuple) else (value,)
+    return next((x for x in parts if isinstance(x, Tracer)), None)
