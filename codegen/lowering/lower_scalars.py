@@ -73,6 +73,7 @@ def emit_step(c: ScalarBuilder, op: Op, held: Sequence[Held], work: int) -> None
                 site = low.context.assertion(one, ())
                 c.block.statements.append(Require(~pick(here, ()), site, []))
                 low.asked.add(one)
+            low.overwritten.add(value)  # nobody asks for it later, or for what it is made of
             continue
         if isinstance(here, Stored):
             low.arrays[value] = here.array
