@@ -23,14 +23,15 @@ from ..core.tracers import WEAK_DTYPES, Tracer, as_value, wrap
 from ..data import pytree
 from ..messages import errors
 from ..messages.errors import complain
+from ..messages.source import user_line
 from .boxes import is_box
 from .elements.forms import MIXED, Form
-from .kinds import Kind
+from .kinds import NOTHING, current
 from .numpy_folds import FOLDS, fold_of, folded, numbers_of
 from .packed import Packed
 from .sequences import List
 from .sequences import Sequence as NativeSequence
-from .stand_ins import for_each, leaves_of, require
+from .stand_ins import for_each, require
 
 _REDUCED = {np.add: "sum", np.multiply: "prod", np.maximum: "max", np.minimum: "min"}
 
@@ -193,16 +194,27 @@ for _name in "add sub mul truediv floordiv mod pow lt le gt ge eq ne and or xor"
             _with_lists(f"__{_prefix}{_name}__")
 
 
+class _Flags:
+    """What is known of an array beside its elements, which is no part of its structure."""
+
+    def __init__(self, of_list: bool) -> None:
+        self.of_list = of_list
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Flags)
+
+    def __hash__(self) -> int:
+        return 0
+
+
 def _again(how: Any, parts: Any) -> GrownArray:
-    given, of_list, has_views = how
-    made = GrownArray(parts[0], given)
-    made.of_list, made.has_views = of_list, has_views
+    """One that a branch or loop has chosen: who else has it, nobody knows."""
+    made = GrownArray(parts[0], how[0])
+    made.of_list, made.has_views = how[1].of_list, True
     return made
 
 
-pytree.register_pytree(
-    GrownArray, lambda x: ((x.items,), (x.given, x.of_list, x.has_views)), _again
-)
+pytree.register_pytree(GrownArray, lambda x: ((x.items,), (x.given, _Flags(x.of_list))), _again)
 
 called: list[Callable[..., Any]] = []  # `grown_functions`, which lies above, puts it here
 
@@ -233,19 +245,18 @@ def listed(length: Any, item: Callable[[Any], Any]) -> GrownArray:
 
 def fresh(like: Any = None) -> List:
     """An empty list for the elements of an array, which are `like` this, if that is known."""
-    made = List(Kind(list))
+    kinds = current()
+    assert kinds is not None
+    made = List(kinds.kind_at(user_line(2)))
     if like is not None:
-        made.kind._value = Form.of(like)
+        made.kind.see(NOTHING, like)
     return made
 
 
 def append(made: List, value: Any) -> None:
-    """Add a number of NumPy's, or a row, to a list that nobody has read."""
+    """Add a number of NumPy's, or a row."""
     value = value if isinstance(value, Tracer) else wrap(as_value(value), scalar=not np.ndim(value))
-    if not value.shape:
-        value = wrap(as_value(value), scalar=True)
-    form = made.kind._value = Form.of(value)
-    made._run("append", *leaves_of(form, value), value=form.dtypes)
+    made.append(value if value.shape else wrap(as_value(value), scalar=True))
 
 
 def nothing() -> GrownArray:
@@ -416,9 +427,7 @@ def _tolist(x: GrownArray) -> List:
     weak = {"b": "b", "i": "i", "u": "i", "f": "f"}[x.dtype.kind]
 
     def add(i: Any) -> None:
-        number = wrap(as_value(x.at(i), WEAK_DTYPES[weak]), weak, scalar=True)
-        form = made.kind._value = Form.of(number)
-        made._run("append", *leaves_of(form, number), value=form.dtypes)
+        made.append(wrap(as_value(x.at(i), WEAK_DTYPES[weak]), weak, scalar=True))
 
     for_each(x.length(), add)
     return made

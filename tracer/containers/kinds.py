@@ -269,6 +269,9 @@ class Kinds:
         # Of Python's containers, by id, in this trace; of lists that are arrays, by their sites.
         self.births: dict[Any, Site] = {}
         self.loops: set[Any] = set()  # code of loops that are to be ops, see `autograph.runtime`
+        self.lists: dict[
+            Any, Kind
+        ] = {}  # those that arrays of lists are made of, by line and number
         self.is_off = False  # the function could not be traced with native ones
         self.is_unfit = False  # because of an element
         self.texts: set[str] = set()  # those that are compared: their forms have the first numbers
@@ -291,9 +294,16 @@ class Kinds:
         self.forms[:] = forms_of(sorted(self.texts))
         self.sites = {site: Kind(kind.cls, kind.detail) for site, kind in self.sites.items()}
         self.classes = {cls: OBJECTS[0](cls) for cls in self.classes}
+        self.lists = {}
+
+    def kind_at(self, line: Any) -> Kind:
+        """The kind of another list that is made at a line, the same in all traces."""
+        number = self.made[line] = self.made.get(line, 0) + 1
+        return self.lists.setdefault((line, number), Kind(list))
 
     def begin(self) -> None:
         """Another trace."""
+        self.made: dict[Any, int] = {}
         self.births, self.root, self.numbers, self.alive = {}, None, [], []
         self.born, self.inner, self.entered = {}, set(), []
         self.is_stale = False

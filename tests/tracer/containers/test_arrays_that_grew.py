@@ -84,7 +84,20 @@ def places(x):
     return x[found], y, z, w, x[np.array(found)], np.delete(x, found), np.sum(x[found])
 
 
-FUNCTIONS = (elements, orders, numbers, sizes, parts, columns, places)
+def through_branches_and_loops(x):
+    a, i = np.array(chosen(x)), 0
+    if x[0] > 0.2:
+        a = a * 2
+    b = a
+    while len(b) > 3:
+        b = b[b > np.median(b)]
+    while i < 2:
+        a = np.sort(a)[::-1]
+        i += 1
+    return a, b, a.sum()
+
+
+FUNCTIONS = (through_branches_and_loops, elements, orders, numbers, sizes, parts, columns, places)
 
 
 def same(a: Any, b: Any) -> None:
