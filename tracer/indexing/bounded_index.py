@@ -32,7 +32,7 @@ from .bounded import (
     resized,
     rule,
 )
-from .cuts import Window, cut, is_cut, same_index, window
+from .cuts import Window, cut, has_traced_step, is_cut, same_index, strided, window
 from .indexing import getitem, setitem, update
 from .masked import Masked
 
@@ -253,6 +253,10 @@ def _shape_like(x: Any, axes: Sequence[int]) -> Any:
 def write(entry: Any, x: Any, index: Any, value: Any) -> None:
     """`x[index] = value`."""
     items = _expanded(x, index)
+    others = [i for i in items if not isinstance(i, slice) or i != slice(None)]
+    if len(others) == 1 and has_traced_step(others[0]):
+        sizes = zip(items, x.shape, _padded(x).shape, strict=True)
+        items = [strided(i, n, most) if has_traced_step(i) else i for i, n, most in sizes]
     value = value.materialised() if isinstance(value, Masked) else value
     if isinstance(value, Bounded) and value.origin is not None:
         base, own, version = value.origin

@@ -18,6 +18,7 @@ from ...ir.record import record
 from ...ir.types import I64, is_integer
 from ..arrays.common import build, known_array
 from ..core import views
+from ..core.effects import check
 from ..core.linear_forms import same_value
 from ..core.trace import lifted, require_trace
 from ..core.tracers import Tracer, as_value, wrap
@@ -73,6 +74,30 @@ def window(item: slice, size: Any) -> Window:
         way = _apply(b, "floor_divide", way, abs(step))
     count = _apply(b, "maximum", way, 0)
     return Window(_value(b, start), _value(b, count), step)
+
+
+def has_traced_step(item: Any) -> bool:
+    """Whether an item of an index is a slice with a step that is known only at run time."""
+    step = item.step if isinstance(item, slice) else None
+    return isinstance(step, Tracer) and known_array(step) is None
+
+
+def strided(item: slice, size: Any, most: int) -> Any:
+    """The positions that are assigned to by a slice with a traced step, which has to be positive, of an
+    axis of a size, `most` at the most."""
+    b, step = build(), as_value(item.step, I64)
+    check(item.step != 0, "slice step cannot be zero", error="ValueError")
+    check(
+        item.step > 0,
+        "a step of a slice that is a value must not be negative",
+        error="ValueError",
+    )
+    start = _bound(b, item.start, size, 0, size, 0)
+    way = _minus(b, _minus(b, _bound(b, item.stop, size, 0, size, size), start), 1)
+    count = _apply(b, "maximum", _plus(b, b.op("floor_divide", _value(b, way), step), 1), 0)
+    each = b.mul(b.iota(shape=(most,), dtype=I64, axis=0), b.broadcast_to(step, (most,)))
+    places = b.add(each, b.broadcast_to(_value(b, start), (most,)))
+    return bounded(wrap(places, scalar=False), {0: number(wrap(_value(b, count)))})
 
 
 def _bound(b: Builder, bound: Any, size: Any, least: Any, most: Any, default: Any) -> Any:

@@ -536,3 +536,36 @@ def test_trees_have_such_arrays_as_leaves():
         jt.tree.leaves(jt.jit(f)(x, mask)), jt.tree.leaves(f(x, mask)), strict=True
     ):
         np.testing.assert_array_equal(got, want)
+
+
+def _sieve(limits):
+    out = np.zeros(len(limits), int)
+    for k in range(len(limits)):
+        n = limits[k]
+        prime = np.ones(n + 1, dtype=bool)
+        prime[:2] = False
+        for p in range(2, int(n**0.5) + 1):
+            if prime[p]:
+                prime[p * p :: p] = False
+        out[k] = prime.sum()
+    return out
+
+
+def _stepped(x, bounds, value):
+    x[bounds[0] : bounds[1] : bounds[2]] = value
+    return x
+
+
+def test_assignment_to_slices_with_traced_steps():
+    limits = np.array([10, 20, 50, 97, 30])
+    np.testing.assert_array_equal(jt.jit(_sieve)(limits), _sieve(limits))
+    stepped = jt.jit(_stepped)
+    for bounds in ((2, 9, 3), (0, 20, 7), (-8, -1, 2), (15, 3, 2), (1, 20, 30), (20, 30, 2)):
+        for x in (np.arange(20.0), np.ones((20, 2))):
+            got = stepped(x.copy(), np.array(bounds), 5.0)
+            np.testing.assert_array_equal(got, _stepped(x.copy(), bounds, 5.0))
+    for step, said in ((0, "cannot be zero"), (-1, "must not be negative")):
+        with pytest.raises(ValueError, match=said):
+            stepped(np.ones(9), np.array([5, 0, step]), 1.0)
+    with pytest.raises(jt.errors.TracerIndexError, match="the step of a slice"):
+        jt.jit(lambda x, i: x[:: i[0]].sum())(np.ones(9), np.array([2]))
