@@ -10,6 +10,7 @@ another such list; what it makes of all of them is a loop, too (`numpy_folds`, `
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NoReturn
@@ -31,7 +32,7 @@ from .numpy_folds import FOLDS, fold_of, folded, numbers_of
 from .packed import Packed
 from .sequences import List
 from .sequences import Sequence as NativeSequence
-from .stand_ins import for_each, require
+from .stand_ins import for_each, require, run
 
 _REDUCED = {np.add: "sum", np.multiply: "prod", np.maximum: "max", np.minimum: "min"}
 
@@ -377,24 +378,35 @@ def of_array(x: Tracer, index: Any) -> GrownArray:
 # Arrays that leave
 
 
+def left(x: GrownArray) -> tuple[NativeSequence, Any]:
+    """The list that leaves for an array, of rows that of all their numbers; and what becomes of it."""
+    items = x.refused_texts()
+    if not is_box(items.kind.value):
+        return items, (x.given, x.of_list, None)
+    kind: Any = items.form.example.kind
+    flat = fresh(kind.dtype.type(0))
+
+    def add(i: Any) -> None:
+        run("extend", flat._at, items.ask("get", as_value(i, I64))[1], value=(kind.dtype,))
+
+    for_each(items.length(), add)
+    return flat, (x.given, x.of_list, kind.shape)
+
+
 def array_of(
     columns: list[np.ndarray[Any, Any]],
     form: Form | None,
     dtype: Any,
     of_list: bool,
-    row: Callable[[int, Any], Any],
+    shape: tuple[int, ...] | None,
 ) -> Any:
-    """The array of elements of this form, of a column for each word; `row(handle, kind)` reads a row."""
+    """The array of elements of this form, of a column for each word; of rows of this shape."""
     if form is None or (of_list and not len(columns[0])):
         return np.array([], dtype)
-    if is_box(form):
-        kind: Any = form.example.kind
-        if not len(columns[0]):
-            return np.empty((0, *kind.shape), dtype or kind.dtype)
-        whole = np.stack([row(int(handle), form.example.kind) for handle in columns[0]])
-    else:
-        columns = _numbers(columns, form)
-        whole = columns[0] if form.tree.is_leaf() else np.stack(columns, axis=1)
+    columns = _numbers(columns, form)
+    whole = columns[0] if form.tree.is_leaf() else np.stack(columns, axis=1)
+    if shape is not None:
+        whole = whole.reshape(len(whole) // max(math.prod(shape), 1), *shape)
     return whole.astype(dtype) if dtype is not None else whole
 
 

@@ -17,10 +17,11 @@ import numpy as np
 import optree
 
 from ...ir.record import record
+from ..core.trace import require_trace
 from ..core.tracers import as_value, emit
 from ..core.tracing import Presented
 from ..data import pytree
-from .arrays import GrownArray, array_of
+from .arrays import GrownArray, array_of, left
 from .boxes import check_still
 from .kinds import Kind, current, make_native
 from .making import objects_of
@@ -28,13 +29,14 @@ from .packed import Packed, check_numbers, refuse_rows
 from .stand_ins import Container, root, run
 from .tables import View, refuse_view
 
-Target = tuple[np.dtype[Any] | None, bool] | None  # of an array; see `arrays.array_of`
+Target = tuple[np.dtype[Any] | None, bool, Any] | None  # of an array; see `arrays.array_of`
 
 
 def leaving(result: Any) -> Any:
     """What a function gives, with native containers as what they will be in Python."""
     check_numbers()
     check_still()
+    require_trace().holding.clear()  # the function is over, and assigns no more
     result = _with_own_lists(result)
     kinds = current()
     if kinds is None:
@@ -53,7 +55,7 @@ def leaving(result: Any) -> Any:
         if isinstance(x, View):
             refuse_view(x)
         elif isinstance(x, GrownArray):
-            x, target = x.refused_texts(), (x.given, x.of_list)
+            x, target = left(x)
         if not isinstance(x, Container):
             return x
         found.append(x)
@@ -138,7 +140,7 @@ class Plans:
             plans = zip(self.kinds, self.targets, strict=True)
             return objects_of(handles, plans, zip(entered, self.entered, strict=True))
         from ...runtime.call import objects
-        from .native_plans import columns, numbers_in
+        from .native_plans import columns
 
         count = len(self.kinds)
         arrays = {}
@@ -146,8 +148,7 @@ class Plans:
             for k, target in enumerate(self.targets):
                 if target is not None and handles[k]:
                     form = self.kinds[k].value
-                    found = columns(int(handles[k]), form)
-                    arrays[k] = array_of(found, form, *target, numbers_in)
+                    arrays[k] = array_of(columns(int(handles[k]), form), form, *target)
         except BaseException:
             count = 0
             raise

@@ -36,18 +36,13 @@ def objects_of(
     source: _Source = _Interpreted() if first & 1 else _Native()
     made: dict[int, Any] = {}
 
-    def row(handle: int, box: Any) -> Any:
-        return source.columns_of(handle, (box.dtype,))[0].reshape(box.shape)
-
     try:
         for place, kind in entered:
             _whole(source, place, kind.root, made)
         return [
             _whole(source, place, kind.root, made)
             if target is None or not place
-            else array_of(
-                source.columns(place, None, kind.value), kind.value, target[0], target[1], row
-            )
+            else array_of(source.columns(place, None, kind.value), kind.value, *target)
             for place, (kind, target) in zip(places, plans, strict=True)
         ]
     finally:

@@ -174,17 +174,6 @@ def columns(handle: int, form: Form | None) -> list[Any]:
     return [found[name].copy() for name in records.names or ()]
 
 
-def numbers_in(handle: int, kind: BoxKind) -> np.ndarray[Any, Any]:
-    """The array that is in a box."""
-    header = (ctypes.c_int64 * (layout.HEADER_BYTES // 8)).from_address(handle)
-    if not kind.size:
-        return np.empty(kind.shape, kind.dtype)
-    records = _record((kind.dtype,))
-    at = header[layout.FIRST // 8]
-    memory: Any = (ctypes.c_char * (kind.size * records.itemsize)).from_address(at)
-    return np.frombuffer(memory, records)["x0"].reshape(kind.shape)
-
-
 @cache
 def _record(dtypes: tuple[np.dtype[Any], ...]) -> np.dtype[Any]:
     numbers = range(len(dtypes))
