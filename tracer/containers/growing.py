@@ -262,8 +262,23 @@ def _is_any_length(x: Any) -> bool:
 def sorted_(items: Any, *, key: Any = None, reverse: Any = False) -> Any:
     """`sorted`"""
     site = site_of()
+    if key is None and isinstance(reverse, bool) and _is_short(items):
+        ordered = np.sort(items)
+        return native_if_wanted([*(ordered[::-1] if reverse else ordered)], site)
     ordered = _sorted(_of_array(items, site), key=key, reverse=reverse)
     return native_if_wanted(ordered, site)
+
+
+def _is_short(items: Any) -> bool:
+    """Whether it is a traced array of a few integers, which are known to be in one order only."""
+    if (
+        current() is None
+        or not is_traced(items)
+        or items.ndim != 1
+        or items.dtype.kind not in "iub"
+    ):
+        return False
+    return type(items) not in LAZY and items.shape[0] <= LONG
 
 
 def _of_array(items: Any, site: tuple[Any, int]) -> Any:

@@ -286,3 +286,15 @@ def mapped_builtins(n):
 @pytest.mark.parametrize("function", [sorted_by_builtins, mapped_builtins])
 def test_builtins_are_called_with_native_lists(function):
     assert jt.jit(function)(6) == function(6)
+
+
+def test_a_few_integers_in_order_are_a_list_of_known_length() -> None:
+    def f(rows):
+        found = {}
+        for i in range(len(rows)):
+            found.setdefault(tuple(sorted(rows[i])), []).append(i)
+        first, *_, last = sorted(rows[0], reverse=True)
+        return list(found.values()), first, last
+
+    rows = np.random.default_rng(0).integers(0, 2, (8, 3))
+    assert repr(jt.jit(f)(rows)) == repr(f(rows))

@@ -63,7 +63,8 @@ class Generated(Iterator[Any]):
         if not self.is_new:
             return self
         self.is_new, self._python = False, iter(())
-        lazily, listed, make = self._lazily, self._listed, comprehended
+        lazily, listed = self._lazily, self._listed
+        make: Any = comprehended
         if self._several:
             listed, make = lambda items: [*map(taken, self._listed(items))], comprehended_parts
         items = taken(self._items)
