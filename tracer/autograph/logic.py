@@ -12,9 +12,11 @@ import numpy as np
 
 from ..containers import folds
 from ..containers.growing import look_up
+from ..containers.mixed import form_among
 from ..containers.packed import Packed, refuse_rows
 from ..containers.stand_ins import Container
 from ..containers.tables import View
+from ..containers.walking import Numbered, walked
 from ..control.unions import Facts, Union, assume, implied, imply, joined_facts
 from ..core.effects import check
 from ..core.tracers import Tracer, as_value, emit, wrap
@@ -24,6 +26,7 @@ from ..indexing.masked import Masked
 from ..messages import errors
 from ..messages.errors import complain
 from .branches import branch
+from .calls.generators import Stream
 from .raising import Raised
 from .rolling import FEW
 from .users.operators import NAMES, binary, is_negated, of_users, tuples_compare
@@ -184,6 +187,8 @@ def in_(x: Any, container: Any) -> Any:
     """`x in container`"""
     if isinstance(container, (Container, View)):
         return container.contains(x)
+    if isinstance(container, Stream):
+        return container.has(x)
     if type(container) is Union or type(x) is Union:
         return use(in_, x, container)
     if isinstance(x, tuple):
@@ -302,7 +307,9 @@ def _extreme(builtin: Any, better: Any, args: Any, options: Any) -> Any:
             refuse_rows()
         return args[0].element(_extreme_element(builtin, args[0].materialise()))
     if len(args) == 1 and _of_container(args[0]):
-        return folds.extreme(args[0], builtin, **options)
+        return _extreme_of_container(builtin, args[0], **options)
+    if len(args) == 1 and is_traced(args[0]) and args[0].ndim and len(args[0]) and options:
+        return _extreme_by(builtin, args[0], **options)
     if len(args) == 1 and isinstance(args[0], (Bounded, Masked)) and not options:
         return _extreme_element(builtin, _elements(args[0]))
     if len(args) == 1 and is_traced(args[0]) and args[0].ndim == 1 and args[0].size and not options:
@@ -323,6 +330,26 @@ def _extreme(builtin: Any, better: Any, args: Any, options: Any) -> Any:
         else:
             least = best
     return best
+
+
+def _extreme_of_container(builtin: Any, items: Any, key: Any = None, **options: Any) -> Any:
+    """The default stays what it is where there is nothing."""
+    found = walked(items)
+    if found is None or isinstance(found[0], int) or "default" not in options:
+        return folds.extreme(items, builtin, key=key, **options)
+    default = options["default"]
+    if form_among(items, default) is not None:
+        return folds.extreme(items, builtin, key=key, default=default)
+    some = partial(folds.extreme, items, builtin, key=key)
+    return if_exp(found[0] > 0, some, partial(_same, default))
+
+
+def _extreme_by(builtin: Any, x: Any, key: Any = None, default: Any = None) -> Any:
+    """Of an array that is not empty the first element for which `key` is least, or greatest."""
+    if key is None:
+        return _extreme(builtin, None, (x,), {})
+    places = Numbered(len(x), lambda i: i)
+    return x[folds.extreme(places, builtin, key=lambda i: key(x[i]))]
 
 
 def _is_ordered(x: Any) -> bool:

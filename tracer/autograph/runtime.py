@@ -10,8 +10,8 @@ from typing import Any
 
 from ...ir.record import replace
 from ..captures.untraced import as_python as as_python
-from ..containers.comprehensions import comprehended as comprehended
-from ..containers.comprehensions import comprehended_parts as comprehended_parts
+from ..containers.comprehensions import comprehended as comprehension
+from ..containers.comprehensions import comprehended_parts as comprehension_of_parts
 from ..containers.growing import made as made
 from ..containers.growing import made_dict as made_dict
 from ..containers.growing import made_of_parts as of_parts
@@ -29,7 +29,7 @@ from ..messages.errors import complain
 from . import listing  # noqa: F401  (it enters itself into `growing`)
 from .beginnings import Beginning
 from .branches import branch
-from .calls.generators import Generated, taken
+from .calls.generators import Generated, Stream, taken
 from .calls.iterators import nested
 from .calls.modular import reduced as reduced
 from .carried import NoneCarriedError
@@ -147,26 +147,11 @@ def _judged(
     iteration."""
     latest = [go_on]
 
-    def set(values: Any) -> None:
-        state.set(values[:-1])
-        latest[0] = values[-1]
-
     def iteration(_: Any) -> None:
         body()
         latest[0] = truth(test())
 
-    extended = State(
-        (*state.names, "the condition"),
-        lambda: (*state.get(), latest[0]),
-        set,
-        (*state.live, True),
-        (*state.rebound, True),
-        (*state.filled, False),
-        (*state.read, True),
-        state.inside,
-        state.contents,
-        state.roots,
-    )
+    extended = state.joined("the condition", lambda: latest[0], partial(latest.__setitem__, 0))
     loop(lambda _: latest[0], iteration, extended, "while", accept=accept)
 
 
@@ -203,7 +188,7 @@ def for_stmt(
     a loop, which may run as Python."""
     if type(iterable) is Union:
         iterable = only(iterable, message="'NoneType' object is not iterable")
-    if type(iterable) is Generated and iterable.is_new:
+    if isinstance(iterable, Stream) and iterable.is_new:
         iterable.over(for_stmt, if_stmt, body, more, state)
         return
     items = items_of(iterable) if in_graph() else None
@@ -474,6 +459,16 @@ def made_of_parts(name: str, stars: str, parts: tuple[Any, ...]) -> Any:
     return of_parts(
         name, stars, tuple(taken(x) if star == "*" else x for x, star in pairs), site_of()
     )
+
+
+def comprehended(items: Any, *parts: Any) -> Any:
+    """A comprehension, see `containers.comprehensions`."""
+    return comprehension(taken(items), *parts, site=site_of())
+
+
+def comprehended_parts(items: Any, *parts: Any) -> Any:
+    """A comprehension of several loops."""
+    return comprehension_of_parts(taken(items), *parts, site=site_of())
 
 
 def generated(

@@ -26,6 +26,7 @@ from ..core.trace import current_trace
 from ..data.foreign import borrowed
 from ..host_random.interception import replaced
 from . import answers, iteration, logic, texts
+from .calls import streams
 from .calls.assertions import replaced_assertion
 from .calls.eigenvalues import replaced_eigenvalues
 from .calls.generators import takes_all, with_lists
@@ -33,6 +34,7 @@ from .calls.iterators import ITERATORS
 from .calls.modular import pow_
 from .calls.numpy_calls import replaced_numpy, where_traced
 from .calls.scipy_calls import replaced_scipy
+from .calls.streams import STREAMS
 from .recursion.recursive import AS_IT_IS, if_native
 from .syntax.lazy import Lazy, is_lazy
 from .syntax.nodes import HELPERS, ORIGINAL, THUNK, placed, walk
@@ -58,7 +60,8 @@ _KINDS = (FunctionType, MethodType, BuiltinFunctionType, type, np.ufunc, functoo
 _OF_CLASSES = (int, round, abs, divmod, pow)  # what they give depends on the class of a number
 # What only asks for values, and leaves nothing behind.
 _ASKING = (*_OF_CLASSES, float, complex, len, min, max, sum, any, all, ord, chr)
-_CALLS_BACK = (map, filter, sorted, functools.reduce, functools.partial, min, max)
+_CALLS_BACK = (sorted, functools.partial, min, max, *(STREAMS.keys() - {any, all, next}))
+growing.PASSING.add(__name__)
 
 
 def provide_helpers(module: ModuleType) -> None:
@@ -181,7 +184,6 @@ def _is_users(x: Any) -> bool:
 def _builtin(function: Any) -> Any:
     replaced = {
         range: iteration.range_,
-        enumerate: iteration.enumerate_,
         zip: iteration.zip_,
         reversed: iteration.reversed_,
         np.ndenumerate: iteration.ndenumerate_,
@@ -193,8 +195,6 @@ def _builtin(function: Any) -> Any:
         min: logic.min_,
         max: logic.max_,
         sum: logic.sum_,
-        any: logic.any_,
-        all: logic.all_,
         isinstance: answers.isinstance_,
         type: answers.type_,
         hasattr: answers.hasattr_,
@@ -205,12 +205,13 @@ def _builtin(function: Any) -> Any:
         print: texts.print_,
         pow: pow_,
         **ITERATORS,
+        **STREAMS,
     }
     operator = BY_FUNCTION.get(function) if type(function) is BuiltinFunctionType else None
     if operator is not None and function is not abs:
         return partial(unary if operator in UNARY else binary, operator)
     growing_one = growing.replaced(function)
-    if growing_one is not None:
+    if growing_one is not None and function is not next:
         ordered = ordering.ordering(function, growing_one)
         return _with_callbacks(ordered, _called) if _takes_key(function) else ordered
     if type(getattr(function, "__self__", None)) is str:
@@ -279,7 +280,7 @@ def _function(function: FunctionType) -> Any:
     if id(code) in _done:
         return if_native(function, function)
     module = function.__globals__.get("__name__")  # __module__ may be copied from what it wraps
-    if module == ordering.__name__:
+    if module in (ordering.__name__, streams.__name__):
         return _twin(function)
     if function is prange:
         return iteration.prange_

@@ -90,6 +90,41 @@ class State:
         self.inside, self.contents = inside, contents
         self.roots = roots
 
+    def joined(self, name: str, get: Callable[[], Any], set: Callable[[Any], None]) -> State:
+        """The state with one more variable, which is always read."""
+
+        def set_all(values: Sequence[Any]) -> None:
+            self.set(values[:-1])
+            set(values[-1])
+
+        return State(
+            (*self.names, name),
+            lambda: (*self.get(), get()),
+            set_all,
+            (*self.live, True),
+            (*self.rebound, True),
+            (*self.filled, False),
+            (*self.read, True),
+            self.inside,
+            self.contents,
+            self.roots,
+        )
+
+    def of_iteration(self) -> State:
+        """The state of a branch in a loop that has this one: the next iteration reads what it leaves."""
+        return State(
+            self.names,
+            self.get,
+            self.set,
+            self.read,
+            self.rebound,
+            self.filled,
+            self.read,
+            self.inside,
+            self.contents,
+            self.roots,
+        )
+
     def own_arrays(self) -> None:
         """NumPy arrays of the user's own that are assigned into become traced ones."""
         values = list(self.get())

@@ -16,6 +16,15 @@ from .walking import walked
 
 def total(items: Any, start: Any = 0) -> Any:
     """`sum`"""
+    return _folded(_added, items, start)
+
+
+def product(items: Any, start: Any = 1) -> Any:
+    """`math.prod`"""
+    return _folded(_multiplied, items, start)
+
+
+def _folded(join: Callable[[Any, Any], Any], items: Any, start: Any) -> Any:
     found = walked(items)
     assert found is not None
     length, item = found
@@ -24,15 +33,22 @@ def total(items: Any, start: Any = 0) -> Any:
     form = form_among(items, start)
 
     def add(i: Any, so_far: Any) -> Any:
-        return apart(form, _added(together(form, so_far), item(i)))
+        return apart(form, join(together(form, so_far), item(i)))
 
     return together(form, fori_loop(0, length, add, apart(form, start)))
 
 
 def _added(x: Any, y: Any) -> Any:
-    result = x + y
+    return _fitting("add", x + y, x, y)
+
+
+def _multiplied(x: Any, y: Any) -> Any:
+    return _fitting("multiply", x * y, x, y)
+
+
+def _fitting(op: str, result: Any, *operands: Any) -> Any:
     if weak_kind(result) == "i" and isinstance(result, Tracer) and not result.shape:
-        require_fits("add", (x, y), as_value(result))
+        require_fits(op, operands, as_value(result))
     return result
 
 

@@ -60,13 +60,13 @@ _TAKING = frozenset(
 )
 
 
-PASSING: set[Any] = set()  # code between the user's and the functions that it calls
+PASSING: set[Any] = set()  # modules between the user's code and what it calls
 
 
 def site_of(depth: int = 2) -> tuple[Any, int]:
     """Where in the user's code a container is made."""
     frame = sys._getframe(depth)
-    while frame.f_code in PASSING and frame.f_back is not None:
+    while frame.f_globals.get("__name__") in PASSING and frame.f_back is not None:
         frame = frame.f_back
     return frame.f_code, frame.f_lasti
 

@@ -10,7 +10,7 @@ import textwrap
 from types import FrameType
 
 from .errors import JitneyError, TracerBase
-from .source import is_own_frame, is_user_frame
+from .source import hands_on, is_own_frame, is_user_frame
 
 _LONGEST = 60
 
@@ -64,7 +64,9 @@ def tell_of_traced(error: BaseException) -> None:
         if is_user_frame(entry.tb_frame):
             user_entry = entry
         last, entry = entry, entry.tb_next
-    if user_entry is None or is_own_frame(last.tb_frame) or getattr(error, "__notes__", None):
+    if user_entry is None or getattr(error, "__notes__", None):
+        return
+    if is_own_frame(last.tb_frame) and not hands_on(last.tb_frame):
         return
     node = expression(user_entry.tb_frame, user_entry.tb_lasti)
     if not isinstance(node, ast.Call):

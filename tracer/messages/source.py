@@ -66,6 +66,12 @@ def is_own_frame(frame: FrameType) -> bool:
     return own and not is_user_frame(frame)
 
 
+def hands_on(frame: FrameType) -> bool:
+    """Whether a frame of ours only hands on what it is given to Python's function."""
+    module = frame.f_globals.get("__name__")
+    return isinstance(module, str) and module.endswith(("calls.streams", "calls.generators"))
+
+
 def is_internal(error: BaseException) -> bool:
     """Whether an exception comes out of the rooms that know graphs only: it is a fault of ours, about no
     element, key or number of the user's."""

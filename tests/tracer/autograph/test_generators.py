@@ -1,7 +1,10 @@
 """Generator expressions over traced values: who takes all gets a list, a `for` statement a loop."""
 
 import heapq
+import math
 from collections import Counter, OrderedDict, deque
+from functools import reduce
+from itertools import accumulate, chain, compress, dropwhile, filterfalse, islice, takewhile
 
 import numpy as np
 import pytest
@@ -83,3 +86,107 @@ def test_generators_of_conditions_on_traced_values(f):
 
 def test_a_loop_sees_what_its_body_changes():
     assert jt.jit(sieve)(30) == sieve(30)
+
+
+# Iterators
+
+
+def filtered(x):
+    positive = list(filter(lambda v: v > 0, x))
+    doubled = [v + 1 for v in filter(lambda v: v > 0, map(abs, x))]
+    return positive, doubled, list(filter(None, x)), len(list(filterfalse(lambda v: v > 0, x)))
+
+
+def filtered_by_number(x):
+    total = 0.0
+    for i in filter(lambda i: x[i] > 0, range(len(x))):
+        total = 2 * total + x[i]
+    return total, list(compress(x, x > 0))
+
+
+def while_it_holds(x):
+    total = 0.0
+    for v in takewhile(lambda v: v > -1.9, x):
+        if total > 3:
+            break
+        total += v
+    return total, list(takewhile(lambda v: v > 0, x)), list(dropwhile(lambda v: v > 0, x))
+
+
+def numbered(x):
+    found = []
+    for i, v in enumerate(v for v in x if v > 0):
+        found.append((i, v))
+    chained = list(chain((v for v in x if v > 0), (v for v in x if v < 0)))
+    return found, list(islice((v for v in x if v > 0), 1, 3)), chained
+
+
+def searched(x):
+    over = filter(lambda v: v > 1, x)
+    is_in = 3.0 in (v for v in x if v > 0)
+    return (
+        next(over, 7.0),
+        is_in,
+        any(filter(lambda v: v > 2.9, x)),
+        next((v for v in x if v > 9), 1),
+    )
+
+
+def reduced(x):
+    positive = reduce(lambda a, b: a * b, (v for v in x if v > 0), 1.0)
+    return positive, math.prod(v for v in x if v > 0), math.fsum(v for v in x if v > 0)
+
+
+def accumulated(x):
+    return list(accumulate(v for v in x if v > 0)), list(accumulate(filter(None, x), max))
+
+
+def extremes(x):
+    nearest = min(x, key=lambda v: abs(v - 1))
+    return nearest, max(x, key=lambda v: -v), max((v for v in x if v > 100), default=-1.0)
+
+
+def from_iterator(x):
+    return np.fromiter((v for v in x if v > 0), dtype=float), np.fromiter(
+        (i for i in range(3)), int
+    )
+
+
+ITERATORS = (filtered, filtered_by_number, while_it_holds, numbered, searched, reduced)
+
+
+@pytest.mark.parametrize(
+    "f", [*ITERATORS, accumulated, extremes, from_iterator], ids=lambda f: f.__name__
+)
+def test_iterators_of_conditions_on_traced_values(f):
+    jitted = jt.jit(f)
+    for x in (X, X[::-1].copy()):
+        assert repr(jitted(x)) == repr(f(x))
+
+
+def test_what_next_has_taken_is_not_asked_again():
+    def f(x):
+        over = filter(lambda v: v > 1, x)
+        return next(over), next(over)
+
+    with pytest.raises(jt.errors.TransformError, match="make a list of it"):
+        jt.jit(f)(X)
+
+
+def test_an_iterator_of_plain_values_goes_on_where_it_was_left():
+    def f(x):
+        squares, numbers = (k * k for k in range(5)), iter([1, 2, 3])
+        first = next(squares), next(squares), list(takewhile(lambda v: v < 2, numbers))
+        return x + sum(squares), first, list(numbers)
+
+    assert repr(jt.jit(f)(X)) == repr(f(X))
+
+
+def test_points_are_ordered_by_a_key():
+    def f(points):
+        nearest = min(points, key=lambda p: p[0] ** 2 + p[1] ** 2)
+        nearest[0] = 9.0
+        return points
+
+    points = np.array([[3.0, 1.0], [0.5, 0.5], [0.0, 2.0]])
+    np.testing.assert_array_equal(jt.jit(f)(points.copy()), f(points.copy()))

@@ -14,22 +14,12 @@ import jitney as jt
 X = np.array([3.0, 1.0, 2.0])
 
 
-def by_key(x):
-    return max(x, key=lambda v: -v)
-
-
-def filtered(x):
-    return list(filter(lambda v: v > 1, x))
-
-
 def shape_in_a_list(x):
     return jt.map_fn(lambda v: np.zeros([int(v), 2]), x)
 
 
 REFUSED = {
     "sorted": (lambda x: sorted([[x[0]], [x[1]]]), "`sorted([[x[0]], [x[1]]])`", "np.argsort"),
-    "max": (by_key, "`max(x, key=lambda v: -v)`", "np.argmax"),
-    "filter": (filtered, "`list(filter(lambda v: v > 1, x))`", "np.where"),
     "median": (lambda x: statistics.median([x[0], x[1]]), "`statistics.median(", "before the call"),
     "zeros": (
         lambda x: jt.map_fn(lambda v: np.zeros(int(v)), x),

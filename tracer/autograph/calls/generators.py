@@ -15,8 +15,8 @@ import functools
 import heapq
 import math
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Callable, Hashable, Iterator
-from types import BuiltinFunctionType, MethodType
+from collections.abc import Callable, Iterator
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -25,11 +25,102 @@ from ...containers.comprehensions import comprehended, comprehended_parts
 from ...containers.growing import PASSING
 from ...containers.kinds import CLASSES
 from ...containers.stand_ins import Container
+from ...messages import errors
+from ...messages.errors import complain
 
 
-class Generated(Iterator[Any]):
-    """A generator expression over `items`: `lazily` makes Python's, `listed` a list of the elements for
-    some items (of generators, where there are `several` loops), `when` one of what is asked of them."""
+class Stream:
+    """An iterator of Python's that `lazily` makes of `items`, and the loop that it stands for."""
+
+    asks = True  # whether its conditions may be traced
+    is_broken = False  # whether a traced number of items was taken
+
+    def __init__(self, items: Any, lazily: Callable[[Any], Any]) -> None:
+        self.items, self._lazily = items, lazily
+        self._python: Any = None
+        self.is_new = True
+
+    def begun(self) -> Any:
+        """Python's."""
+        if self.is_broken:
+            complain(
+                errors.TransformError,
+                "an iterator is asked for more of which `next` has taken the first that met a traced "
+                "condition",
+                "make a list of it, [*items], and index that.",
+            )
+        if self.is_new:
+            self.is_new, self._python = False, self._lazily(self.items)
+        return self._python
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        return next(self.begun())
+
+    def ended(self) -> None:
+        """All of it was taken."""
+        self.is_new, self._python = False, iter(())
+
+    def has(self, x: Any) -> Any:
+        """`x in self`"""
+        return _served[1](self, x) if self.is_new and self.asks else x in self.begun()
+
+    def taken(self) -> Any:
+        """All of it, as a list."""
+        return _served[0](self) if self.is_new else self.begun()
+
+    def over(
+        self, run: Any, choose: Any, body: Callable[[Any], Any], more: Any, state: Any
+    ) -> None:
+        """`for item in self: body(item)`, by `run(iterable, body, more, state)` for each of the loops
+        and `choose(test, then, otherwise, state)`."""
+        self.ended()
+        self.loop(Loop(self, run, choose, body, more, state))
+
+    def loop(self, loop: Loop) -> None:
+        loop.begin()
+
+    def step(self, item: Any, loop: Loop) -> None:
+        """What is done with an item."""
+        raise NotImplementedError
+
+
+_served: list[Callable[..., Any]] = []  # `streams`, which lies above, puts them here
+
+
+class Loop:
+    """The loop over what a stream is made of."""
+
+    def __init__(
+        self, stream: Stream, run: Any, choose: Any, body: Any, more: Any, state: Any
+    ) -> None:
+        self.stream, self._run, self._choose = stream, run, choose
+        self.body, self.more, self.state = body, more, state
+
+    @property
+    def __code__(self) -> Any:  # which tells loops apart
+        return self.body.__code__, type(self.stream), getattr(self.stream, "site", None)
+
+    def begin(self) -> None:
+        self.run(self.stream.items, self)
+
+    def run(self, items: Any, body: Any) -> None:
+        """A loop."""
+        self._run(items, body, self.more, self.state, False)
+
+    def when(self, test: Any, then: Callable[[], Any]) -> None:
+        """A branch of an iteration."""
+        self._choose(test, then, lambda: None, self.state.of_iteration())
+
+    def __call__(self, item: Any) -> None:
+        self.stream.step(item, self)
+
+
+class Generated(Stream):
+    """A generator expression. `listed` makes a list of the elements for some items (of generators, where
+    there are `several` loops), `when` one of what is asked of them."""
 
     def __init__(
         self,
@@ -40,75 +131,38 @@ class Generated(Iterator[Any]):
         when: Callable[[Any], Any] | None,
         several: bool,
     ) -> None:
-        self._site, self._items, self._lazily = site, items, lazily
-        self._listed, self._when, self._several = listed, when, several
-        self._python: Any = None
-        self.is_new = True
-
-    def _begun(self) -> Any:
-        if self.is_new:
-            self.is_new, self._python = False, self._lazily(self._items)
-        return self._python
-
-    def __next__(self) -> Any:
-        return next(self._begun())
+        super().__init__(items, lazily)
+        self.site, self._listed, self._when, self._several = site, listed, when, several
+        self.asks = when is not None or several
 
     def __getattr__(self, name: str) -> Any:
         if name in ("send", "throw", "close"):
-            return getattr(self._begun(), name)
+            return getattr(self.begun(), name)
         raise AttributeError(f"'generator' object has no attribute {name!r}")
 
     def taken(self) -> Any:
-        """All of it, as a list."""
         if not self.is_new:
-            return self
-        self.is_new, self._python = False, iter(())
+            return self.begun()
+        self.ended()
         lazily, listed = self._lazily, self._listed
         make: Any = comprehended
         if self._several:
             listed, make = lambda items: [*map(taken, self._listed(items))], comprehended_parts
-        items = taken(self._items)
-        return make(items, lambda items: [*lazily(items)], listed, self._when, site=self._site)
+        items = taken(self.items)
+        return make(items, lambda items: [*lazily(items)], listed, self._when, site=self.site)
 
-    def over(
-        self, run: Any, choose: Any, body: Callable[[Any], Any], more: Any, state: Any
-    ) -> None:
-        """`for item in self: body(item)`, by `run(iterable, body, more, state)` for each of the loops
-        and `choose(test, then, otherwise, state)`."""
-        self.is_new, self._python = False, iter(())
-        run(self._items, _Loop(self, run, choose, body, more, state), more, state, False)
-
-    def step(self, item: Any, loop: _Loop) -> None:
-        """What is done with an item."""
-
+    def step(self, item: Any, loop: Loop) -> None:
         def then() -> None:
             (found,) = self._listed((item,))
             if self._several:
-                loop.run(found, loop.body, loop.more, loop.state, False)
+                loop.run(found, loop.body)
             else:
                 loop.body(found)
 
         if self._when is None:
             then()
         else:
-            loop.choose(self._when((item,))[0], then, lambda: None, loop.state)
-
-
-class _Loop:
-    """The body of a loop over what a generator expression runs over."""
-
-    def __init__(
-        self, generated: Generated, run: Any, choose: Any, body: Any, more: Any, state: Any
-    ) -> None:
-        self.generated, self.run, self.choose = generated, run, choose
-        self.body, self.more, self.state = body, more, state
-
-    @property
-    def __code__(self) -> Any:  # which tells loops apart
-        return self.body.__code__, self.generated._site
-
-    def __call__(self, item: Any) -> None:
-        self.generated.step(item, self)
+            loop.when(self._when((item,))[0], then)
 
 
 _TAKE_ALL: frozenset[Any] = frozenset(
@@ -131,19 +185,26 @@ def takes_all(function: Any) -> bool:
         owner: Any = function.__self__
         if isinstance(owner, Container) or type(owner) in (*CLASSES, frozenset, str):
             return function.__name__ in _METHODS
-    return isinstance(function, Hashable) and function in _TAKE_ALL
+    return type(function) in (FunctionType, BuiltinFunctionType, type) and function in _TAKE_ALL
 
 
 def with_lists(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that takes all of an iterator, for generator expressions."""
+    """A function that takes all of an iterator, for streams."""
 
     def call(*args: Any, **options: Any) -> Any:
         return function(*map(taken, args), **{name: taken(x) for name, x in options.items()})
 
-    PASSING.add(call.__code__)
     return call
 
 
 def taken(x: Any) -> Any:
-    """All of a generator expression as a list; other values as they are."""
-    return x.taken() if type(x) is Generated else x
+    """All of a stream as a list; other values as they are."""
+    return x.taken() if isinstance(x, Stream) else x
+
+
+def serve_streams(listed: Callable[[Any], Any], contains: Callable[[Any, Any], Any]) -> None:
+    """Let `listed` make a list of a stream, and `contains` look for a value in it."""
+    _served[:] = [listed, contains]
+
+
+PASSING.add(__name__)

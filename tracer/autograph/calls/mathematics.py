@@ -22,6 +22,10 @@ from ...arrays.common import array, check_values
 from ...arrays.python_errors import check_int
 from ...arrays.python_integers import require_fits
 from ...arrays.table import FUNCTIONS, holds_tracer
+from ...containers import folds
+from ...containers.stand_ins import Container
+from ...containers.walking import walked
+from ...control.control import fori_loop
 from ...control.scans import scan
 from ...core.tracers import Tracer, as_value, wrap
 from ...messages import errors
@@ -132,6 +136,8 @@ def _lcm(a: Any, b: Any) -> Any:
 def _prod(numbers: Iterable[Any], *, start: Any = 1) -> Any:
     if isinstance(numbers, Tracer):
         return np.prod(numbers) * start
+    if isinstance(numbers, Container):
+        return folds.product(numbers, start)
     return functools.reduce(operator.mul, numbers, start)
 
 
@@ -144,16 +150,24 @@ def _fsum(numbers: Iterable[Any]) -> Any:
         return total, (a - (total - part)) + (b - part)
 
     def step(carry: Any, x: Any) -> tuple[Any, None]:
-        total, lost, rest = carry
+        total, lost, rest, plain = carry
         total, error = add(total, x)
         lost, error = add(lost, error)
-        return (total, lost, rest + error), None
+        return (total, lost, rest + error, plain + x), None
 
-    xs = array(numbers if isinstance(numbers, Tracer) else [_number(x, float_) for x in numbers])
     zero = np.float64(0.0)
-    (total, lost, rest), _ = scan(step, (zero, zero, zero), xs.astype(np.float64))
+    start = (zero, zero, zero, zero)
+    if isinstance(numbers, Container):
+        found = walked(numbers)
+        assert found is not None
+        length, item = found
+        sums = fori_loop(0, length, lambda i, c: step(c, np.float64(1.0) * item(i))[0], start)
+    else:
+        some = numbers if isinstance(numbers, Tracer) else [_number(x, float_) for x in numbers]
+        sums, _ = scan(step, start, array(some).astype(np.float64))
+    total, lost, rest, plain = sums
     lost = lost + rest
-    return _python(np.where(np.isfinite(total), total + lost, np.sum(xs)), "f")
+    return _python(np.where(np.isfinite(total), total + lost, plain), "f")
 
 
 def _dist(p: Any, q: Any) -> Any:

@@ -4,6 +4,7 @@ given lists of traced values. What they are for `math` and `cmath` says `mathema
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
@@ -19,6 +20,7 @@ from ...containers.arrays import grown, is_grown
 from ...containers.grown_functions import call as call_grown
 from ...containers.grown_functions import is_asked_of
 from ...containers.packed import Packed
+from ...containers.stand_ins import Container
 from ...core.sharing import is_following
 from ...core.tracers import Tracer, as_value, wrap, wrap_like
 from .mathematics import MATHEMATICS
@@ -94,6 +96,8 @@ def _function(function: Any) -> Callable[..., Any] | None:
         return None
     if name is not None:
         return FUNCTIONS[name]
+    if function is np.fromiter:
+        return _from_iterator
     # Others ask some of their arguments.
     name = _UNASKED.get(function)
     entry = FUNCTIONS[name] if name is not None else BY_NUMPY.get(function)
@@ -107,6 +111,13 @@ def _function(function: Any) -> Callable[..., Any] | None:
     if isinstance(getattr(function, "__self__", None), np.ufunc):
         return _with_arrays(function, indexed=function.__name__ == "at")
     return _method(function)
+
+
+def _from_iterator(items: Any, dtype: Any, count: int = -1, **options: Any) -> Any:
+    """`np.fromiter`; of a list that grows, or of traced values, as `np.array`."""
+    if count != -1 or options or not isinstance(items, (list, tuple, Tracer, Container)):
+        return np.fromiter(items, dtype, count, **options)
+    return where_traced(np.array, FUNCTIONS["array"])(items, dtype)
 
 
 def _method(function: Any) -> Callable[..., Any] | None:
@@ -154,6 +165,8 @@ def where_traced(function: Callable[..., Any], traced: Callable[..., Any]) -> Ca
             parts = [x.materialise() if isinstance(x, Packed) else x for x in args[0]]
             args = (parts, *args[1:])
         if any(map(is_asked_of, args)):
+            if function in (math.prod, math.fsum):
+                return traced(*args, **kwargs)
             return call_grown(function, args, kwargs)
         some = holds_tracer((*args, *kwargs.values()))
         asked = function not in (np.array, np.asarray, np.asanyarray)
