@@ -15,17 +15,33 @@ def _list(f: Interpreter) -> tuple[Value, Value, Value]:
     return f.get(1), f.get(2), f.word(3)
 
 
-def _packs(code: int, cls: str, type: str, value_of: Of) -> None:
-    @opcode(code)
-    def pack(f: Interpreter) -> None:
-        items, data, n = _list(f)
-        f.check_type(items, "PyList_Type")
-        f.check(f.call("i64", "PyList_Size", items).eq(n))
+def _packs(code: int, table: int, cls: str, type: str, value_of: Of) -> None:
+    def fill(f: Interpreter, items: Value, data: Value, n: Value) -> None:
+        _check_list(f, items, n)
         with f.each(n) as i:
             item = f.call("ptr", "PyList_GetItem", items, i)
             f.check_type(item, cls)
             f.store(value_of(f, item), data, i, type)
+
+    @opcode(code)
+    def pack(f: Interpreter) -> None:
+        fill(f, *_list(f))
         f.go(4)
+
+    @opcode(table)
+    def pack_rows(f: Interpreter) -> None:
+        rows, data, n = _list(f)
+        columns = f.word(4)
+        _check_list(f, rows, n)
+        with f.each(n) as row:
+            items = f.call("ptr", "PyList_GetItem", rows, row)
+            fill(f, items, f.offset(data, row * columns, type), columns)
+        f.go(5)
+
+
+def _check_list(f: Interpreter, items: Value, n: Value) -> None:
+    f.check_type(items, "PyList_Type")
+    f.check(f.call("i64", "PyList_Size", items).eq(n))
 
 
 def _float(f: Interpreter, item: Value) -> Value:
@@ -80,9 +96,9 @@ def _same_bool(f: Interpreter, item: Value, value: Value) -> Value:
     return item.eq(symbol("true")).eq(value.ne(0))
 
 
-_packs(Opcode.PACK_FLOATS, "PyFloat_Type", "double", _float)
-_packs(Opcode.PACK_INTS, "PyLong_Type", "i64", _int)
-_packs(Opcode.PACK_BOOLS, "PyBool_Type", "i8", _bool)
+_packs(Opcode.PACK_FLOATS, Opcode.PACK_FLOAT_ROWS, "PyFloat_Type", "double", _float)
+_packs(Opcode.PACK_INTS, Opcode.PACK_INT_ROWS, "PyLong_Type", "i64", _int)
+_packs(Opcode.PACK_BOOLS, Opcode.PACK_BOOL_ROWS, "PyBool_Type", "i8", _bool)
 _unpacks(
     Opcode.UNPACK_FLOATS,
     "PyFloat_Type",

@@ -119,6 +119,9 @@ class Opcode:
     # Native containers: owned, function, n, kinds, words for n objects, for n handles, owned or 0 for
     # those that several may hold, (src, block)...
     ENTER = 68
+    PACK_FLOAT_ROWS = 69  # src, data, n, columns: a list of so many lists of so many floats
+    PACK_INT_ROWS = 70
+    PACK_BOOL_ROWS = 71
 
 
 _PYTHON_NUMBERS = {float: Opcode.FLOAT, int: Opcode.INT, bool: Opcode.BOOL, complex: Opcode.COMPLEX}
@@ -129,6 +132,11 @@ _PYTHON_RESULTS = {
     "c": Opcode.COMPLEX_RESULT,
 }
 _PACKING = {float: Opcode.PACK_FLOATS, int: Opcode.PACK_INTS, bool: Opcode.PACK_BOOLS}
+_PACKING_ROWS = {
+    float: Opcode.PACK_FLOAT_ROWS,
+    int: Opcode.PACK_INT_ROWS,
+    bool: Opcode.PACK_BOOL_ROWS,
+}
 _UNPACKING = {float: Opcode.UNPACK_FLOATS, int: Opcode.UNPACK_INTS, bool: Opcode.UNPACK_BOOLS}
 _SCALAR_WORDS = 2  # complex128 is the largest
 
@@ -268,9 +276,11 @@ class CallProgram:
         return list(range(dst, dst + len(keys)))
 
     def pack(self, src: Word, block: Word, type: TensorType, cls: type) -> Owned:
-        """A list of numbers, all of the class `cls`: an array of their values."""
+        """A list of numbers, all of the class `cls`, or of lists of them: an array of their values."""
         array = self.allocate(block, type)
-        if cls in _PACKING:
+        if type.rank == 2:
+            self.emit(_PACKING_ROWS[cls], src, block, *type.shape)
+        elif cls in _PACKING:
             self.emit(_PACKING[cls], src, block, type.size)
         else:
             self.emit(Opcode.PACK_GENERICS, src, block, type.size, self.ref(cls))

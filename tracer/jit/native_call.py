@@ -71,7 +71,7 @@ def write_program(
         executable = entry.trap.executable
     if not isinstance(executable, Executable):
         raise NotNative
-    if any(kind.table for kind in entry.lists.values()) or entry.captured.keeps_objects:
+    if entry.captured.keeps_objects or not _reads_tables(entry):
         raise NotNative
     writer = _Writer(entry, executable, len(args) + len(kwargs))
     names = [sys.intern(name) for name in kwargs]
@@ -87,6 +87,14 @@ def write_program(
     writer.apart()
     writer.call()
     return NativeProgram(writer.program, executable)
+
+
+def _reads_tables(entry: Entry) -> bool:
+    """Whether the rows of all tables are of Python's own numbers, and none is changed: where one is, it
+    matters which rows are the same."""
+    tables = {number for number, kind in entry.lists.items() if kind.table}
+    plain = all(entry.lists[number].cls in (float, int, bool) for number in tables)
+    return not tables or (plain and not entry.changed_lists and not tables & set(entry.written))
 
 
 class _Writer(GuardWriter):

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ..control.unions import Union, chooser
 from ..data import pytree
 from ..data.exact import Exact
-from ..data.lists import kind_of_list
+from ..data.lists import kind_of_list, kind_of_table
 from .native_guards import NotNative
 
 
@@ -28,11 +28,11 @@ class Node(NamedTuple):
 
 def with_numbers(value: Any, numbers: Iterator[int], packs: bool = False) -> Any:
     """`value` with the numbers of its leaves in their place. With `packs` long lists of numbers are
-    leaves."""
+    leaves, and tables of them."""
     cls = type(value)
     if value is None:
         return None
-    if packs and kind_of_list(value) is not None:
+    if packs and (kind_of_list(value) or kind_of_table(value)) is not None:
         return Number(next(numbers))
     if flatten := pytree.flattening(value):
         parts = as_tuples(partial(taken_apart, flatten), value)[0]

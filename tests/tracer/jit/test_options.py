@@ -167,6 +167,7 @@ CONTEXTS = {
     "tracer/captures/purity.py": "_asked",  # inside of os.urandom, who is watching
     "tracer/containers/kinds.py": "_KINDS",  # what an attempt to trace tells the next; users' code asks
     "tracer/core/sharing.py": "_FOLLOWING",  # the same; assignments ask, deep in the user's code
+    "tracer/core/effects.py": "_WATCHING",  # a user's `try`: which checks its body makes
     "tracer/core/trace.py": "CURRENT",  # NumPy calls us, and has no parameter for the trace
     "tracer/core/trace.py ": "HELD",  # the one that native code asks
     "tracer/core/trace.py  ": "FORMS",  # what attempts to trace number alike
