@@ -161,6 +161,50 @@ def test_import_and_first_use_load_few_modules() -> None:
     assert fresh_python(code.format(use="jt.jit")).split()[1:] == ["ir", "runtime", "tracer"]
 
 
+CACHED = {
+    "a function": """
+@jt.jit
+def f(x):
+    return np.exp(x - x.max(axis=1, keepdims=True)).sum()
+f(x)
+""",
+    "a method that changes its object": """
+class Mean:
+    def __init__(self):
+        self.n, self.total = 0, np.zeros(5)
+    @jt.jit
+    def add(self, x):
+        self.n += 1
+        self.total += x.sum(axis=0)
+Mean().add(x)
+""",
+}
+
+
+@pytest.mark.parametrize("use", CACHED)
+def test_with_its_program_on_disk_a_process_loads_nothing_that_traces(
+    use: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No ops, array functions, containers, LLVM: what makes its start quick. The benchmarks time it."""
+    monkeypatch.setenv("JITNEY_CACHE_DIR", str(tmp_path / "cache"))
+    (tmp_path / "script.py").write_text(
+        "import sys, numpy as np, jitney as jt\nx = np.ones((4, 5))\n"
+        f"{CACHED[use]}\n"
+        "ours = [m.split('.')[1:] for m in sys.modules if m.startswith('jitney.')]\n"
+        "print(len(ours), *sorted({m[1] for m in ours if m[0] == 'tracer' and len(m) > 2}))\n"
+        "print(*({'ops', 'llvm', 'lowering'} & {m[1] for m in ours if len(m) > 1}))\n"
+        "print(*({'llvmlite.binding', 'numpy.random', 'random'} & sys.modules.keys()))\n"
+    )
+    run = f"import runpy; runpy.run_path({str(tmp_path / 'script.py')!r})"
+    fresh_python(run)
+    (count, *rooms), *others = (
+        line.split() for line in fresh_python(run + "; print('.')").split("\n")
+    )
+    assert rooms == ["captures", "core", "data", "devices", "jit", "messages", "records"]
+    assert others == [[], [], ["."]]
+    assert int(count) <= 145  # more than 300 when containers were imported
+
+
 def test_a_lazy_name_is_looked_up_once() -> None:
     vars(jt).pop("cosh", None)
     assert jt.cosh is jt.cosh

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...ir.graph import Value
 from ..captures.captured_variables import CapturedVariables
-from ..captures.effects import build
+from ..captures.effects.recipes import build
 from ..containers.leaving import Leaving
 from ..core.finish import finisher
 from ..core.tracers import Tracer

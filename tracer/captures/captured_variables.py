@@ -1,37 +1,26 @@
 """What a traced function takes from outside: guards, and arrays that become hidden inputs.
 
 A closed-over array must be read at call time, also where plain NumPy sees it alone (`np.sin(W)`,
-`W[0]`), and an assignment into it must happen at call time too. So while the function is traced,
-tracers stand in for the arrays: the function, and the user's functions that it reaches by name, run
-as copies whose globals and closure cells hold the stand-ins; objects whose attributes are arrays
-(`self.w`, `model.layer.w`) are replaced by shallow copies with the attributes exchanged. What the
-copies assign to globals and attributes is carried over to the originals afterwards. Where no copy can
-be, a random generator asks for what stands in for its state (`threaded_state.let_stand_in`).
+`W[0]`), and an assignment into it must happen at call time too. So it is an input of the compiled code,
+and while the function is traced a tracer stands in for it (`calling`). A process that finds its
+programs on disk loads this, and nothing that traces.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from types import CellType, FunctionType
-from typing import Any, NoReturn
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core import threaded_state
 from ..core.specs import Spec, Static
-from ..core.trace import require_trace
-from ..core.tracing import refuse_lazy
 from ..data import pytree
-from ..data.generators import GeneratorKind, asking, behind, kind_of
-from ..messages import errors
-from ..messages.errors import complain
-from .callbacks.conflicts import refuse_conflicts
-from .callbacks.reads import CallbackReads
-from .effects import Effects, collect
+from ..data.generators import behind, kind_of
 from .free_variables import FreeVariables, Key, find_free_variables
-from .frozen import IMMUTABLE, attributes_of, is_random_state, is_user_function, random_state, walk
+from .frozen import IMMUTABLE, is_random_state, random_state, walk
 from .guards import Guard, SourceText, write_guards
-from .heap import Heap, Policy
+from .heap_nodes import Policy
 from .heap_roots import find_heap, is_covered
 from .hidden import (
     Hidden,
@@ -39,13 +28,13 @@ from .hidden import (
     array_of,
     flatten_like,
     hidden_at,
-    stand_in_for,
     states_at,
 )
-from .kept import Kept
-from .leaks import refuse_leaked_attributes, refuse_leaks
 from .paths import Path, is_user_module
-from .running import Ran
+
+if TYPE_CHECKING:
+    from .effects.recipes import Effects
+    from .running import Ran
 
 _NOT_OPERATORS = frozenset("__init__ __new__ __post_init__ __repr__ __init_subclass__".split())
 
@@ -86,7 +75,7 @@ class CapturedVariables:
         self.guards: list[Guard] = []
         self.dropped: frozenset[Hashable] = frozenset()
         self._doubtful: dict[int, Key] = {}  # of guards, by their ids
-        self._random: list[tuple[Path, Any, str]] = []
+        self.random: list[tuple[Path, Any, str]] = []
         # What compiled code has of outside: it has to be found where it was.
         self.kept: list[tuple[Path, Any]] = []
         self.drawing: list[tuple[Path, Any]] = []  # functions that draw, by names of their own
@@ -117,7 +106,7 @@ class CapturedVariables:
             if not how and type(value) not in IMMUTABLE:
                 parts = (part for part, _ in walk(value, arrays=False))
                 generators = [part for part in parts if is_random_state(part)]
-                self._random += [(path, part, random_state(part)) for part in generators]
+                self.random += [(path, part, random_state(part)) for part in generators]
             if behind(value) is not None:
                 self._draws_by(value, path, unbound)
         if self.heap is not None:
@@ -216,55 +205,7 @@ class CapturedVariables:
         if self.heap is not None:
             self.heap.forget()
 
-    def call(
-        self, args: Sequence[Any], kwargs: dict[str, Any], stand_ins: Sequence[Any], kept: Kept
-    ) -> Any:
-        """Call the function with stand-ins for the hidden values. Returns its result, or the leaves of
-        its `effects`. What is `kept` of the caller's must not be in there."""
-        require_trace().is_guarded = self._is_guarded
-        require_trace().own = self._callback_reads(kept)
-        if self.heap is not None:
-            states = list(self._stand_ins(stand_ins[1:]))
-            result = self._call_with_heap(self.heap, args, kwargs, stand_ins[0], states, kept)
-        elif not self.hidden:
-            result = self.adapt(self.function)(*args, **kwargs)
-            for path in self.objects:
-                refuse_leaked_attributes(path.find(), attributes_of(path.find()) or {})
-        else:
-            copies = _Copies(self, stand_ins)
-            require_trace().own = self._callback_reads(kept, copies)
-            function = copies.function(self.function)
-            args = [copies.object(arg) for arg in args]
-            kwargs = {name: copies.object(arg) for name, arg in kwargs.items()}
-            threaded_state.let_stand_in(self._stand_ins(stand_ins))
-            result = self.adapt(function)(*args, **kwargs)
-            copies.carry_over()
-        refuse_leaks(self.variables)
-        for path, value, state in self._random:
-            if random_state(value) != state:
-                refuse_random(str(path))
-        if self.heap is None and self.substitutes:
-            read = (value for _, value in self.variables.values.values())
-            # What stands in for objects among the arguments is the caller's own, too.
-            kept.refuse_within(result, [*read, *stand_ins, *args, *kwargs.values()])
-        return result
-
-    def _callback_reads(self, kept: Kept, copies: _Copies | None = None) -> CallbackReads:
-        paths = [path for _, every in self.variables.functions.values() for path in every]
-        paths += [path for path, _ in self.variables.values.values()]
-        if self.heap is not None:
-            paths += [path for path, _ in self.heap.roots]
-        cells = {id(path.root): path.root for path in paths if path.kind == "cell"}
-
-        def own(value: Any, names: set[str]) -> Any:
-            kept.refuse(value)  # what was taken apart is not the caller's
-            return self._kept(value if copies is None else copies.original(value), names)
-
-        if copies is None:
-            return CallbackReads(own, {}, cells)
-        return CallbackReads(own, copies.namespaces(), cells | copies.cells(cells))
-
-    def _kept(self, value: Any, names: set[str]) -> Any:
+    def keep(self, value: Any, names: set[str]) -> Any:
         """The object of outside that this one stands for, or is; each call has to find it there."""
         if self.heap is not None:
             own = self.heap.keep(value, names)
@@ -279,7 +220,7 @@ class CapturedVariables:
                 break
         return value
 
-    def _is_guarded(self, generator: Any) -> bool:
+    def is_guarded(self, generator: Any) -> bool:
         """Whether a guard notices when another generator takes the place of this one."""
         return any(
             part is generator
@@ -287,36 +228,6 @@ class CapturedVariables:
             if not guard.how and type(guard.value) not in IMMUTABLE
             for part, _ in walk(guard.value)
         )
-
-    def _call_with_heap(
-        self,
-        heap: Heap,
-        args: Sequence[Any],
-        kwargs: dict[str, Any],
-        tracers: Sequence[Any],
-        states: Iterable[tuple[Any, Any]],
-        kept: Kept,
-    ) -> Any:
-        with heap.entered(tracers, states) as before:
-            others = heap.given(tracers)
-            args = [others.get(id(arg), arg) for arg in args]
-            kwargs = {name: others.get(id(arg), arg) for name, arg in kwargs.items()}
-            result = self.adapt(self.function)(*args, **kwargs)
-            refuse_lazy(result, self.function)
-            given = [*tracers, *pytree.flatten((list(args), kwargs))[0]]
-            self.effects, self.missed = collect(heap, before, given, result, kept)
-            refuse_conflicts(heap, self.effects, tracers)
-        return self.effects.leaves
-
-    def _stand_ins(self, stand_ins: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
-        """Arrays, and generators of others, with what stands in for each."""
-        for hidden, value in zip(self.hidden, stand_ins, strict=True):
-            leaves = pytree.flatten(hidden.path.read())[0], pytree.flatten(value)[0]
-            for leaf, inside, spec in zip(*leaves, hidden.specs, strict=True):
-                if isinstance(spec, Spec):
-                    if isinstance(spec.holder, GeneratorKind) and hidden.tree.is_leaf():
-                        object.__setattr__(inside, "_origin", hidden.path.read)
-                    yield stand_in_for(leaf, inside)
 
     def compile(self, extra: tuple[Any, ...]) -> Callable[[], tuple[Any, ...] | None]:
         """A function that gives the hidden arrays and then `extra`, and then the nodes of a heap in a
@@ -381,142 +292,6 @@ def compile_check(
         f"    return ({''.join(a + ', ' for a in arrays)})",
     ]
     return source.compile("check")
-
-
-def refuse_random(name: str) -> NoReturn:
-    """Raise ImpureFunctionError."""
-    complain(
-        errors.ImpureFunctionError,
-        f"{name} was asked for random numbers while the function was traced: the compiled function "
-        "would return the same numbers for ever",
-        "pass the generator as an argument, or compile without autograph=False, which sees fewer calls; "
-        "or draw the numbers outside and pass them as an argument.",
-    )
-
-
-class _Copies:
-    """Copies of functions, globals, cells and objects with the stand-ins in place."""
-
-    def __init__(self, captured: CapturedVariables, stand_ins: Sequence[Any]) -> None:
-        self.variables = captured.variables
-        self._globals: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}
-        self._cells: dict[int, CellType] = {}
-        self._functions: dict[int, FunctionType] = {}
-        self._objects: dict[int, tuple[Any, Any, dict[str, Any]]] = {}
-        roots: dict[tuple[Any, ...], tuple[Path, dict[tuple[str, ...], Any]]] = {}
-        for hidden, value in zip(captured.hidden, stand_ins, strict=True):
-            if not hidden.substituted:
-                continue
-            path = hidden.path
-            base = path.base
-            roots.setdefault(base.key, (base, {}))[1][path.attrs] = value
-        substituted = [(base, self._exchange(base.read(), attrs)) for base, attrs in roots.values()]
-        for _, paths in self.variables.functions.values():
-            for path in paths:
-                if path.kind == "cell":  # before any function that closes over it is copied
-                    self._cells.setdefault(id(path.root), CellType())
-        for base, value in substituted:
-            self._put(base, value)
-        for path, function in captured.drawing:
-            self._put(path, asking(function))
-        for function, paths in self.variables.functions.values():
-            for path in paths:
-                if not path.attrs:
-                    self._put(path, None, function)
-
-    def function(self, function: Any) -> Any:
-        """The copy of a function."""
-        if not isinstance(function, FunctionType) or id(function) not in self.variables.functions:
-            return function
-        copy = self._functions.get(id(function))
-        if copy is None:
-            closure = function.__closure__
-            cells = None
-            if closure is not None:
-                cells = tuple(self._cells.get(id(cell), cell) for cell in closure)
-            user = is_user_function(function)
-            copy = FunctionType(
-                function.__code__,
-                self._namespace(function.__globals__) if user else function.__globals__,
-                function.__name__,
-                function.__defaults__,
-                cells,
-            )
-            copy.__kwdefaults__ = function.__kwdefaults__
-            copy.__dict__.update(function.__dict__)
-            copy.__qualname__ = function.__qualname__
-            copy.__module__ = function.__module__
-            self._functions[id(function)] = copy
-        return copy
-
-    def object(self, value: Any) -> Any:
-        """The copy of an object, or itself if none of its attributes was exchanged."""
-        entry = self._objects.get(id(value))
-        return entry[1] if entry else value
-
-    def original(self, value: Any) -> Any:
-        """The object that this is a copy of, or itself."""
-        return next((own for own, copy, _ in self._objects.values() if copy is value), value)
-
-    def namespaces(self) -> dict[int, dict[str, Any]]:
-        """The modules' own globals, by the ids of their copies."""
-        return {id(copy): own for own, copy in self._globals.values()}
-
-    def cells(self, own: dict[int, CellType]) -> dict[int, CellType]:
-        """The functions' own cells, by the ids of their copies."""
-        return {id(copy): own[key] for key, copy in self._cells.items() if key in own}
-
-    def carry_over(self) -> None:
-        """What the traced code assigned to globals and attributes is assigned for real."""
-        for original, copy in self._globals.values():
-            for name in self.variables.stored.get(id(original), ()):
-                if name in copy and copy[name] is not original.get(name):
-                    original[name] = copy[name]
-        for original, copy, substituted in self._objects.values():
-            now = attributes_of(copy) or {}
-            changed = {
-                k: v for k, v in now.items() if k not in substituted or v is not substituted[k]
-            }
-            refuse_leaked_attributes(copy, changed)
-            for name, value in changed.items():
-                object.__setattr__(original, name, value)
-            for name in substituted.keys() - now.keys():
-                object.__delattr__(original, name)
-
-    def _namespace(self, module: dict[str, Any]) -> dict[str, Any]:
-        if id(module) not in self._globals:
-            self._globals[id(module)] = (module, dict(module))
-        return self._globals[id(module)][1]
-
-    def _put(self, path: Path, value: Any, function: FunctionType | None = None) -> None:
-        """Put a stand-in, or the copy of a function (made later, cells first), at `path`."""
-        if path.kind == "global":
-            if function is not None:
-                value = self.function(function)
-            self._namespace(path.root)[path.name] = value
-        elif path.kind == "cell":
-            cell = self._cells.setdefault(id(path.root), CellType())
-            cell.cell_contents = self.function(function) if function is not None else value
-
-    def _exchange(self, value: Any, attrs: dict[tuple[str, ...], Any]) -> Any:
-        """`value` with the attributes at those paths exchanged, in shallow copies of the objects."""
-        if () in attrs:
-            return attrs[()]
-        entry = self._objects.get(id(value))
-        if entry is None:
-            copy = object.__new__(type(value))
-            substituted = attributes_of(value) or {}
-            for name, attribute in substituted.items():
-                object.__setattr__(copy, name, attribute)
-            self._objects[id(value)] = (value, copy, substituted)
-        _, copy, substituted = self._objects[id(value)]
-        inner: dict[str, dict[tuple[str, ...], Any]] = {}
-        for path, stand_in in attrs.items():
-            inner.setdefault(path[0], {})[path[1:]] = stand_in
-        for name, rest in inner.items():
-            substituted[name] = self._exchange(substituted[name], rest)
-            object.__setattr__(copy, name, substituted[name])
-        return copy
 
 
 def _operators_of(cls: type) -> Iterator[Guard]:

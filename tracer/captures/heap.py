@@ -27,13 +27,11 @@ import numpy as np
 
 from ...ir.record import record, replace
 from ...ir.types import TensorType, is_supported
-from ..containers.growing import added_to
-from ..containers.kinds import CLASSES
-from ..containers.stand_ins import Container as Native
 from ..core import threaded_state
 from ..core.specs import Spec
 from ..core.trace import require_trace
 from ..core.tracers import WEAK_DTYPES
+from ..data.containers import CONTAINERS, is_native
 from ..data.objects import is_leaf_array, kind_of, standing_in
 from ..messages import errors
 from ..messages.errors import complain
@@ -51,6 +49,7 @@ from .heap_nodes import (
     InputOf,
     Node,
     Place,
+    Policy,
     by_key,
     class_data,
     contents,
@@ -87,22 +86,6 @@ class Snapshot:
 
     nodes: list[Any]
     roots: list[Any]
-
-
-@record
-class Policy:
-    """Which numbers are inputs: those that are assigned to by name (bools, which are settings more often
-    than state, elsewhere than in `__init__`), and `more`, by node and key.
-    With `fixed` none is, because Python asks for their values, and with `arrays` no array either.
-    `objects`: there is a heap though nothing is changed, as the function returns objects. Containers
-    at the places `natives` are native ones in compiled code; with `barred` none is."""
-
-    more: frozenset[tuple[int, Any]] = frozenset()
-    fixed: bool = False
-    arrays: bool = False
-    objects: bool = False
-    natives: frozenset[Place] = frozenset()
-    barred: bool = False
 
 
 class Heap:
@@ -153,7 +136,7 @@ class Heap:
     def _content(self, value: Any, name: str, live: bool, log: bool, place: Place) -> Content:
         cls = type(value)
         log = log and cls in _LOGS
-        if cls in CLASSES and not self.policy.barred:
+        if cls in CONTAINERS and not self.policy.barred:
             number = self.natives.numbers.get(id(value))
             wanted = place in self.policy.natives or (live and not log and is_data(value))
             if number is None and wanted:
@@ -320,7 +303,7 @@ class Heap:
         for node, content in zip(self.nodes, before.nodes, strict=True):
             if content is None:
                 continue
-            if isinstance(node.standing, Native):
+            if is_native(node.standing):
                 continue
             old = content if isinstance(content, dict) else dict(enumerate(content))
             now = contents(node)
@@ -369,6 +352,8 @@ class Heap:
             attribute = node.name.rpartition(".")[2]
             if attribute in self.mentions.stored:
                 return node.cls()
+            from ..containers.growing import added_to  # when it is traced: a call needs none
+
             return added_to(node.cls, self.nodes.index(node))
         if not isinstance(value, tuple):
             return value

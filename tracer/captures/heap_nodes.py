@@ -13,14 +13,30 @@ from typing import Any
 import numpy as np
 
 from ...ir.record import record
-from ..containers.stand_ins import Container as Native
 from ..core.specs import Spec
+from ..data.containers import is_native
 from ..records.kinds import RecordKind, fields_of
 from .frozen import attributes_of
 from .paths import ABSENT, Path
 
 Place = tuple[Any, ...]  # the number of a root, and keys of slots from there on
 DICTS = (dict, OrderedDict, defaultdict, Counter)
+
+
+@record
+class Policy:
+    """Which numbers are inputs: those that are assigned to by name (bools, which are settings more often
+    than state, elsewhere than in `__init__`), and `more`, by node and key.
+    With `fixed` none is, because Python asks for their values, and with `arrays` no array either.
+    `objects`: there is a heap though nothing is changed, as the function returns objects. Containers
+    at the places `natives` are native ones in compiled code; with `barred` none is."""
+
+    more: frozenset[tuple[int, Any]] = frozenset()
+    fixed: bool = False
+    arrays: bool = False
+    objects: bool = False
+    natives: frozenset[Place] = frozenset()
+    barred: bool = False
 
 
 @record
@@ -169,7 +185,7 @@ def by_key(node: Node, value: Any) -> dict[Any, Any]:
 def saved(node: Node) -> Any:
     """The content of a node, to be put back: of a log, what was added to it."""
     if node.log:
-        if isinstance(node.standing, Native):
+        if is_native(node.standing):
             return []  # what happens to it is undone with the trace
         return [] if node.standing is node.value else node.standing.copy()
     if node.is_object:
@@ -183,7 +199,7 @@ def restore(node: Node, before: Any) -> None:
     if before is None:
         return
     if node.log:
-        if node.standing is not value and not isinstance(node.standing, Native):
+        if node.standing is not value and not is_native(node.standing):
             put_content(node.standing, before)
         return
     if node.is_object:

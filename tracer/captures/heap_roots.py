@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..data.objects import kind_of
 from ..records.kinds import is_structured_array
 from .free_variables import FreeVariables
-from .heap import Heap, Policy
+from .heap_nodes import Policy
 from .hidden import is_traceable_array
 from .mentions import mentions_of
 from .paths import ABSENT, Path
 from .subjects import is_object
+
+if TYPE_CHECKING:
+    from .heap import Heap
 
 _CODE = (FunctionType, MethodType, BuiltinFunctionType, ModuleType, type, partial, property)
 
@@ -39,6 +42,8 @@ def find_heap(variables: FreeVariables, objects: Sequence[Path], policy: Policy)
     mentions = mentions_of(variables.codes)
     if not written and not mentions.writes and not wanted:
         return None
+    from .heap import Heap  # most functions have none
+
     return Heap(list(roots.values()), mentions, policy)
 
 

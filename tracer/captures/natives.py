@@ -11,17 +11,21 @@ Of these the function gets handles, and the heap knows nothing of what is in the
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...ir.ops.control.stores import HANDLE
-from ..containers.entering import Entering, Entrance, entering, inner_of
-from ..containers.kinds import CLASSES, Kind, Outside, current
+from ...ir.types import TensorType
 from ..core.specs import Spec
+from ..data.containers import CONTAINERS
 from ..data.lists import kind_of_list, kind_of_table
 from .heap_nodes import Node, Place
 
+if TYPE_CHECKING:
+    from ..containers.entering import Entering, Entrance
+    from ..containers.kinds import Kind
+
+HANDLE = TensorType((), np.dtype(np.uint64))  # as that of `ir.ops.control.stores`
 NO_HANDLE = np.zeros((), HANDLE.dtype)
 
 
@@ -68,6 +72,8 @@ class Natives:
 
     def take(self, value: Any, number: int) -> Spec | None:
         """Let a container be native, as input `number`; None if it can't be."""
+        from ..containers.entering import entering  # with the first: few functions have one
+
         how = entering(value, self._known)
         if how is None:
             return None
@@ -78,24 +84,32 @@ class Natives:
 
     def found_twice(self, nodes: Iterable[Node]) -> set[Place]:
         """Where containers are that are in native ones, too."""
+        if not self._values:
+            return set()
+        from ..containers.entering import inner_of
+
         inner = {id(x) for value in self._values for x in inner_of(value)} - self.numbers.keys()
         found = {node.place for node in nodes if id(node.value) in inner}
         return found | {place for value, place in self.others if id(value) in inner}
 
     def offer(self, nodes: Iterable[Node], tried: Iterable[Place]) -> None:
         """Tell the trace that begins which other containers could be native."""
+        from ..containers.kinds import Outside, current  # when it is traced: a call needs none
+
         kinds = current()
         if kinds is None:
             return
         found = [(node.value, node.place) for node in nodes if not node.log]
         for value, place in (*found, *self.others):
-            if type(value) in CLASSES and place not in tried:
+            if type(value) in CONTAINERS and place not in tried:
                 kinds.births[id(value)] = Outside(place)
 
     @property
     def entrance(self) -> Entrance:
         """What makes all of a call."""
         if self._entrance is None:
+            from ..containers.entering import Entrance
+
             self._entrance = Entrance([how.kind for how in self.entering])
         return self._entrance
 

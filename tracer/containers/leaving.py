@@ -19,7 +19,7 @@ import optree
 from ...ir.record import record
 from ..core.trace import require_trace
 from ..core.tracers import as_value, emit
-from ..core.tracing import Presented
+from ..core.tracing import LastingView, Presented
 from ..data import pytree
 from .arrays import GrownArray, array_of, left
 from .boxes import check_still
@@ -160,7 +160,7 @@ class Plans:
         return made
 
 
-class Leaving:
+class Leaving(LastingView):
     """Of the handles that leave a call, the Python object for one of them."""
 
     def __init__(self, number: int, plans: Plans) -> None:

@@ -16,6 +16,7 @@ from ..core.effects import advance, check, order_token
 from ..core.trace import require_trace
 from ..core.tracers import Tracer, as_value, wrap
 from ..data import pytree
+from ..data.containers import CONTAINERS
 from ..messages import errors
 from ..messages.errors import complain
 from ..messages.source import user_line
@@ -58,6 +59,7 @@ class Container:
 
     __slots__ = ("handle", "kind")
     __array_ufunc__ = None
+    _jitney_native = True  # see `data.containers`
     _new = "new"
 
     def __init__(self, kind: Kind, handle: Any = None) -> None:
@@ -162,6 +164,7 @@ class Container:
 
 def register(cls: type, stand_in: type[Container]) -> None:
     """Let `stand_in` stand in for native containers of a class of Python's."""
+    assert cls in CONTAINERS
     CLASSES[cls] = stand_in
 
 

@@ -45,6 +45,7 @@ class Union:
 
     __slots__ = ("tag", "options")
     __array_priority__ = 2000.0  # more than a tracer's
+    _jitney_chooser: Callable[..., Any]  # `chooser`, for who finds one in the structure of a result
     tag: Any
     options: dict[int, Any]
 
@@ -378,4 +379,5 @@ def refuse_batched() -> NoReturn:
     )
 
 
+Union._jitney_chooser = staticmethod(chooser)
 pytree.register_pytree(Union, _parts, _made)

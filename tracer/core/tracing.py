@@ -85,6 +85,10 @@ class Result:
     strides: tuple[int, ...] | None = None  # as NumPy's array would lie, if not in order C
 
 
+class LastingView:
+    """Base of what makes of an array what users see, and means the same in another process."""
+
+
 @record
 class Presented:
     """A result that users see through a function of its array."""

@@ -9,8 +9,8 @@ another layout of a known bit generator, the generator itself is asked for its n
 from __future__ import annotations
 
 import ctypes
-import random
 import struct
+import sys
 from collections.abc import Callable
 from functools import cache
 from types import BuiltinFunctionType, MethodType
@@ -101,11 +101,20 @@ _asked: dict[int, tuple[Any, Any]] = {}  # what `asking` has made, and of what
 def kind_of(value: Any) -> GeneratorKind | None:
     """The kind of a generator of NumPy's or Python's own classes; None for all other values."""
     cls: Any = type(value)
-    if cls is np.random.Generator:
+    if cls is _loaded("numpy.random", "Generator"):
         return _kind(cls, type(value.bit_generator))
-    if cls is np.random.RandomState:
+    if cls is _loaded("numpy.random", "RandomState"):
         return _kind(cls, type(value._bit_generator))
-    return _kind(cls, None) if cls is random.Random else None
+    return _kind(cls, None) if cls is _loaded("random", "Random") else None
+
+
+def _loaded(module: str, name: str) -> Any:
+    """A class or function of a module that somebody has loaded. We do not: it would take a
+    good part of the time in which a process starts that finds its programs on disk."""
+    return getattr(sys.modules.get(module), name, _NOBODYS)
+
+
+_NOBODYS = object()
 
 
 def _kind(cls: type, bits: type | None) -> GeneratorKind:
@@ -128,9 +137,9 @@ def handle_of(value: Any) -> Array:
 
 def _bits_of(value: Any) -> Any:
     """The bit generator of a generator; None for Python's."""
-    if type(value) is np.random.RandomState:
+    if type(value) is _loaded("numpy.random", "RandomState"):
         return value._bit_generator
-    return None if type(value) is random.Random else value.bit_generator
+    return None if type(value) is _loaded("random", "Random") else value.bit_generator
 
 
 def lasting_handle(value: Any) -> Array:
@@ -147,13 +156,17 @@ def behind(function: Any) -> Any:
     if isinstance(function, (MethodType, BuiltinFunctionType)):
         owner = function.__self__
         return owner if kind_of(owner) is not None else None
-    if type(function) is _FUNCTION and function in _of_module:
-        return np.random.mtrand._rand
+    if _loaded("numpy.random", "ranf") is not _NOBODYS:
+        known = _of_module()
+        if type(function) is type(known[0]) and function in known:
+            return np.random.mtrand._rand
     return None
 
 
-_FUNCTION = type(np.random.seed)
-_of_module = (np.random.seed, np.random.sample, np.random.ranf)
+@cache
+def _of_module() -> tuple[Any, ...]:
+    """NumPy's own, first asked for before any trace puts others into the module."""
+    return np.random.seed, np.random.sample, np.random.ranf
 
 
 # Where states are
@@ -163,7 +176,7 @@ _of_module = (np.random.seed, np.random.sample, np.random.ranf)
 def _offset(cls: Any) -> int | None:
     """Bytes from a generator to what native code takes for it."""
     try:
-        if cls is random.Random:
+        if cls is _loaded("random", "Random"):
             return _offset_in_random()
         generator: Any = cls(np.random.PCG64(1))
         words = _words(generator)
@@ -205,7 +218,7 @@ def _offset_in_state(generator: Any, words: list[int], bitgen: int) -> int | Non
 
 def _offset_in_random() -> int | None:
     """Where a random.Random has its position and its words."""
-    generator = random.Random(7)
+    generator = sys.modules["random"].Random(7)
     generator.random()
     *key, position = generator.getstate()[1]
     size = type(generator).__basicsize__ // 4

@@ -14,7 +14,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from itertools import accumulate
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
@@ -24,13 +24,9 @@ from ...ir.types import TensorType, is_supported
 from ...runtime.cuda.array import DeviceArray
 from ...runtime.devices import CPU, Device
 from ..captures.frozen import can_change, is_random_state
-from ..captures.heap import Heap
 from ..captures.hidden import array_of, array_spec, holder_of, is_generator
-from ..captures.kept import ChangedArgument, Kept, Place
 from ..captures.paths import is_user_module
 from ..captures.subjects import Object, ObjectLeaf, is_object
-from ..containers.kinds import Kinds
-from ..containers.packed import Packed
 from ..core.specs import Same, Spec, Static
 from ..core.tracers import WEAK_DTYPES, Tracer, refuse_leaked
 from ..data import pytree
@@ -41,8 +37,13 @@ from ..data.lists import ListKind, ListLeaf, with_leaves
 from ..data.shapes import ShapeDtype
 from ..devices.devices import CHOSEN, device_of, is_foreign, own_device, put, resolved
 from ..messages import errors
-from ..messages.errors import complain
+from ..messages.errors import ChangedArgument, complain
 from ..records.kinds import is_structured_array, owner_of
+
+if TYPE_CHECKING:
+    from ..captures.heap import Heap
+    from ..captures.kept import Place
+    from ..containers.kinds import Kinds
 
 _WEAK = {bool: "b", int: "i", float: "f", complex: "c"}
 _NUMBERS = (bool, int, float, complex, np.generic)
@@ -204,7 +205,6 @@ class Call:
         # Those that tracing may ask for, and what it was given, see `computed_numbers`.
         self.computed: Mapping[str, Any] = {}
         self.guard: Any = None
-        self.containers = Kinds()  # those that the function makes, and that grow
         self.still: Sequence[tuple[Any, Any]] = ()  # see `Trace`
         self.names: list[str] = []
         # Where the call has to run; None: wherever what the function reads is, or by default.
@@ -245,6 +245,13 @@ class Call:
                     array = borrow(leaf)
                     self.leaves[i] = leaf if array is None else array
         return device or device_of(self.leaves)
+
+    @functools.cached_property
+    def containers(self) -> Kinds:
+        """Those that the function makes, and that grow."""
+        from ..containers.kinds import Kinds  # when it is traced: a cached call starts without
+
+        return Kinds()
 
     @property
     def objects(self) -> list[tuple[int, Any]]:
@@ -330,20 +337,6 @@ class Call:
             root = own[0].split("[")[0].split(".")[0] if own else "an argument"
             parts.append((root, *pytree.as_written(argument)))
         return parts
-
-    def kept(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Kept:
-        """The containers of the caller's, or those that the function has in the place of them."""
-        return Kept([*enumerate(args), *kwargs.items()], self.whole)
-
-    def packed(
-        self, args: Sequence[Any], kwargs: dict[str, Any]
-    ) -> Iterable[tuple[Hashable, Place]]:
-        """The sites of the lists that are arrays, with the places where they were given."""
-        places: list[tuple[Place, Any]] = [*enumerate(args), *kwargs.items()]
-        for place, argument in places:
-            for leaf in pytree.flatten(argument)[0]:
-                if isinstance(leaf, Packed):
-                    yield leaf.site, place
 
     def refuse_changes(
         self,

@@ -29,8 +29,7 @@ from ...ir.surface import ensure
 from ...runtime.config import config
 from ...runtime.recording import current
 from ..captures.captured_variables import CapturedVariables
-from ..captures.heap import Policy
-from ..captures.kept import ChangedArgument
+from ..captures.heap_nodes import Policy
 from ..captures.paths import Path
 from ..captures.subjects import Subject
 from ..core.trace import CURRENT
@@ -39,6 +38,7 @@ from ..data.foreign import borrowed
 from ..data.objects import standing_in
 from ..devices.devices import CHOSEN
 from ..messages import errors
+from ..messages.errors import ChangedArgument
 from ..messages.tracebacks import shorten
 from .asked import ASKED
 from .binding import BoundJitFunction, is_owner
@@ -57,8 +57,7 @@ from .options import (
     check_function,
 )
 from .programs import install_programs, learn
-from .specialise import make_entry, note_failure
-from .traces import trace_call
+from .specialise import make_entry, note_failure, trace_call
 
 if TYPE_CHECKING:
     from ...runtime.call.callable import NativeProgram

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from ...ir.graph import Graph
 from ..messages.tracebacks import shortened
 from .dispatch import Call
-from .specialise import follow_call, lower, ptx, watching
-from .traces import trace_call
+from .specialise import follow_call, lower, ptx, trace_call, watching
 
 if TYPE_CHECKING:
     from ..explain.explanation import Explanation

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import accumulate, count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -38,7 +38,6 @@ from ..records.kinds import kind_of as kind_of_records
 from .dispatch import StaticLeaf, is_parted, order_matters
 from .entry import Entry
 from .native_guards import GuardWriter, NotNative, by_module, plain_keys
-from .native_heap import NativeHeap, is_buildable
 from .native_trees import (
     Node,
     Number,
@@ -50,6 +49,9 @@ from .native_trees import (
     taken_apart,
     with_numbers,
 )
+
+if TYPE_CHECKING:
+    from .native_heap import NativeHeap
 
 
 def write_program(
@@ -121,6 +123,8 @@ class _Writer(GuardWriter):
         captured, first = entry.captured, len(self.explicit)
         self.heap: NativeHeap | None = None
         if captured.heap is not None and entry.effects is not None:
+            from .native_heap import NativeHeap  # most functions have none
+
             self.heap = NativeHeap(self, captured.heap, entry.effects, first)
 
     # What the function reads from outside
@@ -523,7 +527,7 @@ class _Writer(GuardWriter):
         results, effects = self.entry.traced.results, self.entry.effects
         if any(result.views for result in results):
             return None
-        if effects is not None and not is_buildable(effects):
+        if effects is not None and not effects.is_buildable:
             return None
         outputs = [r.output for r in results if not r.scalar]
         if any(r.scalar and r.output is not None and r.output in outputs for r in results):

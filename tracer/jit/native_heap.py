@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...ir.record import replace
-from ...runtime.call.objects import enter_address
 from ...runtime.call.program import Owned
-from ..captures.effects import (
+from ..captures.effects.recipes import (
     Again,
     Constant,
     Effects,
@@ -32,8 +31,7 @@ from ..captures.effects import (
 from ..captures.frozen import attributes_of, freeze, own_dictionary
 from ..captures.heap import Heap, has_more
 from ..captures.heap_nodes import Content, Fixed, Inner, Input, Node
-from ..captures.paths import ABSENT
-from ..containers.kinds import CLASSES
+from ..data.containers import CONTAINERS
 from ..records.kinds import fields_of
 from .native_guards import NotNative, plain_keys
 
@@ -88,8 +86,10 @@ class NativeHeap:
         """Make the native containers, of objects at these words: the last thing that can fail to fit."""
         if not pairs:
             return
+        from ...runtime.call.objects import enter_address  # few functions have such containers
+
         entrance = self.heap.natives.entrance
-        others = [node for node in self.heap.nodes if node.cls in CLASSES]
+        others = [node for node in self.heap.nodes if node.cls in CONTAINERS]
         if entrance.nested and (others or self.writer.taken_apart):
             raise NotNative  # what is in one could be one of these
         kinds = addressof(entrance.words)
@@ -264,26 +264,6 @@ def _is_settable(recipe: Made) -> bool:
 def _make(recipe: Made, *parts: Any) -> Any:
     leaves = tuple([Leaf(i) for i in range(len(parts))])
     return build(replace(recipe, parts=leaves), parts, (), {})
-
-
-def is_buildable(effects: Effects) -> bool:
-    """Whether native code can make all values, one after the other."""
-    finished: set[int] = set()
-
-    def visit(recipe: Recipe) -> bool:
-        if isinstance(recipe, Again):
-            return recipe.number in finished  # not one that it is a part of itself
-        if isinstance(recipe, Made):
-            whole = all(map(visit, recipe.parts))
-            finished.add(recipe.number)
-            return whole
-        return isinstance(recipe, (Leaf, Constant, Known, Which))
-
-    kinds = {"attribute", "item", "root", "content", "extend"}
-    values = (w.value for w in effects.writes)
-    gone = any(isinstance(value, Constant) and value.value is ABSENT for value in values)
-    supported = not gone and all(w.kind in kinds for w in effects.writes)
-    return supported and all([visit(effects.result), *(visit(w.value) for w in effects.writes)])
 
 
 def _refuse_code(cls: type, name: str) -> None:

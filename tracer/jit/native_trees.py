@@ -8,7 +8,6 @@ from functools import partial
 from types import MemberDescriptorType
 from typing import Any, NamedTuple
 
-from ..control.unions import Union, chooser
 from ..data import pytree
 from ..data.exact import Exact
 from ..data.lists import kind_of_list, kind_of_table
@@ -68,7 +67,7 @@ def result_sample(tree: pytree.TreeDef, leaves: Iterator[Any]) -> Any:
         return next(leaves)
     parts = [result_sample(child, leaves) for child in tree.children()]
     node: Any = tree.one_level()
-    if tree.type is Union:
+    if (chooser := getattr(tree.type, "_jitney_chooser", None)) is not None:  # a Union's
         return Node(tuple(parts), chooser(node.unflatten(parts).numbers))
     if tree.type is not None and pytree.flatten_function(tree.type):
         return Node(tuple(parts), lambda *items: node.unflatten(items))

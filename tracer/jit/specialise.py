@@ -18,7 +18,6 @@ from ...runtime.devices import CPU, Device
 from ...runtime.options import CompileOptions
 from ...runtime.recording import note_program, note_span
 from ..captures.captured_variables import CapturedVariables
-from ..captures.purity import compare
 from ..core.specs import Spec
 from ..core.tracing import Traced
 from ..data.accept import to_array
@@ -30,7 +29,6 @@ from ..messages.errors import complain
 from .dispatch import Call
 from .entry import Entry, Interpreted, Runnable
 from .trace_cache import CachedTrace
-from .traces import trace_call
 
 if TYPE_CHECKING:
     from ...codegen.cuda.program import DeviceProgram
@@ -42,6 +40,20 @@ if TYPE_CHECKING:
     from ...runtime.following import Followed
     from ..explain.lowered import Lowered
     from .function import JitFunction
+
+
+def trace_call(
+    function: JitFunction,
+    call: Call,
+    captured: CapturedVariables | None = None,
+    *,
+    views: bool = True,
+) -> tuple[Traced, CapturedVariables]:
+    """See `traces`, which is loaded when a function is traced first: a process that finds its programs
+    on disk starts without."""
+    from .traces import trace_call
+
+    return trace_call(function, call, captured, views=views)
 
 
 @contextmanager
@@ -78,7 +90,7 @@ def make_entry(function: JitFunction, call: Call, reason: str) -> Entry:
     if captured.heap is not None:
         captured.heap.interpreted = function._options.backend == "interpreter"
     if "trace" in function._options.check:
-        compare(traced, trace_call(function, call)[0])
+        _trace_twice(function, call, traced)
     _fetch_captures(traced)
     seconds = {"trace": time.perf_counter() - start}
     note_span("trace", function.__name__, start, time.perf_counter())
@@ -95,6 +107,13 @@ def make_entry(function: JitFunction, call: Call, reason: str) -> Entry:
         cached.store(traced, captured, getattr(executable, "key", ""))
     donated = frozenset(_donated(function, call))
     return Entry(call, traced, captured, executable, reason, seconds, donated)
+
+
+def _trace_twice(function: JitFunction, call: Call, traced: Traced) -> None:
+    """Refuse a function whose trace is another one each time."""
+    from ..captures.purity import compare  # which loads Python's random generators
+
+    compare(traced, trace_call(function, call)[0])
 
 
 def _fetch_captures(traced: Traced) -> None:
@@ -126,7 +145,7 @@ def _device_entry(
             "run it on the CPU (jt.jit(device='cpu')), or keep arrays of a known size.",
         )
     if "trace" in function._options.check:
-        compare(traced, trace_call(function, call)[0])
+        _trace_twice(function, call, traced)
     seconds = {"trace": time.perf_counter() - start}
     start = time.perf_counter()
     graph, _ = _plan(function, traced.graph)

@@ -27,23 +27,22 @@ from ...runtime.cache.disk import disk_cache
 from ...runtime.cache.installation import digest, installation
 from ...runtime.recording import current
 from ..captures.captured_variables import CapturedVariables
-from ..captures.effects import Effects
 from ..captures.fingerprint import Fingerprint
-from ..captures.heap import Heap, Policy
-from ..captures.heap_nodes import Fixed
+from ..captures.heap_nodes import Fixed, Policy
 from ..captures.purity_allow_list import Unkeyable
 from ..captures.subjects import Object
-from ..containers.leaving import Leaving
 from ..core.specs import Spec, Static
 from ..core.stack import most_calls
 from ..core.trace import Capture
-from ..core.tracing import Result, Traced
+from ..core.tracing import LastingView, Result, Traced
 from ..data import pytree
 from .dispatch import Call, StaticLeaf
 from .options import Options
 
 if TYPE_CHECKING:
     from ...runtime.executable import Executable
+    from ..captures.effects.recipes import Effects
+    from ..captures.heap import Heap
 
 _CAPTURE_LIMIT = 16 << 20  # bytes of arrays that a record may hold
 
@@ -76,7 +75,7 @@ class StoredTrace:
         if not code or len(captures) != len(traced.captures):
             return None
         views = [view for result in traced.results for view in result.views]
-        if not all(isinstance(view, Leaving) for view in views):
+        if not all(isinstance(view, LastingView) for view in views):
             return None
         if not all(_is_plain(result.static) for result in traced.results):
             return None

@@ -5,21 +5,23 @@ from __future__ import annotations
 import threading
 import traceback
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...ir.record import replace
-from ..captures.captured_variables import CapturedVariables, refuse_random
-from ..captures.effects import Effects
-from ..captures.heap import Policy
-from ..captures.kept import ChangedArgument, WantsHeap
+from ..captures.calling import call_with_stand_ins, refuse_random
+from ..captures.captured_variables import CapturedVariables
+from ..captures.effects.recipes import Effects
+from ..captures.heap_nodes import Policy
+from ..captures.kept import ChangedArgument, Kept, Place, WantsHeap
 from ..captures.purity import random_states, watched_entropy
 from ..captures.running import watched_code
 from ..containers.kinds import Argument, Enters, Kinds, settled
 from ..containers.leaving import leaving
+from ..containers.packed import Packed
 from ..control.unions import with_exact
 from ..core.specs import Static
 from ..core.stack import deep_stack
@@ -307,13 +309,14 @@ def _trace_once(
 
     def run(args: Any, kwargs: Any, hidden: Any) -> Any:
         before = call.parts(args, kwargs)
-        kept = call.kept(args, kwargs)
+        # The containers of the caller's, or those that the function has in the place of them.
+        kept = Kept([*enumerate(args), *kwargs.items()], call.whole)
         here = require_trace()
         here.lacks_heap, here.still = captured.heap is None and captured.substitutes, call.still
         here.answers, here.times = answers, function.times
-        for container, place in (*kept.taken_apart, *call.packed(args, kwargs)):
+        for container, place in (*kept.taken_apart, *_packed(args, kwargs)):
             call.containers.births[container] = Argument(place)
-        work = partial(captured.call, args, kwargs, hidden, kept)
+        work = partial(call_with_stand_ins, captured, args, kwargs, hidden, kept)
         result = annotated(function._function, args, kwargs, work)
         call.refuse_changes(before, call.parts(args, kwargs))
         return leaving(with_exact(result))
@@ -342,3 +345,12 @@ def _trace_once(
     traced = settled(trace, call.containers)
     call.guard = None if answers is None else answers.guard()
     return traced
+
+
+def _packed(args: Sequence[Any], kwargs: dict[str, Any]) -> Iterable[tuple[Hashable, Place]]:
+    """The sites of the lists that are arrays, with the places where they were given."""
+    places: list[tuple[Place, Any]] = [*enumerate(args), *kwargs.items()]
+    for place, argument in places:
+        for leaf in pytree.flatten(argument)[0]:
+            if isinstance(leaf, Packed):
+                yield leaf.site, place

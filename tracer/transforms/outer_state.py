@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from ..captures.effects import Effects, collect
+from ..captures.effects.finding import collect
+from ..captures.effects.recipes import Effects
 from ..captures.free_variables import FreeVariables, find_free_variables
 from ..captures.heap import Heap, Policy
 from ..captures.heap_roots import find_heap

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from ...core.tracers import Tracer
 from ...messages import errors
 from ...messages.errors import complain
-from ..effects import Effects
+from ..effects.recipes import Effects
 from ..heap_nodes import Inner, Input
 
 if TYPE_CHECKING:
