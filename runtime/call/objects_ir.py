@@ -26,7 +26,8 @@ from ...ir.ops.control.python_sets import SetLayout
 
 WORD = layout.WORD
 BOOL, INT, FLOAT, SCALAR, CONSTANT, TUPLE, CALL, CONTAINER, CHOICE = range(9)  # of elements
-LIST, DEQUE, SET, DICT, MAPPING, ADDED, ARRAY = range(7)  # of kinds; ADDED: sets in another order
+# Of kinds; ADDED: sets in another order, FROZEN: tuples.
+LIST, DEQUE, SET, DICT, MAPPING, ADDED, ARRAY, FROZEN = range(8)
 KIND_WORDS = 10
 FILLED, EMPTY, KEY, VALUE, LEAD, BYTES, CLASS, CHANGED, DETAIL, DETAIL_IS = (
     k * WORD for k in range(KIND_WORDS)
@@ -37,7 +38,7 @@ _ELEMENT = Defined("element", ("ptr",), "ptr")
 _FILL = Defined("fill", ("ptr", "ptr", "ptr"), "i1")
 _REFILL = Defined("refill", ("ptr",), "i1")
 _LAY_OUT = Defined("lay_out", ("ptr", "ptr", "ptr"), "i1")
-_KINDS = "list deque set dict mapping added array".split()
+_KINDS = "list deque set dict mapping added array frozen".split()
 
 
 def objects_ir(sets: SetLayout | None, data: int) -> str:
@@ -130,10 +131,12 @@ def _container() -> Function:
     f.at(fresh)
     deep = f.call("i32", "Py_EnterRecursiveCall", symbol("where"))
     f.require(deep.eq(0), too_deep)
-    listed, other, filled = f.block("listed"), f.block("other"), f.block("filled", made="ptr")
-    f.branch(f.load("i64", kind).eq(LIST), listed, other)
-    f.at(listed)
-    f.jump(filled, f.call("ptr", "PyList_New", f.load("i64", store, layout.LENGTH)))
+    filled, other = f.block("filled", made="ptr"), f.block("other")
+    cases = {LIST: f.block("listed"), FROZEN: f.block("frozen")}
+    f.switch(f.load("i64", kind), other, cases)
+    for how, new in ((LIST, "PyList_New"), (FROZEN, "PyTuple_New")):
+        f.at(cases[how])
+        f.jump(filled, f.call("ptr", new, f.load("i64", store, layout.LENGTH)))
     f.at(other)
     f.jump(filled, f.call("ptr", "PyObject_CallObject", f.load("ptr", kind, EMPTY), NULL))
     (made,) = f.at(filled)
@@ -239,11 +242,12 @@ def _fill(lays_out: bool, data: int) -> Function:
                 yield
 
     f.switch(f.load("i64", kind), failed, cases)
-    f.at(cases[LIST])
-    with f.each(length) as i:
-        record(i, values)
-        f.call("i32", "PyList_SetItem", made, i, element())  # takes the reference
-    f.jump(done)
+    for how, put in ((LIST, "PyList_SetItem"), (FROZEN, "PyTuple_SetItem")):
+        f.at(cases[how])
+        with f.each(length) as i:
+            record(i, values)
+            f.call("i32", put, made, i, element())  # takes the reference
+        f.jump(done)
 
     f.at(cases[DEQUE])
     items = f.call("ptr", "PyList_New", length)
@@ -333,8 +337,9 @@ def _refill() -> Function:
             f.at(cases[DICT])
             f.call("void", "PyDict_Clear", made)
             f.jump(fill)
-            f.at(cases[ARRAY])
-            f.jump(failed)
+            for k in (ARRAY, FROZEN):
+                f.at(cases[k])
+                f.jump(failed)
             for k in (DEQUE, MAPPING):
                 f.at(cases[k])
                 cleared = f.call("ptr", "PyObject_CallMethodObjArgs", made, symbol("clear"), NULL)

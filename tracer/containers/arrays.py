@@ -30,7 +30,7 @@ from .elements.forms import MIXED, Form
 from .kinds import NOTHING, current
 from .numpy_folds import FOLDS, fold_of, folded, numbers_of
 from .packed import Packed
-from .sequences import List
+from .sequences import List, Tuple
 from .sequences import Sequence as NativeSequence
 from .stand_ins import for_each, require, run
 
@@ -228,7 +228,7 @@ def grown(items: Any, dtype: Any = None, **options: Any) -> Any:
     refused = form and form.holds_containers and not is_box(form)
     if options or not isinstance(items, NativeSequence) or refused or (form and form.is_varied):
         items.__array__()
-    made = GrownArray(items.copy(), dtype)
+    made = GrownArray(items.listed() if isinstance(items, Tuple) else items.copy(), dtype)
     made.of_list = True
     return made
 

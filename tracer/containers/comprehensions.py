@@ -28,6 +28,7 @@ def comprehended(
     listed: Callable[[Any], Any],
     when: Callable[[Any], Any] | None = None,
     into: Any = None,
+    *,
     site: Any = None,
 ) -> Any:
     """`[f(x) for x in items if p(x)]`, which is `make(items)`: for native items, or a native result, a
@@ -67,6 +68,7 @@ def comprehended_parts(
     make: Callable[[Any], Any],
     listed: Callable[[Any], Any],
     when: Callable[[Any], Any] | None = None,
+    *,
     site: Any = None,
 ) -> Any:
     """`[y for x in items if p(x) for y in f(x)]`, which is `make(items)`. `listed` makes a list of the

@@ -40,8 +40,8 @@ from .kinds import (
 )
 from .objects import born
 from .packed import Packed
-from .sequences import List, Sequence
-from .sets import Set
+from .sequences import List, Tuple
+from .sets import FrozenSet, Set
 from .stand_ins import Container, native
 from .walking import walked
 
@@ -221,6 +221,28 @@ def _maker(cls: Any) -> Callable[..., Any]:
     return make
 
 
+def _frozen(cls: Any) -> Callable[..., Any]:
+    """`tuple` or `frozenset`, of what is known at run time only."""
+    own, mutable = (Tuple, list) if cls is tuple else (FrozenSet, set)
+
+    def make(*args: Any, **options: Any) -> Any:
+        kinds = current()
+        if kinds is None or options or len(args) != 1 or isinstance(args[0], own):
+            return args[0] if args and isinstance(args[0], own) else cls(*args, **options)
+        (items,) = args
+        found = walked(items)
+        grows = found is not None and (cls is frozenset or not isinstance(found[0], int))
+        if cls is frozenset and isinstance(items, (list, tuple)):
+            grows = keys_traced(set, items)
+        if not grows:
+            return cls(items)
+        into = CLASSES[mutable](kinds.sites.setdefault(site_of(), Kind(mutable)))
+        into.add_all(items)
+        return own.of(into)
+
+    return make
+
+
 def keys_traced(cls: Any, items: Any) -> bool:
     """Whether what is hashed is traced, of elements or of pairs."""
     if cls in (set, Counter):
@@ -352,7 +374,7 @@ def _of_heap(function: Any) -> Callable[..., Any]:
     """A function of `heapq` or `bisect`."""
 
     def call(container: Any, *args: Any, **options: Any) -> Any:
-        if isinstance(container, Sequence):
+        if isinstance(container, List):
             return getattr(heaps, function.__name__)(container, *args, **options)
         if type(container) is list and (_compares_traced(args) or _compares_traced(container)):
             make_native([container])
@@ -446,6 +468,7 @@ _CALLS: dict[Any, Callable[..., Any]] = {
     heapq.nsmallest: _ends_of(heapq.nsmallest, False),
     heapq.nlargest: _ends_of(heapq.nlargest, True),
     sorted: sorted_,
+    **{cls: _frozen(cls) for cls in (tuple, frozenset)},
     **{cls: _maker(cls) for cls in (list, dict, set, deque, Counter, defaultdict, OrderedDict)},
     **{
         getattr(heapq, name): _of_heap(getattr(heapq, name))

@@ -180,6 +180,16 @@ class Kind(AnyKind):
             root._asked = False
             raise Again
 
+    def see_forms_of(self, other: Kind) -> None:
+        """Take in all that containers of another kind hold."""
+        root, again = self.root, False
+        for name, form in (("_key", other.key), ("_value", other.value)):
+            if form is not None:
+                again = root._take(name, form) or again
+        if again:
+            root._asked = False
+            raise Again
+
     def _take(self, name: str, form: Form) -> bool:
         """Take in a form; tells whether what was traced before is wrong now."""
         form = form.unmixed() if name == "_key" else form
@@ -368,7 +378,8 @@ def settled(trace: Callable[[], T], kinds: Kinds) -> T:
             ours = isinstance(error, errors.JitneyError)
             if failure is None or kinds.is_unfit:
                 raise
-            if ours and not isinstance(failure, errors.JitneyError):
+            told = isinstance(failure, errors.JitneyError) or hasattr(failure, errors.RAISED)
+            if ours and not told:
                 raise  # the other one is no more than what became of Python's own code
             raise failure from None
 

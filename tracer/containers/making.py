@@ -75,11 +75,28 @@ def _object(
     """The Python object for a container, which is filled later; `made` are those that are there."""
     if not handle:
         return None  # of a value of several forms, one that it is not
+    if handle not in made and kind.cls in (tuple, frozenset):
+        made[handle] = _frozen(source, handle, kind, made, waiting)
     if handle not in made:
         old = source.made_of(handle)
         made[handle] = _empty(kind) if old is None else old
         waiting.append((handle, kind))
     return made[handle]
+
+
+def _frozen(
+    source: _Source, handle: int, kind: Kind, made: dict[int, Any], waiting: list[Any]
+) -> Any:
+    """A tuple or a frozen set: at once, with what is in it."""
+    if kind.cls is tuple:
+        if kind.value is None:
+            return ()
+        columns = source.columns(handle, None, kind.value)
+        return tuple(_elements(source, kind.value, columns, made, waiting))
+    found: set[Any] = set()
+    made[handle] = found
+    _fill_set(source, handle, kind, found, made, waiting)
+    return frozenset(found)
 
 
 def _fill(

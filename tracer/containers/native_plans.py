@@ -52,7 +52,7 @@ def _planned(plans: objects.Plans, kind: Kind, known: dict[Kind, int]) -> int:
         plans.write(place, [*words, plans.ref(kind.cls), 0, 0, 0])
         return place
     filled = _FILLED.get(kind.cls, objects_ir.DICT)
-    if kind.cls is set and not lies_as_in_python(kind):
+    if kind.cls in (set, frozenset) and not lies_as_in_python(kind):
         filled = objects_ir.ADDED
     words, places = [filled, plans.ref(empty_maker(kind)), 0, 0], []
     nbytes = lead = 0 if kind.key is None else layout.WORD
@@ -72,6 +72,8 @@ _FILLED: dict[type, int] = {
     list: objects_ir.LIST,
     deque: objects_ir.DEQUE,
     set: objects_ir.SET,
+    frozenset: objects_ir.SET,
+    tuple: objects_ir.FROZEN,
     OrderedDict: objects_ir.MAPPING,
 }
 

@@ -39,6 +39,7 @@ from .stand_ins import (
     require_found,
     root,
     run,
+    without,
 )
 from .walking import Numbered, walk
 
@@ -59,6 +60,7 @@ _NOT_THERE: dict[tuple[type, str], str] = {
     (list, "remove"): _said(lambda: [1].remove(0)),
     (deque, "index"): _said(lambda: deque([1]).index(0)),
     (deque, "remove"): _said(lambda: deque([1]).remove(0)),
+    (tuple, "index"): _said(lambda: (1,).index(0)),
 }
 
 
@@ -439,6 +441,77 @@ class List(Sequence):
         return self
 
 
+class Tuple(Sequence):
+    """A tuple of as many elements as a list had: what is in its memory nobody changes any more."""
+
+    __slots__ = ()
+    append = extend = insert = clear = copy = reverse = remove = without
+
+    @classmethod
+    def of(cls, items: List) -> Tuple:
+        """Of a list that nobody else has."""
+        kind = items.kind.derived("tuple", tuple)
+        kind.see_forms_of(items.kind)
+        return cls(kind, items.handle)
+
+    def listed(self) -> List:
+        made = List(self.kind.derived("list", list))
+        made.extend(self)
+        return made
+
+    def _part(self, index: slice) -> Any:
+        return Tuple.of(self.listed()[index])
+
+    def __add__(self, other: Any) -> Any:
+        if not isinstance(other, (tuple, Tuple)):
+            return NotImplemented
+        return Tuple.of(self.listed() + other)
+
+    def __radd__(self, other: Any) -> Any:
+        if not isinstance(other, tuple):
+            return NotImplemented
+        made = List(self.kind.derived("list", list))
+        made.extend(other)
+        made.extend(self)
+        return Tuple.of(made)
+
+    def __iadd__(self, other: Any) -> Any:
+        return self + other
+
+    def __mul__(self, times: Any) -> Any:
+        return Tuple.of(self.listed() * times)
+
+    __rmul__ = __mul__
+
+    def _native(self, other: Any) -> Any:
+        """Another tuple, to be compared with."""
+        if type(other) is not tuple:
+            return other
+        made = List(self.kind.derived("list", list))
+        made.extend(other)
+        return Tuple.of(made)
+
+    def __eq__(self, other: object) -> Any:
+        return super().__eq__(self._native(other))
+
+    def _is_less(self, other: Any, or_equal: bool) -> Any:
+        return super()._is_less(self._native(other), or_equal)
+
+    def __gt__(self, other: Any) -> Any:
+        return super().__gt__(self._native(other))
+
+    def __ge__(self, other: Any) -> Any:
+        return super().__ge__(self._native(other))
+
+    def __setitem__(self, index: Any, item: Any) -> None:
+        fail(TypeError("'tuple' object does not support item assignment"))
+
+    def __delitem__(self, index: Any) -> None:
+        fail(TypeError("'tuple' object doesn't support item deletion"))
+
+    __hash__ = None  # type: ignore[assignment]
+
+
 def as_number(x: Any) -> Any:
     """A traced bool as an int of Python's."""
     return wrap(as_value(x.astype(np.int64)), "i")
@@ -484,3 +557,4 @@ def _require_order(form: Form, what: str) -> None:
 
 register(list, List)
 enlist(List)
+enlist(Tuple)

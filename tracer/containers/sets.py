@@ -21,7 +21,7 @@ from .elements.forms import form_of_keys
 from .elements.varied import is_constant
 from .folds import some
 from .kinds import NOTHING
-from .stand_ins import element, enlist, fail, for_each, register, require, root
+from .stand_ins import Container, element, enlist, fail, for_each, register, require, root
 from .tables import Table
 from .walking import Numbered, walk
 
@@ -41,7 +41,7 @@ def _operator(function: Method) -> tuple[Method, Method]:
 
 
 def _is_set(x: Any) -> bool:
-    return isinstance(x, (Set, set, frozenset))
+    return isinstance(x, (Set, FrozenSet, set, frozenset))
 
 
 class Set(Table):
@@ -58,8 +58,8 @@ class Set(Table):
 
     def _other(self, items: Any) -> Any:
         """What this one is to be joined with, or compared to, as a native set."""
-        if isinstance(items, Set):
-            return items
+        if isinstance(items, (Set, FrozenSet)):
+            return items if isinstance(items, Set) else items.as_set
         made = Set(self.kind.derived("other", set))
         if isinstance(items, (set, frozenset)):
             made.fill_from(items)
@@ -285,6 +285,14 @@ class Set(Table):
     def issuperset(self, other: Any) -> Any:
         return self._other(other).issubset(self)
 
+    def is_comparable(self, other: Any) -> bool:
+        return isinstance(other, Set)
+
+    def __eq__(self, other: object) -> Any:
+        return super().__eq__(self._other(other) if _is_set(other) else other)
+
+    __hash__ = None  # type: ignore[assignment]
+
     def unordered(self) -> Numbered:
         """The keys for whom the order does not matter."""
         return Numbered(*self.in_any_order(lambda key, value: key))
@@ -315,5 +323,76 @@ class Set(Table):
     __gt__, _ = _operator(lambda a, b: b.issubset(a) & (b.length() < a.length()))
 
 
+def _read(name: str) -> Any:
+    """A method that changes nothing."""
+    return lambda self, *args: getattr(self.as_set, name)(*args)
+
+
+def _joined(name: str) -> Any:
+    """A method, or an operator, that makes a new one."""
+
+    def call(self: FrozenSet, *others: Any) -> Any:
+        made = getattr(self.thawed(), name)(*others)
+        return FrozenSet.of(made) if isinstance(made, Set) else made
+
+    return call
+
+
+def _joined_behind(name: str) -> Any:
+    """An operator whose left side, one of Python's, says what comes out."""
+
+    def call(self: FrozenSet, other: Any) -> Any:
+        made = getattr(self.as_set, name)(other)
+        return FrozenSet.of(made) if isinstance(other, frozenset) else made
+
+    return call
+
+
+class FrozenSet(Container):
+    """A frozen set: a set's memory that nobody changes any more."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, items: Set) -> FrozenSet:
+        """Of a set that nobody else has."""
+        kind = items.kind.derived("frozenset", frozenset)
+        kind.see_forms_of(items.kind)
+        return cls(kind, items.handle)
+
+    @property
+    def as_set(self) -> Set:
+        """What is asked as a set is."""
+        return Set(self.kind, self.handle)
+
+    def thawed(self) -> Set:
+        """A set of the same."""
+        made = Set(self.kind.derived("set", set))
+        made.update(self)
+        return made
+
+    def copy(self) -> FrozenSet:
+        return self
+
+    walked, first, going, length, contains = map(
+        _read, ("walked", "first", "going", "length", "contains")
+    )
+    issubset, issuperset, isdisjoint, unordered = map(
+        _read, ("issubset", "issuperset", "isdisjoint", "unordered")
+    )
+    __eq__, __lt__, __le__, __gt__, __ge__ = map(
+        _read, ("__eq__", "__lt__", "__le__", "__gt__", "__ge__")
+    )
+    union, intersection, difference, symmetric_difference = map(
+        _joined, ("union", "intersection", "difference", "symmetric_difference")
+    )
+    __or__, __and__, __sub__, __xor__ = map(_joined, ("__or__", "__and__", "__sub__", "__xor__"))
+    __ror__, __rand__, __rsub__, __rxor__ = map(
+        _joined_behind, ("__ror__", "__rand__", "__rsub__", "__rxor__")
+    )
+    __hash__ = None  # type: ignore[assignment]
+
+
 register(set, Set)
+enlist(FrozenSet)
 enlist(Set)

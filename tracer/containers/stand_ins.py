@@ -130,7 +130,7 @@ class Container:
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or not hasattr(self.kind.cls, name):
-            raise AttributeError(f"{str(self.kind)!r} object has no attribute {name!r}")
+            fail(AttributeError(f"{str(self.kind)!r} object has no attribute {name!r}"))
         complain(
             errors.UnsupportedFunctionError,
             f"{self.kind}.{name} of a {self.kind} that grows in compiled code",
@@ -166,6 +166,14 @@ def register(cls: type, stand_in: type[Container]) -> None:
     """Let `stand_in` stand in for native containers of a class of Python's."""
     assert cls in CONTAINERS
     CLASSES[cls] = stand_in
+
+
+def _refuse(_: Any) -> NoReturn:
+    raise AttributeError  # `__getattr__` says which
+
+
+without = property(_refuse)
+"""What a frozen container has in the place of a method that changes others."""
 
 
 def enlist(stand_in: type[Container]) -> None:
