@@ -267,7 +267,7 @@ def __getattr__(name: str) -> Any:
     elif name in _MODULES:
         value = import_module(f".{_MODULES[name]}", __name__)
     elif name in _HOMES:
-        with import_module(".ir.collector", __name__).resting_collector():
+        with import_module(".ir.collector", __name__).loading():
             value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
     else:
         functions = _array_functions()

@@ -32,6 +32,17 @@ def resting_collector() -> Iterator[None]:
         gc.enable()
 
 
+@contextmanager
+def loading() -> Iterator[None]:
+    """As `resting_collector`, around imports. What they make stays until the process ends, so it counts
+    as old at once: looking through it the first time would take longer than a cached call."""
+    with resting_collector():
+        yield
+        if not gc.get_freeze_count():  # what users froze stays that
+            gc.freeze()
+            gc.unfreeze()
+
+
 @in_child
 def _wake() -> None:
     """Who switched it off is not here to switch it on."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..codegen.target import Target
-from ..ir.collector import resting_collector
+from ..ir.collector import loading, resting_collector
 from ..ir.graph import Graph, Value
 from ..ir.record import replace
 from ..ir.types import dtype_name
@@ -76,7 +76,7 @@ def load_calls() -> None:
 
 
 @functools.lru_cache(maxsize=1)
-@resting_collector()
+@loading()
 def load_compiler() -> None:
     """Import the code generator and LLVM, and make what all executables share."""
     load_code_generator()

@@ -33,7 +33,10 @@ from ..ir.surface import provides
 @provides("trace")
 def _arrays() -> None:
     from . import autograph, functions, host_random, images, linear_algebra  # noqa: F401
+    from .autograph import runtime  # noqa: F401
+    from .autograph.recursion import recursive  # noqa: F401
     from .core import asked, computations, conversions, tracing, views  # noqa: F401
+    from .jit import traces  # noqa: F401
 
     tracing.serve_twins(autograph.convert)
 

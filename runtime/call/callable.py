@@ -22,7 +22,7 @@ from contextvars import ContextVar
 from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
-from ...ir.collector import resting_collector
+from ...ir.collector import loading
 from ..config import config
 from ..native.layout import array_api, free_threaded, ndarray_layout
 from ..native.support import load_code_generator, load_support
@@ -124,7 +124,7 @@ def native_calls() -> bool:
 
 
 @cache
-@resting_collector()
+@loading()
 def _vectorcall(base_size: int) -> int:
     """The address of the vectorcall for subtypes of a type whose objects have that size."""
     layout = ndarray_layout()

@@ -23,7 +23,7 @@ from typing import (
 
 import numpy as np
 
-from ...ir.collector import resting_collector
+from ...ir.collector import loading
 from ...ir.forks import renewed
 from ...ir.surface import ensure
 from ...runtime.config import config
@@ -96,7 +96,8 @@ class JitFunction(Inspection, Generic[P, R]):
         native = cls is JitFunction or "_chain" in vars(cls)
         if not native or options.backend != "native":
             return object.__new__(cls)
-        from ...runtime.call.callable import new_callable
+        with loading():
+            from ...runtime.call.callable import new_callable
 
         made: Self = new_callable(cls)
         return made
@@ -552,14 +553,18 @@ class JitFunction(Inspection, Generic[P, R]):
 def _load_for(function: Callable[..., Any]) -> None:
     """Import what the first call of a new function wants, so that it only traces and compiles; of
     one that an earlier process compiled, what running that wants."""
-    from ...runtime.compile import load_calls, load_compiler
     from .trace_cache import seems_known
 
-    if seems_known(function):
-        load_calls()
-    else:
-        load_compiler()
-        with resting_collector():
+    known = seems_known(function)
+    with loading():
+        from ...runtime.compile import load_calls, load_compiler
+
+        if known:
+            from . import native_call  # noqa: F401
+
+            load_calls()
+        else:
+            load_compiler()
             ensure("trace")
 
 
