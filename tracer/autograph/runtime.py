@@ -13,6 +13,7 @@ from ..captures.untraced import as_python as as_python
 from ..containers.comprehensions import comprehended as comprehension
 from ..containers.comprehensions import comprehended_parts as comprehension_of_parts
 from ..containers.growing import made as made
+from ..containers.growing import made_class as made_class
 from ..containers.growing import made_dict as made_dict
 from ..containers.growing import made_of_parts as of_parts
 from ..containers.growing import made_set as made_set

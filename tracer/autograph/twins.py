@@ -102,7 +102,9 @@ def _converted(function: Any) -> Any:
         inner = convert(function.__func__)
         return function if inner is function.__func__ else MethodType(inner, function.__self__)
     if isinstance(function, (BuiltinFunctionType, type)):
-        return _maker(function) if is_maker(function) else _perhaps_of_unions(function)
+        if is_maker(function):
+            return _maker(function)
+        return _maker_of_data(function) if _is_data(function) else _perhaps_of_unions(function)
     if kind is functools.partial:
         return partial(convert(function.func), *function.args, **function.keywords)
     if kind is Method:
@@ -171,6 +173,25 @@ def _maker(kind: Any) -> Any:
             convert(start)(made, *args, **kwargs)
             growing.attributes_made(made, (start.__code__, kind.__name__), _is_users)
             objects.born(made)
+        return made
+
+    return make
+
+
+def _is_data(kind: Any) -> bool:
+    """Whether it is a class of the user's whose __init__ `dataclass` has written."""
+    if type(kind) is not type or not is_user_module(kind.__module__):
+        return False
+    return "__dataclass_fields__" in vars(kind) and "__init__" in vars(kind)
+
+
+def _maker_of_data(kind: Any) -> Any:
+    """Instances of a dataclass, with containers as what they were made for them."""
+    start: Any = getattr(kind, "__init__")  # noqa: B009  (of the class, not of an instance)
+
+    def make(*args: Any, **kwargs: Any) -> Any:
+        made = kind(*args, **kwargs)
+        growing.attributes_made(made, (start.__code__, kind.__name__), _is_users)
         return made
 
     return make

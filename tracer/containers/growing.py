@@ -76,6 +76,17 @@ def made(container: Any) -> Any:
     return native_if_wanted(container, site_of())
 
 
+def made_class(cls: Any) -> Any:
+    """A class that the function defines, under the name that it has in the user's."""
+    if isinstance(cls, type):
+        code = sys._getframe(1).f_code
+        cls.__qualname__ = f"{code.co_qualname}.<locals>.{cls.__name__}"
+    kinds = current()
+    if kinds is not None and type(cls) is type:
+        kinds.meet(cls, site_of())
+    return cls
+
+
 def made_set(items: tuple[Any, ...]) -> Any:
     """`{a, b}`"""
     return _hashed(set, items, items)

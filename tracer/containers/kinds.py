@@ -276,6 +276,9 @@ class Kinds:
         self.sites: dict[Site, Kind] = {}  # native ones
         self.written: set[Site] = set()  # comprehensions that are to be written out
         self.classes: dict[type, Any] = {}  # those of users whose objects are native: `ClassKind`s
+        self.local: dict[
+            Any, type
+        ] = {}  # classes that the function defines, by where and how often
         # Of Python's containers, by id, in this trace; of lists that are arrays, by their sites.
         self.births: dict[Any, Site] = {}
         self.loops: set[Any] = set()  # code of loops that are to be ops, see `autograph.runtime`
@@ -311,8 +314,18 @@ class Kinds:
         number = self.made[line] = self.made.get(line, 0) + 1
         return self.lists.setdefault((line, number), Kind(list))
 
+    def meet(self, cls: type, site: Site) -> None:
+        """The function defines a class: the one that it defined here in the trace before, made anew."""
+        times = self.met[site] = self.met.get(site, 0) + 1
+        kind = self.classes.pop(self.local.get((site, times), cls), None)
+        self.local[site, times] = cls
+        if kind is not None:
+            kind.cls = cls
+            self.classes[cls] = kind
+
     def begin(self) -> None:
         """Another trace."""
+        self.met: dict[Site, int] = {}  # how often classes were defined
         self.made: dict[Any, int] = {}
         self.births, self.root, self.numbers, self.alive = {}, None, [], []
         self.born, self.inner, self.entered = {}, set(), []

@@ -59,6 +59,9 @@ class ClassKind(Kind):
         self.sure: frozenset[str] | None = None  # attributes that every __init__ sets
         self.is_used = False  # records have been read or written
 
+    def __hash__(self) -> int:
+        return hash(self.cls.__qualname__)  # the class of a name may be made anew, see `Kinds.meet`
+
     @property
     def dtypes(self) -> tuple[np.dtype[Any], ...]:
         return tuple(d for field in self.fields.values() for d in field.dtypes)

@@ -390,7 +390,7 @@ class FrozenSet(Container):
     __ror__, __rand__, __rsub__, __rxor__ = map(
         _joined_behind, ("__ror__", "__rand__", "__rsub__", "__rxor__")
     )
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
 
 register(set, Set)

@@ -23,6 +23,7 @@ from .lazy import Lazy, bare, is_lazy
 from .matching import Matching
 from .names import bound, changed, is_passing, own_nodes, reads, writes_into_first
 from .nodes import (
+    HELPERS,
     assign,
     constant,
     copied,
@@ -122,7 +123,8 @@ class Transformer(Expressions):
         return node
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        node.decorator_list = [self.visit(d) for d in node.decorator_list]
+        met = located(ast.Attribute(load(HELPERS, node), "made_class", ast.Load()), node)
+        node.decorator_list = [met, *(self.visit(d) for d in node.decorator_list)]
         node.bases = [self.visit(b) for b in node.bases]
         node.body = [self.visit(s) if isinstance(s, ast.FunctionDef) else s for s in node.body]
         return node
