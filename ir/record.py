@@ -12,8 +12,8 @@
 
 A process that compiles makes more than a hundred such classes before its first result, and
 `dataclasses` takes a millisecond for one, nearly all of it in Python's compiler. Here an `__init__` is
-made for the first instance, and the compiler runs once per number of fields: it is that code under
-other names. That fields of frozen
+made when there are some instances, and the compiler runs once per number of fields: it is that code
+under other names. That fields of frozen
 records are not assigned to is left to the type checker.
 """
 
@@ -29,6 +29,7 @@ from typing import Any, TypeVar, dataclass_transform, overload
 T = TypeVar("T")
 
 _MISSING: Any = object()
+_FEW = 8  # instances of a class, for which compiling its `__init__` takes longer than going without
 
 
 class _Field:
@@ -78,7 +79,7 @@ def replace(old: T, /, **changes: Any) -> T:
 def _build(cls: Any, eq: bool, frozen: bool) -> Any:
     by_name = cls.__record_fields__ = _collect(cls)
     methods: dict[str, Any] = {
-        "__init__": _init_at_first_use(cls, by_name),
+        "__init__": _init_when_used(cls, by_name),
         "__repr__": _repr,
         "__replace__": replace,
         "__match_args__": tuple(name for name, field in by_name.items() if not field.kw_only),
@@ -112,20 +113,56 @@ def _collect(cls: Any) -> dict[str, _Field]:
     return by_name
 
 
-def _init_at_first_use(cls: Any, by_name: dict[str, _Field]) -> Callable[..., None]:
-    """Many classes of a process have no instances."""
+def _init_when_used(cls: Any, by_name: dict[str, _Field]) -> Callable[..., None]:
+    """Many classes of a process have no instances, or a few, which want no code of their own."""
+    instances = 0
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        cls.__init__ = _init(cls, by_name)
-        cls.__init__(self, *args, **kwargs)
+        nonlocal instances
+        instances += 1
+        if instances > _FEW or not _has_set(self, by_name, args, kwargs):
+            cls.__init__ = _init(cls, by_name)
+            cls.__init__(self, *args, **kwargs)
 
     return __init__
 
 
+def _has_set(
+    self: Any, by_name: dict[str, _Field], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> bool:
+    """Set the fields of a new record; False if these are not its arguments: its code says what is
+    wrong."""
+    names = _in_order(by_name)
+    values = dict(zip(names, args, strict=False))
+    if len(args) > sum(not field.kw_only for field in by_name.values()):
+        return False
+    if kwargs.keys() & values.keys() or kwargs.keys() - by_name.keys():
+        return False
+    values |= kwargs
+    for name in names:
+        field = by_name[name]
+        if name not in values:
+            if field.factory is not _MISSING:
+                values[name] = field.factory()
+            elif field.default is not _MISSING:
+                values[name] = field.default
+            else:
+                return False
+    for name in names:
+        setattr(self, name, values[name])
+    if hasattr(self, "__post_init__"):
+        self.__post_init__()
+    return True
+
+
+def _in_order(by_name: dict[str, _Field]) -> list[str]:
+    """The names of the fields as arguments: first those that need no name."""
+    return sorted(by_name, key=lambda name: by_name[name].kw_only)
+
+
 def _init(cls: Any, by_name: dict[str, _Field]) -> FunctionType:
-    names = [name for name, field in by_name.items() if not field.kw_only]
-    positional = len(names)
-    names += [name for name, field in by_name.items() if field.kw_only]
+    names = _in_order(by_name)
+    positional = sum(not field.kw_only for field in by_name.values())
     made = [i for i, name in enumerate(names) if by_name[name].factory is not _MISSING]
     code = _code(len(names), positional, tuple(made), hasattr(cls, "__post_init__"))
     called = {f"a{i}": name for i, name in enumerate(names)}

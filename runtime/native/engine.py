@@ -34,7 +34,7 @@ _linkers: list[Any] = []  # never disposed of: libraries, and code on other thre
 # loops of a few instructions take a quarter more, or twice as long, as luck puts them.
 SLOW_JUMPS = frozenset(("skylake", "skylake-avx512", "cascadelake"))
 
-_VECTOR = re.compile(r"<\d+ x (?:float|double|i\d+)>")
+_VECTOR = r"<\d+ x (?:float|double|i\d+)>"
 
 
 class NativeError(RuntimeError):
@@ -92,7 +92,7 @@ class Engine:
             loops = self._parse(parts.loops)
             optimise(self._llvm, self._machine, loops)
             bodies = {f.name: str(f) for f in loops.functions if not f.is_declaration}
-        return {name for name, body in bodies.items() if _VECTOR.search(body)}
+        return {name for name, body in bodies.items() if re.search(_VECTOR, body)}
 
     @contextmanager
     def _switched(self, text: str) -> Iterator[None]:

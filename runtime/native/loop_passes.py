@@ -12,10 +12,11 @@ import re
 from typing import Any
 
 MARK = ' "loops"'
-_DEFINE = re.compile(r'^define (?:internal |hidden )?(.*?@)("[^"]*"|[\w.$]+)(\(.*\)) (.*)\{$')
-_NAME = re.compile(r'[@!](?:"[^"]*"|[\w.$]+)')
-_VECTORS = re.compile(r"_ZGV_LLVM_\w+?_[\w.$]+\(([\w.$]+)\)")
-_BEFORE = re.compile(r'^([@!][^ ]+) = |^declare .*?(@(?:"[^"]*"|[\w.$]+))\(')
+# Compiled when they are used first: a process that compiles nothing starts without.
+_DEFINE = r'^define (?:internal |hidden )?(.*?@)("[^"]*"|[\w.$]+)(\(.*\)) (.*)\{$'
+_NAME = r'[@!](?:"[^"]*"|[\w.$]+)'
+_VECTORS = r"_ZGV_LLVM_\w+?_[\w.$]+\(([\w.$]+)\)"
+_BEFORE = r'^([@!][^ ]+) = |^declare .*?(@(?:"[^"]*"|[\w.$]+))\('
 
 
 class Split:
@@ -28,8 +29,8 @@ class Split:
         functions, others = _parts(text)
         marked = {name for name, lines in functions.items() if MARK in lines[0]}
         bodies = "\n".join(line for name in marked for line in functions[name])
-        used = {match[1:] for match in _NAME.findall(bodies)}
-        self.vectors = sorted(set(_VECTORS.findall(bodies)))
+        used = {match[1:] for match in re.findall(_NAME, bodies)}
+        self.vectors = sorted(set(re.findall(_VECTORS, bodies)))
         used.update(self.vectors)
         self.crossing = sorted(marked | (used & functions.keys()))
         own = [line for line in others if _named(line) in used]
@@ -79,7 +80,7 @@ def _parts(text: str) -> tuple[dict[str, list[str]], list[str]]:
             body.append(line)
             if line == "}":
                 body = None
-        elif match := _DEFINE.match(line):
+        elif match := re.match(_DEFINE, line):
             body = functions[match[2]] = [line]
         elif line:
             others.append(line)
@@ -88,12 +89,12 @@ def _parts(text: str) -> tuple[dict[str, list[str]], list[str]]:
 
 def _named(line: str) -> str:
     """What a line outside of functions defines or declares."""
-    match = _BEFORE.match(line)
+    match = re.match(_BEFORE, line)
     return (match[1] or match[2])[1:] if match else ""
 
 
 def _declaration(line: str) -> str:
-    match = _DEFINE.match(line)
+    match = re.match(_DEFINE, line)
     assert match, line
     return f"declare {match[1]}{match[2]}{match[3]} nounwind"
 

@@ -140,3 +140,35 @@ def test_patterns() -> None:
             assert (x, y, parts) == (1, 2, [3])
         case _:
             raise AssertionError
+
+
+def test_first_instances_are_like_later_ones() -> None:
+    """The first ones of a class are made without code of their own."""
+
+    @record
+    class Pair:
+        a: int
+        b: list[int] = field(default_factory=list)
+        c: int = field(default=3, kw_only=True)
+
+        def __post_init__(self) -> None:
+            self.sum = self.a + self.c
+
+    for _ in range(20):
+        assert list(vars(Pair(1, c=2)).items()) == [("a", 1), ("b", []), ("c", 2), ("sum", 3)]
+        assert Pair(1) == Pair(a=1, b=[]) and Pair(1).b is not Pair(1).b
+    for wrong in (
+        lambda: Pair(),
+        lambda: Pair(1, [], 2),
+        lambda: Pair(1, a=1),
+        lambda: Pair(1, d=1),
+    ):
+
+        @record
+        class Pair:  # type: ignore[no-redef]
+            a: int
+            b: int = 1
+            c: int = field(default=3, kw_only=True)
+
+        with pytest.raises(TypeError, match="__init__"):
+            wrong()

@@ -27,10 +27,7 @@ import numpy as np
 
 from ...ir.record import record, replace
 from ...ir.types import TensorType, is_supported
-from ..core import threaded_state
-from ..core.specs import Spec
-from ..core.trace import require_trace
-from ..core.tracers import WEAK_DTYPES
+from ..core.specs import WEAK_DTYPES, Spec
 from ..data.containers import CONTAINERS, is_native
 from ..data.objects import is_leaf_array, kind_of, standing_in
 from ..messages import errors
@@ -249,6 +246,9 @@ class Heap:
     def _entered(
         self, tracers: Sequence[Any], states: Iterable[tuple[Any, Any]]
     ) -> Iterator[Snapshot]:
+        from ..core import threaded_state  # when it is traced: a call needs none
+        from ..core.trace import require_trace
+
         saved = self.snapshot()
         try:
             for node in self.nodes:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.forks import in_child, renewed
-from ..core.tracing import Traced
+from ..core.traced import Traced
 from ..messages import errors
 from ..messages.errors import complain
 

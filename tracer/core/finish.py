@@ -9,7 +9,7 @@ import numpy as np
 
 from ...runtime.cuda.array import DeviceArray
 from ..data import pytree
-from .tracing import Result, Traced
+from .traced import Result, Traced
 
 
 def finisher(

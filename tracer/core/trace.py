@@ -8,65 +8,33 @@ on its values.
 
 from __future__ import annotations
 
-import ctypes
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...ir.build import Builder
-from ...ir.forks import in_child, renewed
-from ...ir.graph import Graph, Op, SourceLine, Value
+from ...ir.graph import Graph, Op, Value
 from ...ir.integers.intervals import Interval, remembered
-from ...ir.record import record
 from ...ir.surface import ensure
 from ...ir.types import I64, TensorType, is_inexact, type_of
 from ...runtime.cuda.array import DeviceArray
 from ..messages import errors
 from ..messages.errors import complain
+from .current import CURRENT as CURRENT
+from .current import FORMS as FORMS
+from .current import TraceOptions as TraceOptions
+from .current import current_trace as current_trace
+from .current import native_calls_held as native_calls_held
+from .traced import Array as Array
+from .traced import Capture as Capture
+from .traced import Cast as Cast
 
 if TYPE_CHECKING:
     from .slots import Watched
     from .tracers import Storage, Tracer
-
-Array = np.ndarray[Any, Any]
-
-# NumPy calls the table of array functions, not we: what is traced can't be a parameter there.
-CURRENT: ContextVar[Trace | None] = ContextVar("jitney_trace", default=None)
-# Where traces number forms that are to have the same numbers in all of them (`control.unions`).
-FORMS: ContextVar[list[Any] | None] = ContextVar("jitney_forms", default=None)
-# What native calls ask, in one look: whether this context traces, or chose a device.
-HELD: ContextVar[bool | None] = ContextVar("jitney_held", default=None)
-ACTIVE = ctypes.c_int64(0)  # contexts of the process where `HELD` is set; native calls read it
-_active_lock = renewed(threading.RLock())
-
-
-def current_trace() -> Trace | None:
-    """The trace that this thread (or context) is recording, or None outside of tracing."""
-    return CURRENT.get()
-
-
-@record
-class TraceOptions:
-    """What `jit` asks of a trace; the traces nested in it have the same.
-
-    boundscheck       indices that are known only when the code runs are checked
-    mark_cotangents   the seeds of backward parts get a name, which `jit(save=...)` looks for
-    autograph         Python's own control flow may depend on traced values
-    python_errors     Python's own numbers raise as they do in Python (1 / 0)
-    on_cpu            the program is for a CPU
-    explicit_ranks    arrays of different ranks are not broadcast together, but for numbers
-    """
-
-    boundscheck: bool = True
-    mark_cotangents: bool = False
-    autograph: bool = True
-    python_errors: bool = True
-    on_cpu: bool = True
-    explicit_ranks: bool = False
 
 
 _DEFAULTS = TraceOptions()
@@ -106,24 +74,6 @@ class EagerBuilder(Builder):
             active.update(v for v in numbers if is_inexact(v.dtype))
 
 
-class Capture:
-    """A value from outside that a trace reads: hidden parameter `param`.
-
-    `outer` is a Value of the parent trace, or for an outermost trace the captured array itself,
-    which is `private` if the traced function made it and nobody else can reach it.
-    """
-
-    __slots__ = ("outer", "param", "private", "snapshot")
-
-    def __init__(
-        self, outer: Value | Array | DeviceArray, param: Value, snapshot: Array | None = None
-    ) -> None:
-        self.outer: Any = outer
-        self.param = param
-        self.snapshot = snapshot
-        self.private = False
-
-
 class _Nesting(threading.local):
     """How many traces may be inside of each other: each of a function that calls itself under a traced
     condition is inside of one more. And how many may be far inside of others, as there are twice as many
@@ -142,15 +92,6 @@ class _Nesting(threading.local):
 
 _DEEP = 12
 nesting = _Nesting()
-
-
-class Cast(NamedTuple):
-    """An array that became float64 beside a scalar: where, the array's dtype, and the scalar."""
-
-    loc: SourceLine | None
-    dtype: str
-    scalar: str
-    python: bool
 
 
 class Trace:
@@ -332,29 +273,6 @@ class Trace:
                 return True
             other = other.parent
         return False
-
-
-@contextmanager
-def native_calls_held() -> Iterator[None]:
-    """Inside, calls of jitted functions come to Python, which knows what is special here."""
-    with _active_lock:
-        ACTIVE.value += 1
-    try:
-        reset = HELD.set(True)
-        try:
-            yield
-        finally:
-            HELD.reset(reset)
-    finally:
-        with _active_lock:
-            ACTIVE.value -= 1
-
-
-@in_child
-def _forget_others() -> None:
-    """In a forked process no other thread is in there."""
-    if HELD.get() is None:
-        ACTIVE.value = 0
 
 
 @contextmanager

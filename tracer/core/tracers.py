@@ -16,7 +16,6 @@ implement it, see `method`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
@@ -32,13 +31,12 @@ from ..data.objects import in_cell
 from ..messages import errors
 from ..messages.errors import TracerBase, complain
 from ..messages.source import user_line
+from .specs import WEAK_DTYPES as WEAK_DTYPES
+from .specs import weak_kind as weak_kind
 from .trace import CURRENT, Array, EagerBuilder, Trace, current_trace, require_trace
 
 if TYPE_CHECKING:
     from .sharing import Doubt, Relation
-
-WEAK_DTYPES = {"b": BOOL, "i": I64, "f": F64, "c": C128}
-_WEAK_OF: dict[type, str] = {bool: "b", int: "i", float: "f", complex: "c"}
 
 
 class Storage:
@@ -462,14 +460,6 @@ def concrete(x: Tracer | Value) -> Array:
             return trace.builder.arrays[x]
         trace = trace.parent
     raise KeyError(f"{x} has no concrete value")
-
-
-def weak_kind(x: Any) -> str | None:
-    """How `x` promotes: "b", "i", "f", "c" for Python scalars and their tracers, None for arrays."""
-    if isinstance(x, Tracer):
-        return x.weak
-    weak = _WEAK_OF.get(type(x))
-    return "i" if weak is None and isinstance(x, IntEnum) else weak
 
 
 def as_tracer(x: DeviceArray) -> Tracer:

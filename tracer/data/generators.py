@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from ...ir.record import record
-from ...runtime.random_functions import are_there
 
 Array = np.ndarray[Any, Any]
 _ASKED = ":asked"  # the source of a generator whose state native code does not touch
@@ -38,6 +37,8 @@ class GeneratorKind:
     def source(self) -> str:
         """How native code knows it; see `codegen.kernels.draws.sources`."""
         name = self.cls.__name__
+        from ...runtime.random_functions import are_there  # few functions have generators
+
         if _offset(self.cls) is None or (self.bits is not None and not are_there()):
             return name + _ASKED
         known = "MT19937" if self.bits is None else _known(self.bits)

@@ -16,7 +16,7 @@ import numpy as np
 from ...ir.surface import ensure
 from ...runtime.cuda.array import DeviceArray
 from ...runtime.devices import CPU, FIRST_GPU, Device, parse_device
-from ..core.trace import native_calls_held
+from ..core.current import native_calls_held
 from ..data import pytree
 from ..data.accept import check_array, to_array
 from ..data.foreign import is_foreign

@@ -12,19 +12,21 @@ for any number is.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ...ir.graph import SourceLine, Value
 from ...runtime.options import CompileOptions
-from ..core.computations import Computation, computation
 from ..core.specs import Spec
-from ..core.trace import Trace
 from ..data.accept import to_array
 from ..data.lists import ListKind
 from ..data.shapes import ShapeDtype
 from .dispatch import Call
+
+if TYPE_CHECKING:
+    from ..core.computations import Computation
+    from ..core.trace import Trace
 
 Array = np.ndarray[Any, Any]
 _ROUNDS = 8  # in which tracing may ask for one more
@@ -116,6 +118,8 @@ class Answers:
         """The number that a value of a trace is; None if nothing has asked for it."""
         if _op(value) not in self._ops:
             return None
+        from ..core.computations import computation  # a trace has loaded it
+
         computed = computation(value, trace, self._most)
         number = None if computed is None else self._numbers.get(computed.key)
         if computed is None or number is None:

@@ -10,7 +10,7 @@ import numpy as np
 from ...runtime.cuda.array import DONATED, DeviceArray
 from ..captures.captured_variables import CapturedVariables
 from ..core.finish import device_effects_finisher, device_finisher
-from ..core.tracing import Traced
+from ..core.traced import Traced
 from ..data.accept import to_array
 from ..devices.devices import put_all
 from ..messages import errors

@@ -27,8 +27,7 @@ from ..captures.frozen import can_change, is_random_state
 from ..captures.hidden import array_of, array_spec, holder_of, is_generator
 from ..captures.paths import is_user_module
 from ..captures.subjects import Object, ObjectLeaf, is_object
-from ..core.specs import Same, Spec, Static
-from ..core.tracers import WEAK_DTYPES, Tracer, refuse_leaked
+from ..core.specs import WEAK_DTYPES, Same, Spec, Static
 from ..data import pytree
 from ..data.accept import check_dtype, plain_array, refuse
 from ..data.exact import Exact
@@ -37,7 +36,7 @@ from ..data.lists import ListKind, ListLeaf, with_leaves
 from ..data.shapes import ShapeDtype
 from ..devices.devices import CHOSEN, device_of, is_foreign, own_device, put, resolved
 from ..messages import errors
-from ..messages.errors import ChangedArgument, complain
+from ..messages.errors import ChangedArgument, TracerBase, complain
 from ..records.kinds import is_structured_array, owner_of
 
 if TYPE_CHECKING:
@@ -294,7 +293,9 @@ class Call:
             return Static(leaf)
         if isinstance(leaf, ModuleType) and not is_user_module(leaf.__name__):
             return Static(leaf)  # a user's may change
-        if isinstance(leaf, Tracer):
+        if isinstance(leaf, TracerBase):
+            from ..core.tracers import refuse_leaked  # of a trace, which has loaded it
+
             refuse_leaked(leaf)
         if isinstance(leaf, np.ndarray):
             return array_spec(plain_array(leaf, self.leaf_names()[index]))

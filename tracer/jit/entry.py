@@ -16,7 +16,7 @@ from ...ir.graph import Graph
 from ..captures.captured_variables import CapturedVariables
 from ..core.finish import finisher
 from ..core.specs import Spec, Static
-from ..core.tracing import Traced
+from ..core.traced import Traced
 from ..data.accept import to_array
 from ..data.generators import GeneratorKind
 from ..data.lists import ListKind

@@ -32,7 +32,7 @@ from ..captures.captured_variables import CapturedVariables
 from ..captures.heap_nodes import Policy
 from ..captures.paths import Path
 from ..captures.subjects import Subject
-from ..core.trace import CURRENT
+from ..core.current import CURRENT
 from ..data import pytree
 from ..data.foreign import borrowed
 from ..data.objects import standing_in

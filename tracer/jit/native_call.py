@@ -27,7 +27,7 @@ from ..captures.captured_variables import Hidden, compile_check
 from ..captures.paths import Path
 from ..captures.subjects import Object, Subject
 from ..core.specs import Same, Spec, Static
-from ..core.tracing import Result
+from ..core.traced import Result
 from ..data import pytree
 from ..data.exact import Exact
 from ..data.generators import GeneratorKind, kind_of

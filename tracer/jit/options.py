@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ...ir.record import fields, record
 from ...runtime.devices import CPU, Device
 from ...runtime.options import CompileOptions
-from ..core.trace import TraceOptions
+from ..core.current import TraceOptions
 from ..messages import errors
 from ..messages.errors import complain
 

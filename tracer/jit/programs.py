@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..core.trace import ACTIVE, HELD
+from ..core.current import ACTIVE, HELD
 from .entry import NEVER, Entry
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...ir.faults import LoweringError
 from ...ir.graph import Graph, SourceLine
-from ...ir.opdef import LoweringError
 from ...ir.record import replace
 from ...runtime.cuda.array import DeviceArray
 from ...runtime.devices import CPU, Device
@@ -19,7 +19,7 @@ from ...runtime.options import CompileOptions
 from ...runtime.recording import note_program, note_span
 from ..captures.captured_variables import CapturedVariables
 from ..core.specs import Spec
-from ..core.tracing import Traced
+from ..core.traced import Traced
 from ..data.accept import to_array
 from ..data.generators import GeneratorKind
 from ..data.shapes import ShapeDtype

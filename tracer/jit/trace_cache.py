@@ -33,8 +33,7 @@ from ..captures.purity_allow_list import Unkeyable
 from ..captures.subjects import Object
 from ..core.specs import Spec, Static
 from ..core.stack import most_calls
-from ..core.trace import Capture
-from ..core.tracing import LastingView, Result, Traced
+from ..core.traced import Capture, LastingView, Result, Traced
 from ..data import pytree
 from .dispatch import Call, StaticLeaf
 from .options import Options

@@ -7,7 +7,6 @@ import linecache
 import os
 import sys
 import threading
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -75,6 +74,8 @@ def hands_on(frame: FrameType) -> bool:
 def is_internal(error: BaseException) -> bool:
     """Whether an exception comes out of the rooms that know graphs only: it is a fault of ours, about no
     element, key or number of the user's."""
+    import traceback  # that takes time, and few processes have errors
+
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     module = str(frames[-1].f_globals.get("__name__")) if frames else ""
     return module.startswith(_BELOW) and not module.startswith(_REFERENCES)
@@ -122,6 +123,8 @@ def user_line(depth: int = 1) -> SourceLine | None:
 def raised_line(error: BaseException) -> SourceLine | None:
     """The innermost line of the user's code that an exception came through on its way here."""
     line = None
+    import traceback
+
     for frame, number in traceback.walk_tb(error.__traceback__):
         if is_user_frame(frame):
             line = _source_line(frame.f_code.co_filename, number, frame.f_code.co_qualname)

@@ -21,7 +21,7 @@ from opcode import opmap
 from types import TracebackType
 from typing import Any, TypeVar
 
-from ...ir.opdef import GraphError
+from ...ir.faults import GraphError
 from ...runtime.config import config
 from .errors import JitneyError
 from .source import is_own_frame, is_user_frame

@@ -168,9 +168,9 @@ CONTEXTS = {
     "tracer/containers/kinds.py": "_KINDS",  # what an attempt to trace tells the next; users' code asks
     "tracer/core/sharing.py": "_FOLLOWING",  # the same; assignments ask, deep in the user's code
     "tracer/core/effects.py": "_WATCHING",  # a user's `try`: which checks its body makes
-    "tracer/core/trace.py": "CURRENT",  # NumPy calls us, and has no parameter for the trace
-    "tracer/core/trace.py ": "HELD",  # the one that native code asks
-    "tracer/core/trace.py  ": "FORMS",  # what attempts to trace number alike
+    "tracer/core/current.py": "CURRENT",  # NumPy calls us, and has no parameter for the trace
+    "tracer/core/current.py ": "HELD",  # the one that native code asks
+    "tracer/core/current.py  ": "FORMS",  # what attempts to trace number alike
     "tracer/checks/capture.py": "_RECORDER",  # a user's `with jt.capture(...)`
     "tracer/devices/devices.py": "CHOSEN",  # a user's `with jt.device(...)`
 }
