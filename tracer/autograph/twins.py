@@ -186,12 +186,34 @@ def _is_data(kind: Any) -> bool:
 
 
 def _maker_of_data(kind: Any) -> Any:
-    """Instances of a dataclass, with containers as what they were made for them."""
-    start: Any = getattr(kind, "__init__")  # noqa: B009  (of the class, not of an instance)
+    """Instances of a dataclass, with containers as what they were made for them, and the twin of its
+    `__post_init__`."""
+    start, then = vars(kind)["__init__"], getattr(kind, "__post_init__", None)
+    is_plain = kind.__new__ is object.__new__ and not kind.__dataclass_params__.frozen
+
+    def finish(made: Any, content: Any, *args: Any) -> None:
+        growing.attributes_made(made, (start.__code__, kind.__name__), _is_users)
+        if content.pop("__post_init__", None) is not None:
+            convert(then)(made, *args)
+
+    def begin(args: Any, kwargs: Any, made: Any) -> None:
+        content = growing.attributes_of(made)
+        if type(then) is FunctionType and is_plain:
+            content["__post_init__"] = partial(finish, made, content)
+        start(made, *args, **kwargs)
+        finish(made, {})
 
     def make(*args: Any, **kwargs: Any) -> Any:
-        made = kind(*args, **kwargs)
-        growing.attributes_made(made, (start.__code__, kind.__name__), _is_users)
+        if not is_plain or not hasattr(kind, "__dict__"):
+            made = kind(*args, **kwargs)
+            finish(made, {})
+            return made
+        native = objects.made(kind, current_kinds(), partial(begin, args, kwargs))
+        if native is not None:
+            return native
+        made = object.__new__(kind)
+        begin(args, kwargs, made)
+        objects.born(made)
         return made
 
     return make

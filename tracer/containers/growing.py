@@ -38,7 +38,7 @@ from .kinds import (
     make_classes_native,
     make_native,
 )
-from .objects import born
+from .objects import Object, born
 from .packed import Packed
 from .sequences import List, Tuple
 from .sets import FrozenSet, Set
@@ -169,13 +169,19 @@ def attributes_made(x: Any, site: Any, is_users: Callable[[Any], bool]) -> None:
     """Containers in the attributes of an object that has just been made are as `given`, if its
     `__init__` was not transformed; objects of users' classes are, too, that nobody else has."""
     if current() is not None:
-        content = getattr(x, "__dict__", {})
+        content = attributes_of(x)
         for name in list(content):
             results = [content.pop(name)]
             if is_users(results[0]) and sys.getrefcount(results[0]) <= _ONE:
                 attributes_made(results[0], (*site, name), is_users)
                 born(results[0])
             content[name] = given(results, (*site, name))
+
+
+def attributes_of(x: Any) -> dict[str, Any]:
+    """What the attributes of an object hold that has just been made."""
+    found = x.attrs if type(x) is Object else getattr(x, "__dict__", None)
+    return {} if found is None else found
 
 
 def added_to(cls: Any, number: int) -> Any:

@@ -222,7 +222,7 @@ def form_of(value: Any, kind: Kind, what: str) -> Form:
     try:
         return Form.of(value)
     except Unfit:
-        make_classes_native(pytree.flatten(value)[0])
+        make_classes_native([value, *pytree.flatten(value)[0]])
         make_native(list(_pythons(value)))
         kinds = current()
         if kinds is not None:
@@ -483,6 +483,10 @@ def inherit(old: Any, new: Any) -> None:
     if isinstance(old, (list, tuple, deque)) and len(old) == len(new):
         for a, b in zip(old, new, strict=True):
             inherit(a, b)
+    elif isinstance(old, dict) or hasattr(type(old), "__dataclass_fields__"):
+        parts = [x if isinstance(x, dict) else getattr(x, "__dict__", {}) for x in (old, new)]
+        for name in parts[0].keys() & parts[1].keys():
+            inherit(parts[0][name], parts[1][name])
 
 
 def fits(container: Any) -> bool:
@@ -521,7 +525,8 @@ def _can_be(part: Any, factory: Any = None) -> bool:
     try:
         Form.of(part)
     except Unfit:
-        return False
+        is_data = hasattr(type(part), "__dataclass_fields__")
+        return is_data and kinds is not None and kinds.born.get(id(part)) is part
     return True
 
 

@@ -202,9 +202,9 @@ class Sequence(Container):
 
     def place_of(self, item: Any, start: Any = 0) -> Any:
         """Where an element is, or -1."""
-        found = question(self.form, item)
         if not is_exact(self.form, item):
             return self._compared(item, start)
+        found = question(self.form, item)
         if found is None:
             return -1
         values, possible = found

@@ -253,6 +253,8 @@ def shown(value: Any) -> tuple[str, list[Any]]:
         parts = [shown(part) for part in value]
         text = ", ".join(text for text, _ in parts) + ("," if len(parts) == 1 else "")
         return f"({text})", [v for _, values in parts for v in values]
+    if isinstance(value, Container):
+        return f"the {value.kind}", []
     if not isinstance(value, Tracer):
         return repr(value).replace("{", "{{").replace("}", "}}"), []
     if value.weak is not None:

@@ -122,3 +122,91 @@ def test_objects_are_as_in_python(f):
     jitted = jt.jit(f)
     for x in (X, X[::-1].copy()):
         assert repr(jitted(x)) == repr(f(x))
+
+
+@dataclass
+class Point:
+    x: float
+    y: float = 1.0
+
+    def norm(self):
+        return self.x**2 + self.y**2
+
+
+class Near:
+    def __init__(self, v):
+        self.v = v
+
+    def __eq__(self, other):
+        return abs(self.v - other.v) < 0.5
+
+
+def changed_later(xs):
+    points, one, ones = [], Point(xs[0]), []
+    for x in xs:
+        if x > 3:
+            points.append(Point(x))
+            ones.append(one)
+        one.x += 1.0
+    points[0].x = xs[1]
+    for p in points:
+        p.y += p.x
+    return [(p.x, p.y) for p in points], [p.x for p in ones], points[0].norm()
+
+
+def of_local_dataclass(xs):
+    @dataclass
+    class Job:
+        at: float
+        names: dict = field(default_factory=dict)
+
+        def note(self, key, value):
+            self.names[key] = value
+
+        def __post_init__(self):
+            self.late = self.at > 4
+
+    jobs = []
+    first = Job(xs[0])
+    for i, x in enumerate(xs):
+        if x > 2:
+            jobs.append(Job(x))
+            first.note(i, x)
+    return [(j.at, bool(j.late)) for j in jobs], first.names
+
+
+def begun_with_a_condition(xs):
+    @dataclass
+    class Large:
+        xs: list
+        found: list = field(default_factory=list)
+
+        def __post_init__(self):
+            for x in self.xs:
+                if x > 4:
+                    self.found.append(x)
+
+    return Large(xs).found
+
+
+def searched(xs):
+    points, near, rows = [], [], []
+    for x in xs:
+        if x > 2:
+            points.append(Point(x))
+            near.append(Near(x))
+            rows.append([int(x), 1])
+    points.remove(Point(8.0))
+    found = Point(5.0) in points, points.index(Point(3.0)), len(points), Point(7.0) in points
+    return found, Near(8.2) in near, Near(7.0) in near, [9, 1] in rows, rows.count([9, 2])
+
+
+@pytest.mark.parametrize(
+    "f",
+    [changed_later, of_local_dataclass, begun_with_a_condition, searched],
+    ids=lambda f: f.__name__,
+)
+def test_objects_of_dataclasses_are_objects(f):
+    jitted = jt.jit(f)
+    for x in (X, X[::-1].copy()):
+        assert repr(jitted(x)) == repr(f(x))

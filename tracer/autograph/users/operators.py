@@ -13,6 +13,7 @@ import math
 import operator
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from types import FunctionType
 from typing import Any
 
@@ -21,6 +22,7 @@ import numpy as np
 from ....ir.record import record
 from ...arrays.python_operators import BINARY, COMPARISONS, UNARY
 from ...captures.paths import is_user_module
+from ...containers.elements.questions import serve_equality
 from ...containers.objects import python_class
 from ...core.tracers import Tracer
 from ..texts import remainder
@@ -140,6 +142,9 @@ def binary(name: str, left: Any, right: Any) -> Any:
     if name in ("eq", "ne"):
         return (left is right) == (name == "eq")
     raise TypeError(_unsupported(name, how.symbol, one.__name__, other.__name__))
+
+
+serve_equality(partial(binary, "eq"))
 
 
 def _unsupported(name: str, symbol: str, one: str, other: str) -> str:

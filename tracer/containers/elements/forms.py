@@ -137,9 +137,11 @@ class Form:
 
 
 def _is_no_part(token: Any) -> bool:
-    """Whether a part of a structure is none of an element: one of Python's containers, a text that is
-    shown later."""
-    return token in _MUTABLE or hasattr(token, "as_result")
+    """Whether a part of a structure is none of an element: one of Python's containers, an object that
+    may be changed, a text that is shown later."""
+    fields = getattr(token, "__dataclass_params__", None) if isinstance(token, type) else None
+    is_object = fields is not None and not fields.frozen
+    return is_object or token in _MUTABLE or hasattr(token, "as_result")
 
 
 def form_of_keys(form: Form) -> str:
