@@ -306,7 +306,7 @@ def _extreme(builtin: Any, better: Any, args: Any, options: Any) -> Any:
         if args[0].is_table:
             refuse_rows()
         return args[0].element(_extreme_element(builtin, args[0].materialise()))
-    if len(args) == 1 and _of_container(args[0]):
+    if len(args) == 1 and (_of_container(args[0]) or _is_of_any_length(args[0])):
         return _extreme_of_container(builtin, args[0], **options)
     if len(args) == 1 and is_traced(args[0]) and args[0].ndim and len(args[0]) and options:
         return _extreme_by(builtin, args[0], **options)
@@ -323,13 +323,22 @@ def _extreme(builtin: Any, better: Any, args: Any, options: Any) -> Any:
         return builtin(items, **options)
     best, least = items[0], keys[0]
     for item, one in zip(items[1:], keys[1:], strict=True):
-        is_better = truth(binary(better, one, least))
+        if isinstance(one, tuple) and isinstance(least, tuple):
+            is_better = truth(_in_turn("<" if better == "lt" else ">", one, least))
+        else:
+            is_better = truth(binary(better, one, least))
         best = if_exp(is_better, partial(_same, item), partial(_same, best))
         if key is not None:
             least = if_exp(is_better, partial(_same, one), partial(_same, least))
         else:
             least = best
     return best
+
+
+def _is_of_any_length(items: Any) -> bool:
+    """Whether they are known by number, and how many there are is a value: a zip of lists that grow."""
+    found = None if is_traced(items) or isinstance(items, (Bounded, Masked)) else walked(items)
+    return found is not None and not isinstance(found[0], int)
 
 
 def _extreme_of_container(builtin: Any, items: Any, key: Any = None, **options: Any) -> Any:
@@ -353,6 +362,8 @@ def _extreme_by(builtin: Any, x: Any, key: Any = None, default: Any = None) -> A
 
 
 def _is_ordered(x: Any) -> bool:
+    if isinstance(x, tuple):
+        return any(map(_is_ordered, x))
     return is_traced(x) or any(of_users(x, name) for name in ("__lt__", "__gt__"))
 
 

@@ -227,7 +227,6 @@ def _is_users(x: Any) -> bool:
 def _builtin(function: Any) -> Any:
     replaced = {
         range: iteration.range_,
-        zip: iteration.zip_,
         reversed: iteration.reversed_,
         np.ndenumerate: iteration.ndenumerate_,
         np.nditer: iteration.nditer_,

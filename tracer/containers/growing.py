@@ -43,7 +43,7 @@ from .packed import Packed
 from .sequences import List, Tuple
 from .sets import FrozenSet, Set
 from .stand_ins import Container, native
-from .walking import walked
+from .walking import walk, walked
 
 _ONE = 2  # references to an object that one container has: its own, and that of who counts
 LONG = 16  # numbers of a range from which a native list is filled by a loop
@@ -256,6 +256,26 @@ def _frozen(cls: Any) -> Callable[..., Any]:
         into = CLASSES[mutable](kinds.sites.setdefault(site_of(), Kind(mutable)))
         into.add_all(items)
         return own.of(into)
+
+    return make
+
+
+def _of_keys(cls: Any) -> Callable[..., Any]:
+    """`dict.fromkeys`"""
+
+    def make(items: Any, value: Any = None) -> Any:
+        kinds = current()
+        is_list = isinstance(items, (list, tuple))
+        is_traced_list = is_list and keys_traced(set, items)
+        if kinds is None or not (is_traced_list or walked(items) is not None):
+            return cls.fromkeys(items, value)
+        site = site_of()
+        into = CLASSES[cls](kinds.sites.setdefault(site, kind_of(cls())))
+        if is_list:
+            into.add_all([(item, value) for item in items])
+        else:
+            walk(items, lambda item: into.__setitem__(item, value))
+        return into
 
     return make
 
@@ -485,6 +505,7 @@ _CALLS: dict[Any, Callable[..., Any]] = {
     heapq.nsmallest: _ends_of(heapq.nsmallest, False),
     heapq.nlargest: _ends_of(heapq.nlargest, True),
     sorted: sorted_,
+    **{cls.fromkeys: _of_keys(cls) for cls in (dict, OrderedDict)},
     **{cls: _frozen(cls) for cls in (tuple, frozenset)},
     **{cls: _maker(cls) for cls in (list, dict, set, deque, Counter, defaultdict, OrderedDict)},
     **{

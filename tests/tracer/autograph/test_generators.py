@@ -4,7 +4,16 @@ import heapq
 import math
 from collections import Counter, OrderedDict, deque
 from functools import reduce
-from itertools import accumulate, chain, compress, dropwhile, filterfalse, islice, takewhile
+from itertools import (
+    accumulate,
+    chain,
+    compress,
+    dropwhile,
+    filterfalse,
+    islice,
+    pairwise,
+    takewhile,
+)
 
 import numpy as np
 import pytest
@@ -190,3 +199,24 @@ def test_points_are_ordered_by_a_key():
 
     points = np.array([[3.0, 1.0], [0.5, 0.5], [0.0, 2.0]])
     np.testing.assert_array_equal(jt.jit(f)(points.copy()), f(points.copy()))
+
+
+def paired(x):
+    positive = [v for v in x if v > 0]
+    both = dict(zip((i for i, v in enumerate(x) if v > 0), (v for v in x if v > 0), strict=False))
+    last = max(zip((v for v in x if v > 0), range(9), strict=False))
+    return both, [b - a for a, b in pairwise(positive)], last
+
+
+def keyed(x):
+    made = dict.fromkeys(int(v) for v in x if v > 0)
+    return made, dict.fromkeys([int(x[0]), int(x[1])], 0), min((abs(v - 1), v) for v in x)
+
+
+def later(x):
+    return next(islice((v for v in x if v > 0), 1, None), -1.0), next(chain(v for v in x if v > 2))
+
+
+@pytest.mark.parametrize("f", [paired, keyed, later], ids=lambda f: f.__name__)
+def test_pairs_and_keys_of_generators(f):
+    assert repr(jt.jit(f)(X)) == repr(f(X))

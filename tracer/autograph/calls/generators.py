@@ -59,6 +59,15 @@ class Stream:
     def __next__(self) -> Any:
         return next(self.begun())
 
+    def begins_anew(self) -> bool:
+        """Go back to the beginning, if whatever it is made of can be run over once more."""
+        parts = self.items if isinstance(self.items, tuple) else (self.items,)
+        again = [
+            x.begins_anew() if isinstance(x, Stream) else not isinstance(x, Iterator) for x in parts
+        ]
+        self.is_new = all(again)
+        return self.is_new
+
     def ended(self) -> None:
         """All of it was taken."""
         self.is_new, self._python = False, iter(())
@@ -185,6 +194,8 @@ def takes_all(function: Any) -> bool:
         owner: Any = function.__self__
         if isinstance(owner, Container) or type(owner) in (*CLASSES, frozenset, str):
             return function.__name__ in _METHODS
+        if function.__name__ == "fromkeys":
+            return owner in CLASSES
     return type(function) in (FunctionType, BuiltinFunctionType, type) and function in _TAKE_ALL
 
 

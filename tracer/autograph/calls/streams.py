@@ -14,7 +14,7 @@ from ...containers import growing
 from ...containers.growing import PASSING
 from ...containers.walking import walked
 from ...messages import errors
-from ..iteration import enumerate_
+from ..iteration import enumerate_, zip_
 from ..logic import all_, and_, any_, not_, truth
 from ..users.operators import twin
 from ..variables import in_graph
@@ -255,6 +255,32 @@ class Chained(Stream):
         loop.body(item)
 
 
+class Zipped(Stream):
+    """`zip` of streams: lists of all for who takes all; else Python's, item by item."""
+
+    def __init__(self, *items: Any, **options: Any) -> None:
+        super().__init__(items, lambda items: zip(*items, **options))  # noqa: B905
+        self._options = options
+
+    def taken(self) -> Any:
+        if not self.is_new:
+            return self.begun()
+        self.ended()
+        return zip_(*map(taken, self.items), **self._options)
+
+    def loop(self, loop: Loop) -> None:
+        loop.run(self._lazily(self.items), loop.body)
+
+
+def pairwise_(items: Any) -> Any:
+    """`itertools.pairwise`, of what is known at run time only."""
+    items = taken(items)
+    found = walked(items)
+    if found is None or isinstance(found[0], int):
+        return itertools.pairwise(items)
+    return zip_(items, items[1:])
+
+
 def of_stream(function: Any, own: Any, place: int = 0) -> Callable[..., Any]:
     """A function of an iterator, for streams, which stand at a place among the arguments."""
 
@@ -320,13 +346,11 @@ def next_(iterator: Any, *default: Any) -> Any:
     """`next`: the loop up to the first, where it has conditions that Python cannot ask."""
     if not isinstance(iterator, Stream) or not iterator.is_new or not iterator.asks:
         return growing.next_(iterator, *default)
-    again = not isinstance(iterator.items, Iterator)
     try:
         return next(iterator, *default)
     except (errors.TransformError, errors.TracerBoolError):
-        if not again:
+        if not iterator.begins_anew():
             raise
-    iterator.is_new = True
     found = twin(first_or)(iterator, *default) if default else twin(first_of)(iterator)
     iterator.is_broken = True
     return found
@@ -344,6 +368,8 @@ STREAMS: dict[Any, Callable[..., Any]] = {
     all: searching(all_, all_of),
     next: next_,
     enumerate: of_stream(enumerate_, Enumerated),
+    zip: of_stream(zip_, Zipped),
+    itertools.pairwise: pairwise_,
     map: of_stream(map, lambda *args: twin(mapped)(*args), 1),
     itertools.starmap: of_stream(itertools.starmap, lambda *args: twin(mapped_of_tuples)(*args), 1),
     itertools.islice: of_stream(itertools.islice, Sliced),
