@@ -32,7 +32,7 @@ from .frozen import attributes_of, is_user_function, random_state
 from .heap import Heap
 from .hidden import stand_in_for
 from .kept import Kept
-from .leaks import refuse_leaked_attributes, refuse_leaks
+from .leaks import refuse_in_containers, refuse_leaked_attributes, refuse_leaks
 from .paths import Path
 
 
@@ -63,6 +63,7 @@ def call_with_stand_ins(
         threaded_state.let_stand_in(_standing(captured, stand_ins))
         result = adapt(copy)(*args, **kwargs)
         copies.carry_over()
+    refuse_in_containers(captured.variables)
     refuse_leaks(captured.variables)
     for path, value, state in captured.random:
         if random_state(value) != state:

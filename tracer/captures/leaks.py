@@ -38,9 +38,8 @@ def refuse_leaked_attributes(target: Any, attributes: dict[str, Any]) -> None:
 
 
 def refuse_leaks(variables: FreeVariables) -> None:
-    """Raise OuterMutationError where a class or function has a traced value in an attribute now, or a
-    container of outside that is no state has one in it; all of them get what they had before."""
-    _refuse_in_containers(variables)
+    """Raise OuterMutationError where a class or function has a traced value in an attribute now; all
+    of them get what they had before."""
     left = None
     for holder, name, before in variables.of_code.values():
         now = vars(holder).get(name, ABSENT)
@@ -65,9 +64,9 @@ def refuse_leaks(variables: FreeVariables) -> None:
     )
 
 
-def _refuse_in_containers(variables: FreeVariables) -> None:
-    """Of containers in attributes of classes, of classes that are no list or dict themselves, of queues:
-    what a function puts there is not put there at each call."""
+def refuse_in_containers(variables: FreeVariables) -> None:
+    """The same of a container of outside that is no state: in an attribute of a class, of a class that
+    is no list or dict itself, in a queue. What a function puts there is not put there at each call."""
     paths = [path for path, _ in variables.values.values()]
     for path in [*paths, *variables.added.values()]:
         with suppress(Exception):  # nothing is there any more

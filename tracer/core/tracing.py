@@ -291,14 +291,14 @@ def _mutated(leaves: Sequence[Any]) -> list[Tracer]:
 
 def refuse_lazy(out: Any, function: Callable[..., Any], what: str = "jit") -> None:
     """Raise TransformError for a result that has not been computed yet."""
-    if inspect.isgenerator(out) or inspect.isasyncgen(out) or inspect.iscoroutine(out):
-        if not inspect.isasyncgen(out):
+    if isinstance(out, Iterator) or inspect.isasyncgen(out) or inspect.iscoroutine(out):
+        if inspect.isgenerator(out) or inspect.iscoroutine(out):
             out.close()
         name = getattr(function, "__qualname__", "the function")
         complain(
             errors.TransformError,
-            f"{name} is a generator or coroutine: its body has not run when the call returns, so "
-            f"{what} has nothing to trace",
+            f"{name} is a generator or coroutine, or gives an iterator: nothing has run of it when the call "
+            f"returns, so {what} has nothing to trace",
             "return a list or a tuple of arrays from a plain function.",
         )
 
