@@ -297,8 +297,8 @@ def refuse_lazy(out: Any, function: Callable[..., Any], what: str = "jit") -> No
         name = getattr(function, "__qualname__", "the function")
         complain(
             errors.TransformError,
-            f"{name} is a generator or coroutine, or gives an iterator: nothing has run of it when the call "
-            f"returns, so {what} has nothing to trace",
+            f"{name} is a generator or coroutine, or gives an iterator: nothing has run of it when the "
+            f"call returns, so {what} has nothing to trace",
             "return a list or a tuple of arrays from a plain function.",
         )
 
