@@ -11,7 +11,6 @@ each time, with the program's identity: a hash of its code.
 
 from __future__ import annotations
 
-import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -139,6 +138,8 @@ class Events(Probes):
         f.call("void", Target.RECORD, program, constant("i64", slot), begin, end)
 
     def finished(self, text: str) -> str:
+        import hashlib  # loads OpenSSL; few programs have probes
+
         self.identity = int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "little")
         return f"@{_IDENTITY} = internal constant i64 {self.identity}\n{text}"
 

@@ -17,10 +17,10 @@ from ...codegen.llvm.builder import NULL, symbol
 from ...codegen.llvm.modules import Function, module_ir
 from ...codegen.module import STATUS_WORDS
 from ..native.layout import NdarrayLayout
-from . import guard_opcodes, list_opcodes, work_opcodes  # noqa: F401  # they register the opcodes
+from . import guard_opcodes, work_opcodes  # noqa: F401  # they register the opcodes
 from .arrays_ir import SCRATCH, give_scratch, own_array, take_scratch
 from .call_fields import CHAIN_HEAD, CHAIN_OBJECT, CHAIN_WORDS, FALLBACK, OBJECTS
-from .opcodes_ir import MISS, Interpreter
+from .opcodes_ir import MISS, program_interpreter
 from .ranges_ir import sort_pairs
 
 
@@ -32,7 +32,7 @@ def call_ir(layout: NdarrayLayout, base_size: int) -> str:
         give_scratch(layout),
         sort_pairs(),
         _report_failure(),
-        Interpreter(layout),
+        program_interpreter(layout),
         _vectorcall(base_size),
     ]
     return module_ir(functions, list(OBJECTS), [SCRATCH])

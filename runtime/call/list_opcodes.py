@@ -1,14 +1,44 @@
-"""The opcodes that make arrays, and native containers, of lists of numbers and others, as LLVM."""
+"""The opcodes that make arrays, and native containers, of lists of numbers and others, as LLVM.
+
+They are a function of their own, `ptr jitney_lists(frame, pc)`, which few processes load: it runs one
+opcode and gives where the next one is, or what `jitney_program` does, `MISS` or null.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from ...codegen.llvm.builder import NULL, Value, symbol
-from .opcodes_ir import Interpreter, opcode
-from .program import Opcode
+from ...codegen.llvm.modules import module_ir
+from ..native.layout import NdarrayLayout
+from .call_fields import OBJECTS
+from .opcodes import Opcode
+from .opcodes_ir import Handler, Interpreter
 
-Of = Callable[..., Value]  # of the interpreter and values
+Of = Callable[..., Value]  # of the function that is written, and values
+_HANDLERS: dict[int, Handler] = {}
+
+
+def lists_ir(layout: NdarrayLayout) -> str:
+    """The LLVM text."""
+    f = Interpreter(layout, "jitney_lists", frame="ptr", pc="ptr")
+    f.frame, f.pc = f.args
+    f.write(_HANDLERS)
+    f.at(f.miss)
+    f.ret(f.missed)
+    f.at(f.error)
+    f.ret(NULL)
+    return module_ir([f], list(OBJECTS))
+
+
+def opcode(op: int) -> Callable[[Handler], Handler]:
+    """Registers what writes the code of an opcode."""
+
+    def register(handler: Handler) -> Handler:
+        _HANDLERS[op] = handler
+        return handler
+
+    return register
 
 
 def _list(f: Interpreter) -> tuple[Value, Value, Value]:

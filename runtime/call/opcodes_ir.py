@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from ...codegen.llvm.builder import NULL, Block, Value, symbol
 from ...codegen.llvm.modules import Function
 from ..native.layout import NdarrayLayout
-from .program import HEADER, Opcode
+from .opcodes import HEADER, Opcode
 
 MISS = 1  # what the interpreter returns if a guard does not hold; null: an exception is set
 
@@ -26,65 +26,34 @@ def opcode(op: int) -> Callable[[Handler], Handler]:
 
 
 class Interpreter(Function):
-    """The function `ptr jitney_program(program, args, n, kwnames)`."""
+    """A function that runs opcodes: what their code is written with."""
 
-    def __init__(self, layout: NdarrayLayout) -> None:
-        super().__init__(
-            "ptr",
-            "jitney_program",
-            internal=True,
-            program="ptr",
-            arguments="ptr",
-            n="i64",
-            names="ptr",
-        )
+    frame: Value
+    pc: Value
+    cursor: Value
+    following: Block | None = None  # where the next opcode is run; None: by the caller
+    leaving: Block  # drops what is owned
+
+    def __init__(
+        self, layout: NdarrayLayout, name: str, internal: bool = False, **params: str
+    ) -> None:
+        super().__init__("ptr", name, internal=internal, **params)
         self.layout = layout
-        self.program, self.arguments, self.n, self.names = self.args
-        self.cursor = self.alloca("i64")  # for PyDict_Next
         self.pair = self.alloca("ptr", 2)
         self.overflow = self.alloca("i32")
-        self._next = self.block("next", pc="ptr")
         self.miss, self.error = self.block("miss"), self.block("error")
-        self._leave = self.block("leave", result="ptr")
-        self.owned_at = self.load("i64", self.program, 8 * HEADER.index("first owned word"))
-        self.n_owned = self.load("i64", self.program, 8 * HEADER.index("owned words"))
-        self.scratch_at = self.load("i64", self.program, 8 * HEADER.index("scratch word"))
-        self.frame = self.alloca("i64", self.load("i64", self.program))
-        with self.each(self.n_owned) as i:
-            self.store(NULL, self.frame, self.owned_at + i, "i64")
-        self.store(NULL, self.frame, self.scratch_at, "i64")
-        self.jump(self._next, self.offset(self.program, 8 * len(HEADER)))
-        (self.pc,) = self._next.params
-        self._write_opcodes()
-        self._write_leaving()
 
-    def _write_opcodes(self) -> None:
-        numbers = {name: op for name, op in vars(Opcode).items() if name.isupper()}
-        starts = {op: self.block(name.lower()) for name, op in numbers.items()}
-        self.at(self._next)
+    def write(self, handlers: Mapping[int, Handler]) -> None:
+        """Where the opcode at `pc` leads, and the code of each."""
+        names = {op: name.lower() for name, op in vars(Opcode).items() if name.isupper()}
+        starts = {op: self.block(names[op]) for op in handlers}
         wrong = self.block("wrong")
         self.switch(self.load("i64", self.pc), wrong, starts)
         self.at(wrong)
         self.unreachable()
         for op, block in starts.items():
             self.at(block)
-            HANDLERS[op](self)
-
-    def _write_leaving(self) -> None:
-        self.at(self.miss)
-        self.jump(self._leave, self.literal("i64", MISS).to("inttoptr", "ptr"))
-        self.at(self.error)
-        self.jump(self._leave, NULL)
-        (result,) = self.at(self._leave)
-        with self.each(self.n_owned) as i:
-            owned = self.load("ptr", self.frame, self.owned_at + i, "i64")
-            with self.when(owned.ne(NULL)):
-                self.call("void", "Py_DecRef", owned)
-        with self.when(self.scratch_at.ne(0)):
-            scratch = self.load("ptr", self.frame, self.scratch_at, "i64")
-            with self.when(scratch.ne(NULL), likely=True):
-                self.call("void", "give_scratch", scratch)
-        self.ret(result)
+            handlers[op](self)
 
     # Operands: the words after the opcode, counted from 1
 
@@ -116,11 +85,23 @@ class Interpreter(Function):
         after = self.offset(self.pc, 8 * words)
         if more is not None:
             after = self.offset(after, more, "i64")
-        self.jump(self._next, after)
+        self.go_to(after)
+
+    def go_to(self, after: Value) -> None:
+        """On to the opcode that is there."""
+        if self.following is None:
+            self.ret(after)
+        else:
+            self.jump(self.following, after)
 
     def leave(self, result: Value) -> None:
         """Drop what is owned and return."""
-        self.jump(self._leave, result)
+        self.jump(self.leaving, result)
+
+    @property
+    def missed(self) -> Value:
+        """What is returned if a guard does not hold."""
+        return self.literal("i64", MISS).to("inttoptr", "ptr")
 
     def check(self, condition: Value) -> None:
         self.require(condition, self.miss)
@@ -146,3 +127,38 @@ class Interpreter(Function):
 
     def data_of(self, array: Value) -> Value:
         return self.load("ptr", array, self.layout.data)
+
+
+def program_interpreter(layout: NdarrayLayout) -> Interpreter:
+    """The function `ptr jitney_program(program, args, n, kwnames)`."""
+    words = {"program": "ptr", "arguments": "ptr", "n": "i64", "names": "ptr"}
+    f = Interpreter(layout, "jitney_program", internal=True, **words)
+    program = f.args[0]
+    f.cursor = f.alloca("i64")  # for PyDict_Next
+    f.following = f.block("next", pc="ptr")
+    f.leaving = f.block("leave", result="ptr")
+    owned_at = f.load("i64", program, 8 * HEADER.index("first owned word"))
+    n_owned = f.load("i64", program, 8 * HEADER.index("owned words"))
+    scratch_at = f.load("i64", program, 8 * HEADER.index("scratch word"))
+    f.frame = f.alloca("i64", f.load("i64", program))
+    with f.each(n_owned) as i:
+        f.store(NULL, f.frame, owned_at + i, "i64")
+    f.store(NULL, f.frame, scratch_at, "i64")
+    f.go_to(f.offset(program, 8 * len(HEADER)))
+    (f.pc,) = f.at(f.following)
+    f.write(HANDLERS)
+    f.at(f.miss)
+    f.leave(f.missed)
+    f.at(f.error)
+    f.leave(NULL)
+    (result,) = f.at(f.leaving)
+    with f.each(n_owned) as i:
+        owned = f.load("ptr", f.frame, owned_at + i, "i64")
+        with f.when(owned.ne(NULL)):
+            f.call("void", "Py_DecRef", owned)
+    with f.when(scratch_at.ne(0)):
+        scratch = f.load("ptr", f.frame, scratch_at, "i64")
+        with f.when(scratch.ne(NULL), likely=True):
+            f.call("void", "give_scratch", scratch)
+    f.ret(result)
+    return f

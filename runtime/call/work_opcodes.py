@@ -244,6 +244,14 @@ def _put_cell(f: Interpreter) -> None:
     f.go(3)
 
 
+@opcode(Opcode.FAR)
+def _far(f: Interpreter) -> None:
+    after = f.call("ptr", f.pointer(1), f.frame, f.offset(f.pc, 16))
+    f.require(after.ne(NULL), f.error)
+    f.check(after.ne(f.missed))
+    f.go_to(after)
+
+
 @opcode(Opcode.RETURN)
 def _return(f: Interpreter) -> None:
     result = f.get(1)

@@ -13,10 +13,9 @@ Conventions where a derivative does not exist:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...cost import Cost
 from ...graph import uniform
@@ -24,8 +23,11 @@ from ...opdef import Commutes
 from ..families import ANY, IDENTITY, INEXACT, INTEGER, NUMBER, REAL, elementwise
 from ..term import Term, where
 
-Ints = npt.NDArray[np.integer[Any]]
-Bools = npt.NDArray[np.bool_]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Ints = npt.NDArray[np.integer[Any]]
+    Bools = npt.NDArray[np.bool_]
 _TWO = ("T", "T")
 _APART = ((-2.0, -0.2), (0.2, 2.0))  # samples that never meet
 _POSITIVE = ((0.3, 2.0), (0.3, 2.0))
