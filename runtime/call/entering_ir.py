@@ -14,31 +14,37 @@ from ...codegen.kernels.stores import layout, sets, tables
 from ...codegen.llvm.builder import NULL, Value, symbol
 from ...codegen.llvm.modules import Defined, Function, module_ir
 from ...ir.ops.control.python_sets import SetLayout
-from ..native.layout import IntLayout
+from ..native.layout import IntLayout, NdarrayLayout
 from . import objects_ir as o
 
 WORD = o.WORD
 _TAKE = Defined("take", ("ptr", "ptr", "ptr"), "i1")
 _ENTER = Defined("enter", ("ptr", "ptr", "ptr"), "ptr")
 _NUMBER = Defined("number", ("ptr", "ptr"), "i1")
+_ATTRIBUTES = Defined("attributes", ("ptr", "ptr"), "i1")
+_COPY = Defined("copy", ("ptr", "ptr", "ptr", "ptr"), "i1")
 _ROOM = Defined("room", ("ptr", "i64"), "ptr")
 _RELEASE = Defined("release", ("ptr",))
 _DROP = Defined("drop", ("ptr",))
 _PLACE = WORD  # of a cursor, after the next node: where its values go
 # Of the state, after the first container; the hash of a key so far; memory: the latest chunk, which
 # begins with where the one before it is, how much of it is taken, and its size.
-_SEEN, _TOTAL, _CHUNK, _USED, _END = (k * WORD for k in range(1, 6))
+# Objects whose attributes are to be looked at.
+_SEEN, _TOTAL, _CHUNK, _USED, _END, _TODO = (k * WORD for k in range(1, 7))
 _LEAST = 1024  # bytes of a chunk
 _EQUAL = 2  # Py_EQ
+_EXACT = 1 << 53  # whole numbers up to here are floats
 _MORE = 16  # bytes behind the records of a sequence
 
 
 def entering_ir(
-    ob_type: int, ints: IntLayout | None, items: int | None, where: SetLayout | None
+    arrays: NdarrayLayout, ints: IntLayout | None, items: int | None, where: SetLayout | None
 ) -> str:
-    """The LLVM text; `ob_type` is where objects have their class, `items` where lists have theirs; how
-    sets lie says `where`."""
-    functions = [_take(ob_type), _enter(ob_type, items, where), _number(ints)]
+    """The LLVM text; how `arrays` lie says where objects have their class, too, `items` where lists have
+    theirs; how sets lie says `where`."""
+    ob_type = arrays.ob_type
+    functions = [_attributes(), _copy(arrays)]
+    functions += [_take(ob_type), _enter(ob_type, items, where), _number(ints)]
     functions += [_room(), _release(), _drop(), _enter_all()]
     helpers = layout.closure([tables.note()])
     objects = ["none", "true", "gone", "PyBool_Type", "PyFloat_Type", "PyLong_Type", "PyTuple_Type"]
@@ -53,7 +59,7 @@ def _take(ob_type: int) -> Function:
     node, cls = f.load("ptr", cursor), f.load("ptr", item, ob_type)
     n, what = f.load("i64", node, WORD), f.load("ptr", node, 2 * WORD)
     f.store(f.offset(node, o.NODE), cursor)
-    names = "bool int float scalar constant tuple call container choice"
+    names = "bool int float scalar constant tuple call container choice same either"
     cases = {k: f.block(name) for k, name in enumerate(names.split())}
     wrong, good = f.block("wrong"), f.block("good")
     f.switch(f.load("i64", node), wrong, cases)
@@ -99,9 +105,44 @@ def _take(ob_type: int) -> Function:
     with f.each(n) as i:
         f.require(f.run(_TAKE, cursor, f.call("ptr", "PyTuple_GetItem", item, i), state), wrong)
     f.jump(good)
-    for k in (o.CALL, o.CHOICE):
-        f.at(cases[k])
-        f.jump(wrong)
+    f.at(cases[o.CALL])
+    f.jump(wrong)
+
+    f.at(cases[o.CHOICE])
+    equal, found = f.literal("i32", _EQUAL), f.block("found")
+    with f.loop(i=0) as loop:
+        loop.going(loop.i < n)
+        option = f.offset(what, loop.i * (2 * WORD))
+        other = f.load("ptr", option, WORD)
+        f.store(f.load("i64", option), number)
+        unlike = f.block("unlike")
+        f.require(cls.eq(f.load("ptr", other, ob_type)), unlike)
+        f.branch(f.call("i32", "PyObject_RichCompareBool", item, other, equal).eq(1), found, unlike)
+        f.at(unlike)
+        loop.next(loop.i + 1)
+    f.jump(wrong)
+    f.at(found)
+    f.store(f.load("i64", number), place())
+    f.jump(good)
+    f.at(cases[o.SAME])
+    f.require(cls.eq(f.load("ptr", what, ob_type)), wrong)
+    f.branch(f.call("i32", "PyObject_RichCompareBool", item, what, equal).eq(1), good, wrong)
+    f.at(cases[o.EITHER])
+    whole, broken = f.block("whole"), f.block("broken")
+    f.branch(cls.eq(symbol("PyLong_Type")), whole, broken)
+    f.at(whole)
+    f.require(f.run(_NUMBER, item, number), wrong)
+    as_float = f.load("i64", number).to("sitofp", "double")
+    exact = (f.load("i64", number) <= _EXACT) & (f.load("i64", number) >= -_EXACT)
+    f.require(exact, wrong)
+    f.store(as_float, place())
+    f.store(f.literal("i64", 1), place())
+    f.jump(good)
+    f.at(broken)
+    f.require(cls.eq(symbol("PyFloat_Type")), wrong)
+    f.store(f.call("double", "PyFloat_AsDouble", item), place())
+    f.store(f.literal("i64", 0), place())
+    f.jump(good)
     f.at(cases[o.CONTAINER])
     made = f.run(_ENTER, item, what, state)
     f.require(made.ne(NULL), wrong)
@@ -199,6 +240,18 @@ def _enter(ob_type: int, items: int | None, where: SetLayout | None) -> Function
         f.call("void", "Py_DecRef", held)
         f.require(same.eq(1), wrong)
 
+    several = f.block("several")
+    record, array = f.block("record"), f.block("array")
+    f.switch(f.load("i64", kind), several, {o.RECORD: record, o.ARRAY: array})
+    f.at(record)
+    f.require(_one_record(f, made, f.load("i64", kind, o.BYTES), state).ne(NULL), wrong)
+    f.store(f.load("ptr", state, _TODO), made, layout.MASK)
+    f.store(made, state, _TODO)
+    f.ret(made)
+    f.at(array)
+    f.require(f.run(_COPY, item, made, kind, state), wrong)
+    f.ret(made)
+    f.at(several)
     size = f.call("i64", "PyObject_Size", item)
     f.require(size >= 0, wrong)
     keys, values = f.load("ptr", kind, o.KEY), f.load("ptr", kind, o.VALUE)
@@ -337,6 +390,95 @@ def _enter(ob_type: int, items: int | None, where: SetLayout | None) -> Function
     return f
 
 
+def _one_record(f: Function, made: Value, nbytes: Value, state: Value, count: int = 1) -> Value:
+    """Memory for so many bytes of records of a container; null if there is none."""
+    block = f.run(_ROOM, state, nbytes + _MORE)
+    f.store(f.offset(block, nbytes + _MORE), made, layout.END)
+    f.store(f.literal("i64", count), made, layout.LENGTH)
+    f.store(block, made, layout.BLOCK)
+    f.store(block, made, layout.FIRST)
+    f.store(f.literal("i64", 1), made, layout.LENT)
+    return block
+
+
+def _attributes() -> Function:
+    """Write the attributes of an object into its record; false if they are others."""
+    f = Function("i1", "attributes", internal=True, made="ptr", state="ptr")
+    made, state = f.args
+    cursor, none = f.alloca("ptr", 2), f.block("none")
+    item, kind = f.load("ptr", made, layout.OBJECT), f.load("ptr", made, layout.KIND)
+    f.store(f.load("ptr", made, layout.FIRST), cursor, _PLACE)
+    with f.each(f.load("i64", kind, o.LEAD)) as i:
+        field = f.offset(f.load("ptr", kind, o.KEY), i * (o.FIELD_WORDS * WORD))
+        held = f.call("ptr", "PyObject_GetAttr", item, f.load("ptr", field, o.NAME))
+        f.require(held.ne(NULL), none)
+        f.call("void", "Py_DecRef", held)  # the object has it
+        take, there, absent = f.block("take"), f.block("there"), f.block("absent")
+        flagged, after = f.block("flagged"), f.block("after")
+        more = f.load("i64", field, o.MORE)
+        f.branch(f.load("i64", field, o.OPTIONAL).ne(0) & (more >= 0), flagged, take)
+        f.at(flagged)
+        at = f.load("ptr", cursor, _PLACE)
+        f.store(f.offset(at, WORD), cursor, _PLACE)
+        f.branch(held.eq(symbol("none")), absent, there)
+        f.at(absent)
+        f.fill(at, 0, (more + 1) * WORD, align=8)
+        f.store(f.offset(at, (more + 1) * WORD), cursor, _PLACE)
+        f.jump(after)
+        f.at(there)
+        f.store(f.literal("i64", 1), at)
+        f.jump(take)
+        f.at(take)
+        f.store(f.load("ptr", field, o.NODES), cursor)
+        f.require(f.run(_TAKE, cursor, held, state), none)
+        f.jump(after)
+        f.at(after)
+    f.ret(f.literal("i1", 1))
+    f.at(none)
+    f.ret(f.literal("i1", 0))
+    return f
+
+
+def _copy(arrays: NdarrayLayout) -> Function:
+    """Copy the numbers of an array; false if it is of another shape or dtype."""
+    f = Function("i1", "copy", internal=True, item="ptr", made="ptr", kind="ptr", state="ptr")
+    item, made, kind, state = f.args
+    like, wrong = f.load("ptr", kind, o.DETAIL_IS), f.block("wrong")
+    ndim = f.load("i64", like, WORD)
+    f.require(f.load("ptr", item, arrays.descr).eq(f.load("ptr", like)), wrong)
+    f.require(f.load("i32", item, arrays.ndim).sext("i64").eq(ndim), wrong)
+    dims, strides = (f.load("ptr", item, x) for x in (arrays.dims, arrays.strides))
+    count = f.alloca("i64")
+    f.store(f.literal("i64", 1), count)
+    with f.each(ndim) as d:
+        size = f.load("i64", dims, d, "i64")
+        f.require(size.eq(f.load("i64", f.offset(like, 2 * WORD), d, "i64")), wrong)
+        f.store(f.load("i64", count) * size, count)
+    total = f.load("i64", count)
+    block = _one_record(f, made, total * WORD, state)
+    f.require(block.ne(NULL), wrong)
+    f.store(total, made, layout.LENGTH)
+    each = f.load("i64", kind, o.LEAD)
+    source, rest = f.alloca("ptr"), f.alloca("i64")
+    with f.each(total) as i:
+        f.store(f.load("ptr", item, arrays.data), source)
+        f.store(i, rest)
+        with f.each(ndim) as k:
+            d = ndim - 1 - k
+            size = f.load("i64", dims, d, "i64")
+            left = f.load("i64", rest)
+            step = (left % size) * f.load("i64", strides, d, "i64")
+            f.store(left // size, rest)
+            f.store(f.offset(f.load("ptr", source), step), source)
+        at = f.offset(block, i * WORD)
+        f.store(f.literal("i64", 0), at)
+        f.copy(at, f.load("ptr", source), each)
+    f.ret(f.literal("i1", 1))
+    f.at(wrong)
+    f.ret(f.literal("i1", 0))
+    return f
+
+
 def _room() -> Function:
     """So many bytes, a multiple of 8, of the chunk of memory, or of a new one; null if there is none."""
     f = Function("ptr", "room", internal=True, state="ptr", nbytes="i64")
@@ -401,8 +543,8 @@ def _enter_all() -> Function:
     f = Function(
         "ptr", "jitney_enter", items="ptr", n="i64", kinds="ptr", handles="ptr", seen="ptr"
     )
-    state = f.alloca("ptr", 6)
-    for word in (0, _CHUNK, _USED, _END):
+    state = f.alloca("ptr", 7)
+    for word in (0, _CHUNK, _USED, _END, _TODO):
         f.store(NULL, state, word)
     f.store(f.seen, state, _SEEN)
     wrong = f.block("wrong")
@@ -413,6 +555,13 @@ def _enter_all() -> Function:
         made = f.run(_ENTER, item, kind, state)
         f.require(made.ne(NULL), wrong)
         f.store(made, f.handles, i, "i64")
+        # One after the other, or long lists would need a long stack.
+        with f.loop(entered=f.load("ptr", state, _TODO)) as objects:
+            objects.going(objects.entered.ne(NULL))
+            f.store(f.load("ptr", objects.entered, layout.MASK), state, _TODO)
+            f.store(NULL, objects.entered, layout.MASK)
+            f.require(f.run(_ATTRIBUTES, objects.entered, state), wrong)
+            objects.next(f.load("ptr", state, _TODO))
     capsule = f.call("ptr", "PyCapsule_New", f.load("ptr", state, _CHUNK), NULL, _DROP.address)
     f.require(capsule.ne(NULL), wrong)
     f.ret(capsule)

@@ -104,8 +104,6 @@ def enter_address() -> int:
         "PyArray_ScalarAsCtype": array_api()[_SCALAR_AS],
         "gone": _gone(),
     }
-    text = partial(
-        entering_ir.entering_ir, layout.ob_type, int_layout(), list_items(), set_layout()
-    )
+    text = partial(entering_ir.entering_ir, layout, int_layout(), list_items(), set_layout())
     library = load_support("entering", text, ["jitney_enter"], imports)
     return library.keep().address("jitney_enter")

@@ -25,14 +25,16 @@ from ...codegen.llvm.modules import Defined, Function, module_ir
 from ...ir.ops.control.python_sets import SetLayout
 
 WORD = layout.WORD
-BOOL, INT, FLOAT, SCALAR, CONSTANT, TUPLE, CALL, CONTAINER, CHOICE = range(9)  # of elements
+BOOL, INT, FLOAT, SCALAR, CONSTANT, TUPLE, CALL, CONTAINER, CHOICE, SAME, EITHER = range(11)
 # Of kinds; ADDED: sets in another order, FROZEN: tuples.
-LIST, DEQUE, SET, DICT, MAPPING, ADDED, ARRAY, FROZEN = range(8)
+LIST, DEQUE, SET, DICT, MAPPING, ADDED, ARRAY, FROZEN, RECORD = range(9)
 KIND_WORDS = 10
 FILLED, EMPTY, KEY, VALUE, LEAD, BYTES, CLASS, CHANGED, DETAIL, DETAIL_IS = (
     k * WORD for k in range(KIND_WORDS)
 )
 NODE = 3 * WORD
+FIELD_WORDS = 4
+NAME, OPTIONAL, MORE, NODES = (k * WORD for k in range(FIELD_WORDS))  # of a field
 _CONTAINER = Defined("container", ("ptr", "ptr"), "ptr")
 _ELEMENT = Defined("element", ("ptr",), "ptr")
 _FILL = Defined("fill", ("ptr", "ptr", "ptr"), "i1")

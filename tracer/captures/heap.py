@@ -116,7 +116,7 @@ class Heap:
         self.nodes: list[Node] = []
         self.inputs: list[InputOf] = []
         self.roots: list[tuple[Path, Content]] = []
-        self.natives = Natives()
+        self.natives = Natives(self.policy.classes)
         self._numbers: dict[int, int] = {}  # of nodes, by id
         self._arrays: dict[int, int] = {}  # inputs by id
         for number, (path, written) in enumerate(roots):
@@ -141,6 +141,13 @@ class Heap:
                 number = None if entered is None else self._input(value, entered)
             if number is not None:
                 return Input(number)
+        if cls in self.policy.classes:
+            number = self.natives.numbers.get(id(value))
+            if number is None:
+                spec = self.natives.take(value, len(self.inputs))
+                assert spec is not None
+                number = self._input(value, spec)
+            return Input(number)
         if is_traceable_array(value) and not (self.policy.arrays and cls is np.ndarray):
             number = self._arrays.get(id(value))
             if number is None:
@@ -468,6 +475,11 @@ class Heap:
         something like their handles."""
         numbers = enumerate(self.inputs)
         return [NO_HANDLE if n in self.natives else array_of(one.value) for n, one in numbers]
+
+    def can_enter(self) -> bool:
+        """Whether native ones can be made of what was there when the function was traced."""
+        inputs: list[Any] = [one.value for one in self.inputs]
+        return self._with_natives(inputs, self.objects()) is not None
 
     def when_traced(self) -> tuple[list[Any], list[Any]]:
         """What `read` would have given when the function was traced."""

@@ -37,6 +37,7 @@ class Policy:
     objects: bool = False
     natives: frozenset[Place] = frozenset()
     barred: bool = False
+    classes: frozenset[type] = frozenset()  # whose objects are native ones, too
 
 
 @record

@@ -10,7 +10,11 @@ Of these the function gets handles, and the heap knows nothing of what is in the
 
 from __future__ import annotations
 
+from abc import ABCMeta
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import cache
+from types import MemberDescriptorType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,13 +23,18 @@ from ...ir.types import TensorType
 from ..core.specs import Spec
 from ..data.containers import CONTAINERS
 from ..data.lists import kind_of_list, kind_of_table
-from .heap_nodes import Node, Place
+from ..data.objects import kind_of
+from .frozen import attributes_of
+from .heap_nodes import Node, Place, class_data
+from .paths import ABSENT
+from .subjects import is_object
 
 if TYPE_CHECKING:
-    from ..containers.entering import Entering, Entrance
+    from ..containers.entering import Entering, Entrance, Known
     from ..containers.kinds import Kind
 
 HANDLE = TensorType((), np.dtype(np.uint64))  # as that of `ir.ops.control.stores`
+_ATOMS = (int, float, bool, str, type(None))
 NO_HANDLE = np.zeros((), HANDLE.dtype)
 
 
@@ -42,12 +51,13 @@ def is_data(value: Any) -> bool:
 class Natives:
     """Those of one heap: by the numbers of the inputs, how they become native ones."""
 
-    def __init__(self) -> None:
+    def __init__(self, classes: frozenset[type] = frozenset()) -> None:
+        self._classes = classes  # whose objects are native ones
         self.numbers: dict[int, int] = {}  # of inputs, by id
         self.others: list[tuple[Any, Place]] = []  # sets, which are no nodes, and where they are
         self._values: list[Any] = []
         self._entering: dict[int, Entering] = {}
-        self._known: dict[int, Kind] = {}  # by id
+        self._known: Known | None = None
         self._entrance: Entrance | None = None
 
     def __bool__(self) -> bool:
@@ -72,9 +82,15 @@ class Natives:
 
     def take(self, value: Any, number: int) -> Spec | None:
         """Let a container be native, as input `number`; None if it can't be."""
-        from ..containers.entering import entering  # with the first: few functions have one
+        from ..containers.entering import EnteringObject, Known, entering  # few functions have one
 
-        how = entering(value, self._known)
+        if self._known is None:
+            self._known = Known()
+        how: Entering | None
+        if type(value) in CONTAINERS:
+            how = entering(value, self._known)
+        else:
+            how = EnteringObject(value, self._classes, _attributes_of)
         if how is None:
             return None
         self.numbers[id(value)] = number
@@ -84,11 +100,12 @@ class Natives:
 
     def found_twice(self, nodes: Iterable[Node]) -> set[Place]:
         """Where containers are that are in native ones, too."""
-        if not self._values:
+        values = [value for value in self._values if type(value) in CONTAINERS]
+        if not values:
             return set()
         from ..containers.entering import inner_of
 
-        inner = {id(x) for value in self._values for x in inner_of(value)} - self.numbers.keys()
+        inner = {id(x) for value in values for x in inner_of(value)} - self.numbers.keys()
         found = {node.place for node in nodes if id(node.value) in inner}
         return found | {place for value, place in self.others if id(value) in inner}
 
@@ -103,6 +120,11 @@ class Natives:
         for value, place in (*found, *self.others):
             if type(value) in CONTAINERS and place not in tried:
                 kinds.births[id(value)] = Outside(place)
+
+    @property
+    def holds_arrays(self) -> bool:
+        """Whether arrays are in objects that become native ones: copies of them, then."""
+        return any(how.holds_arrays for how in self.entering)
 
     @property
     def entrance(self) -> Entrance:
@@ -126,3 +148,70 @@ class Natives:
         for k, number in enumerate(self._entering):
             inputs[number] = handles[k : k + 1].reshape(())
         return owner, {*map(id, values), *seen}
+
+
+def linked_classes(values: Iterable[Any]) -> tuple[frozenset[type], int]:
+    """Classes of users whose objects lead to others of the same class, as nodes of trees and lists do,
+    and those of what these lead to; none if one of them says itself what attributes are. And how many
+    objects of them there are."""
+    leads: dict[type, set[type]] = {}
+    count = Counter[type]()
+    waiting: list[tuple[type | None, Any]] = [(None, value) for value in values]
+    seen: dict[int, Any] = {}
+    while waiting:
+        cls, value = waiting.pop()
+        is_node = is_object(value)
+        if is_node and kind_of(value) is None:
+            if cls is not None:
+                leads[cls].add(type(value))
+            cls = type(value)
+            leads.setdefault(cls, set())
+        if id(value) in seen:
+            continue
+        seen[id(value)] = value
+        if is_node:
+            count[type(value)] += 1
+            cls = cls if kind_of(value) is None else None
+            waiting += [(cls, part) for part in (attributes_of(value) or {}).values()]
+        elif type(value) in (tuple, *CONTAINERS):
+            parts = [*value, *value.values()] if isinstance(value, dict) else value
+            waiting += [(cls, part) for part in parts if type(part) not in _ATOMS]
+    linked = {cls for cls in leads if cls in _led_to(cls, leads)}
+    for cls in [*linked]:
+        linked |= _led_to(cls, leads)
+    found = frozenset(linked) if all(map(_is_plain, linked)) else frozenset[type]()
+    return found, sum(count[cls] for cls in found)
+
+
+def _led_to(cls: type, leads: dict[type, set[type]]) -> set[type]:
+    found: set[type] = set()
+    waiting = [cls]
+    while waiting:
+        new = leads[waiting.pop()] - found
+        found |= new
+        waiting += new
+    return found
+
+
+def _is_plain(cls: type) -> bool:
+    """Whether objects of a class have what is in them, and nothing of their class but methods."""
+    own = ("__getattribute__", "__getattr__", "__setattr__", "__delattr__")
+    return type(cls) in (type, ABCMeta) and not any(
+        name in vars(base) for base in cls.__mro__[:-1] for name in own
+    )
+
+
+def _attributes_of(value: Any) -> dict[str, Any] | None:
+    """The attributes of an object; None if something is in their place, or beside them, in its class."""
+    attributes = attributes_of(value) or {}
+    data, others = _in_class(type(value))
+    return attributes if data <= attributes.keys() and others.isdisjoint(attributes) else None
+
+
+@cache
+def _in_class(cls: type) -> tuple[frozenset[str], frozenset[str]]:
+    """The names of data of a class, and of what is no data and no slot."""
+    held = {name: x for base in reversed(cls.__mro__[:-1]) for name, x in vars(base).items()}
+    data = {name for name in held if class_data(cls, name) is not ABSENT}
+    slots = {name for name, x in held.items() if type(x) is MemberDescriptorType}
+    return frozenset(data), frozenset(held.keys() - data - slots)

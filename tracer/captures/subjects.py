@@ -55,7 +55,7 @@ def is_object(value: Any) -> bool:
     cls = type(value)
     of_user = is_user_module(cls.__module__) or _is_nameless(cls)
     of_user = of_user or (cls.__module__, cls.__qualname__) in _NAMESPACES
-    if isinstance(value, _NO_OBJECTS) or not of_user:
+    if not of_user or isinstance(value, _NO_OBJECTS):
         return False
     if state_of(value) is not None or is_random_state(value):
         return False

@@ -103,11 +103,13 @@ def _fill(
     source: _Source, handle: int, kind: Kind, made: dict[int, Any], waiting: list[Any]
 ) -> None:
     new = made[handle]
-    if source.made_of(handle) is not None and kind.changes:
-        new.clear()
     if isinstance(kind, ClassKind):
         _fill_object(source, handle, kind, new, made, waiting)
         return
+    if isinstance(kind, BoxKind) and source.made_of(handle) is not None:
+        return  # nobody writes into it
+    if source.made_of(handle) is not None and kind.changes:
+        new.clear()
     if isinstance(kind, BoxKind):
         new[...] = source.columns_of(handle, (kind.dtype,))[0].reshape(kind.shape)
         return
@@ -169,7 +171,8 @@ def _fill_object(
         value = None if field.static is UNKNOWN else field.static
         if field.form is not None and (not field.optional or words.pop(0)[0]):
             (value,) = _elements(source, field.form, words, made, waiting)
-        object.__setattr__(new, name, value)
+        if kind.changes or source.made_of(handle) is None:
+            object.__setattr__(new, name, value)
 
 
 def _empty(kind: Kind) -> Any:

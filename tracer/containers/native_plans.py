@@ -21,6 +21,7 @@ from .boxes import BoxKind
 from .elements import varied
 from .elements.forms import MIXED, Form
 from .kinds import Kind, empty_maker, lies_as_in_python
+from .objects import UNKNOWN, ClassKind, Field
 from .stand_ins import Container
 
 
@@ -49,7 +50,20 @@ def _planned(plans: objects.Plans, kind: Kind, known: dict[Kind, int]) -> int:
     place = known[kind] = plans.reserve(objects_ir.KIND_WORDS)
     if isinstance(kind, BoxKind):
         words = [objects_ir.ARRAY, plans.ref(kind.empty), 0, 0, kind.dtype.itemsize, layout.WORD]
-        plans.write(place, [*words, plans.ref(kind.cls), 0, 0, 0])
+        like = [plans.ref(kind.dtype), len(kind.shape), *kind.shape]
+        shape = plans.reserve(len(like))
+        plans.write(shape, like)
+        plans.write(place, [*words, plans.ref(kind.cls), 0, 0, shape], [9])
+        return place
+    if isinstance(kind, ClassKind):
+        fields = plans.reserve(len(kind.fields) * objects_ir.FIELD_WORDS)
+        for k, (name, field) in enumerate(kind.fields.items()):
+            about = [plans.ref(name), int(field.optional), len(field.dtypes) - 1, 0]
+            about[3] = _attribute(plans, field, known)
+            plans.write(fields + k * objects_ir.FIELD_WORDS, about, [3])
+        words = [objects_ir.RECORD, 0, fields, 0, len(kind.fields)]
+        nbytes = layout.WORD * len(kind.dtypes)
+        plans.write(place, [*words, nbytes, plans.ref(kind.cls), int(kind.changes), 0, 0], [2])
         return place
     filled = _FILLED.get(kind.cls, objects_ir.DICT)
     if kind.cls in (set, frozenset) and not lies_as_in_python(kind):
@@ -78,6 +92,21 @@ _FILLED: dict[type, int] = {
 }
 
 _DETAILS: dict[type, str] = {deque: "maxlen", defaultdict: "default_factory"}
+
+
+def _attribute(plans: objects.Plans, field: Field, known: dict[Kind, int]) -> int:
+    """Where it is said what an attribute holds that is there, and not None."""
+    form = field.form
+    if form is not None and not form.is_mixed:
+        return _element(plans, form, known)
+    place = plans.reserve(3)
+    if form is not None:
+        plans.write(place, [objects_ir.EITHER, 0, 0])
+    else:
+        static = None if field.static is UNKNOWN else field.static
+        how = objects_ir.SAME if varied.is_constant(static) else objects_ir.CONSTANT
+        plans.write(place, [how, 0, plans.ref(static)])
+    return place
 
 
 def _element(plans: objects.Plans, form: Form, known: dict[Kind, int]) -> int:

@@ -58,6 +58,8 @@ class ClassKind(Kind):
         self.fields: dict[str, Field] = {}
         self.sure: frozenset[str] | None = None  # attributes that every __init__ sets
         self.is_used = False  # records have been read or written
+        # Of one of which objects were there before the call: what was in these.
+        self.entered: dict[str, Field] | None = None
 
     def __hash__(self) -> int:
         return hash(self.cls.__qualname__)  # the class of a name may be made anew, see `Kinds.meet`

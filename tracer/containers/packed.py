@@ -330,6 +330,10 @@ def check_numbers() -> None:
     numbers of that class, too."""
     kinds = current()
     for kind, *forms in () if kinds is None else kinds.numbers:
+        for name, field in (getattr(kind, "entered", None) or {}).items():
+            old, new = field.form, kind.fields[name].form
+            if old is not None and old.leaves != new.leaves:
+                refuse_mixture(old, new)
         for old, new in zip(forms, (kind.key, kind.value), strict=True):
             if old is not None and new is not None and old != new:
                 refuse_mixture(old, new)

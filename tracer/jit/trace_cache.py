@@ -81,6 +81,8 @@ class StoredTrace:
         effects, heap = captured.effects, captured.heap
         if effects is not None and not effects.is_plain:
             return None
+        if heap is not None and heap.policy.classes:
+            return None
         arrays = [array for array in captures if isinstance(array, np.ndarray)]
         return StoredTrace(
             traced.out_tree,

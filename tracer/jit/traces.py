@@ -15,8 +15,8 @@ from ...ir.record import replace
 from ..captures.calling import call_with_stand_ins, refuse_random
 from ..captures.captured_variables import CapturedVariables
 from ..captures.effects.recipes import Effects
-from ..captures.heap_nodes import Policy
 from ..captures.kept import ChangedArgument, Kept, Place, WantsHeap
+from ..captures.natives import linked_classes
 from ..captures.purity import random_states, watched_entropy
 from ..captures.running import watched_code
 from ..containers.kinds import Argument, Enters, Kinds, settled
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 
 _TRIES = 4
+_FEW_NODES = 32  # that hold each other: a program of each of them is not too long
 _NESTED = 48  # traces inside of each other, branches of branches, that a function may need
 _DEEP_ONES = 1000  # traces far inside of others
 _OFTEN = 8  # calls inside of each other of a function that may call itself without end
@@ -58,7 +59,7 @@ def trace_call(
     captured = captured or function._captured_variables(call)
     try:
         with deep_stack():
-            return _trace_recursive(function, call, captured, views)
+            return _trace_objects(function, call, captured, views)
     except ChangedArgument:
         raise
     except RecursionError as error:
@@ -67,6 +68,55 @@ def trace_call(
     except Exception as error:
         call.failure = error
         raise
+
+
+def _trace_objects(
+    function: JitFunction, call: Call, captured: CapturedVariables, views: bool
+) -> tuple[Traced, CapturedVariables]:
+    """Trace with objects of outside as they are, or, where these hold others of their class, as nodes of
+    trees and lists, and are many, or the function cannot be traced otherwise, as native ones."""
+    paths = [path for path, _ in captured.variables.values.values()]
+    values = [path.base.find() for path in (*captured.objects, *paths)]
+    classes, count = linked_classes(values) if captured.substitutes else (frozenset(), 0)
+    linked = None
+    if count > _FEW_NODES:
+        linked = _trace_linked(function, call, captured, views, classes)
+    if linked is not None:
+        return linked
+    try:
+        return _trace_recursive(function, call, captured, views)
+    except (errors.JitneyError, RecursionError):
+        if 0 < count <= _FEW_NODES:
+            linked = _trace_linked(function, call, captured, views, classes)
+        if linked is None:
+            raise
+        return linked
+
+
+def _trace_linked(
+    function: JitFunction,
+    call: Call,
+    captured: CapturedVariables,
+    views: bool,
+    classes: frozenset[type],
+) -> tuple[Traced, CapturedVariables] | None:
+    """Trace with objects of these classes as native ones; None if the function cannot be traced so."""
+    policy = replace(captured.policy, objects=True, classes=classes)
+    again = function._captured_variables(call, policy=policy)
+    if again.heap is None or again.heap.mentions.asks or again.heap.mentions.reflects:
+        return None  # code may ask which attributes there are
+    call.containers = Kinds()
+    try:
+        traced, found = _trace_recursive(function, call, again, views)
+        heap = found.heap
+        # Arrays that the function changes could be those of which native ones have copies.
+        changes = heap is not None and heap.natives.holds_arrays and traced.mutated
+        if heap is not None and not changes and heap.can_enter():
+            return traced, found
+    except (errors.JitneyError, RecursionError):
+        pass
+    call.containers = Kinds()
+    return None
 
 
 def _with_fixed(
@@ -139,7 +189,7 @@ def _trace_either(
     try:
         return _trace_settled(function, call, captured, views)
     except WantsHeap:
-        captured = function._captured_variables(call, policy=Policy(objects=True))
+        captured = function._captured_variables(call, policy=replace(captured.policy, objects=True))
         return _trace_either(function, call, captured, views)
     except errors.JitneyError as first:
         fixed = _with_fixed(function, call, captured, views, first)
@@ -164,6 +214,8 @@ def _trace_recursive(
         return _trace_natively(function, call, captured, views)
     except _Fruitless as fruitless:
         reason = fruitless.reason
+        if captured.policy.classes:  # no depth is known of native objects
+            raise reason or RecursionError from None
         call.containers = Kinds()
     if captured.heap is not None:  # containers of known length may say how deep it goes
         policy = replace(captured.policy, natives=frozenset(), barred=True)
@@ -192,11 +244,12 @@ def _trace_natively(
     from ..autograph.recursion.recursive import CallsItself, natively
 
     before = nesting.most, nesting.many
+    most, many = (8, 16) if captured.policy.classes else (_NESTED, _DEEP_ONES)
     names: set[tuple[str, str]] = set()
     reason = None
     for _ in range(_TRIES):
         try:
-            nesting.most, nesting.many = min(before[0], _NESTED), min(before[1], _DEEP_ONES)
+            nesting.most, nesting.many = min(before[0], most), min(before[1], many)
             with natively(names, look=True):
                 return _trace_either(function, call, captured, views)
         except RecursionError as error:
