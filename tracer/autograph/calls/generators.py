@@ -190,13 +190,17 @@ _METHODS = frozenset(
 
 def takes_all(function: Any) -> bool:
     """Whether it asks an iterator for everything at once."""
-    if isinstance(function, (BuiltinFunctionType, MethodType)):
-        owner: Any = function.__self__
-        if isinstance(owner, Container) or type(owner) in (*CLASSES, frozenset, str):
-            return function.__name__ in _METHODS
-        if function.__name__ == "fromkeys":
-            return owner in CLASSES
-    return type(function) in (FunctionType, BuiltinFunctionType, type) and function in _TAKE_ALL
+    kind = type(function)
+    if kind in (FunctionType, BuiltinFunctionType, type) and function in _TAKE_ALL:
+        return True
+    if kind not in (BuiltinFunctionType, MethodType):
+        return False
+    name, owner = getattr(function, "__name__", ""), function.__self__
+    if name == "fromkeys":
+        return type(owner) is type and owner in CLASSES
+    return name in _METHODS and (
+        isinstance(owner, Container) or type(owner) in CLASSES or type(owner) in (frozenset, str)
+    )
 
 
 def with_lists(function: Callable[..., Any]) -> Callable[..., Any]:
