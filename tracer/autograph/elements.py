@@ -16,8 +16,18 @@ from ..arrays.common import array
 from ..arrays.table import holds_tracer
 from ..containers.arrays import is_grown_index, of_array, put_into
 from ..containers.elements.varied import is_array
-from ..containers.growing import has_all, joined, look_up, may_be_missing
+from ..containers.growing import (
+    has_all,
+    joined,
+    list_of,
+    look_up,
+    may_be_missing,
+    native_if_wanted,
+    site_of,
+)
 from ..containers.kinds import CLASSES, inherit, make_classes_native, make_native, note_made
+from ..containers.packed import Packed
+from ..containers.sequences import List
 from ..containers.sequences import Sequence as Row
 from ..containers.stand_ins import Container
 from ..control.choices import choose, choose_by_key, require_item
@@ -28,6 +38,7 @@ from ..core.tracers import WEAK_DTYPES, Tracer, as_value, weak_kind, wrap
 from ..indexing.concatenators import c_, r_
 from ..messages import errors
 from ..messages.errors import complain
+from .calls.generators import taken
 from .users.operators import in_place, of_users
 from .uses import use
 from .variables import in_graph, is_own_array, put, taken_over
@@ -188,6 +199,7 @@ def _row(place: Any, items: Row) -> Any:
 
 def unpacked(value: Any, count: int) -> Any:
     """What is bound to `count` names: of a native list its elements, if there are as many."""
+    value = taken(value)
     if not isinstance(value, Row):
         return value
     length = value.length()
@@ -195,6 +207,27 @@ def unpacked(value: Any, count: int) -> Any:
     check(length >= count, few, length, error="ValueError")
     check(length <= count, f"too many values to unpack (expected {count})", error="ValueError")
     return tuple([value[i] for i in range(count)])
+
+
+def unpacked_around(value: Any, before: int, after: int) -> Any:
+    """The same for names `before` and `after` one with a star, which gets a list of the others."""
+    value, least = taken(value), before + after
+    few = f"not enough values to unpack (expected at least {least}, got {{0}})"
+    if not isinstance(value, Row):
+        [*items] = value
+        end = len(items) - after
+        if end < before:
+            raise ValueError(few.format(len(items)))
+        return (*items[:before], native_if_wanted(items[before:end], site_of()), *items[end:])
+    length = value.length()
+    check(length >= least, few, length, error="ValueError")
+    items = value if isinstance(value, (List, Packed)) else list_of(value, site_of())
+    between = items[before:] if not after else items[before:-after]
+    return (
+        *(value[i] for i in range(before)),
+        between,
+        *(value[i] for i in range(-after, 0)),
+    )
 
 
 def _columns(x: Any) -> list[list[Any]] | None:

@@ -43,6 +43,7 @@ from .elements import own_first as own_first
 from .elements import own_viewed as own_viewed
 from .elements import store as store
 from .elements import unpacked as unpacked
+from .elements import unpacked_around as unpacked_around
 from .elements import update as update
 from .elements import update_elements as update_elements
 from .elements import writing as writing

@@ -220,3 +220,26 @@ def later(x):
 @pytest.mark.parametrize("f", [paired, keyed, later], ids=lambda f: f.__name__)
 def test_pairs_and_keys_of_generators(f):
     assert repr(jt.jit(f)(X)) == repr(f(X))
+
+
+def unpacked(x):
+    least, *others = sorted(x)
+    first, *between, last = [v for v in x if v > 0]
+    between.append(x[0])
+    *most, end = (v for v in x if v > 0)
+    a, b = (v for v in x if v > 1.6)
+    head, *tail = x
+    return least, others, first, between, last, most, end, a, b, head, tail
+
+
+def test_names_with_a_star_are_lists_that_grow():
+    assert repr(jt.jit(unpacked)(X)) == repr(unpacked(X))
+
+    def few(x):
+        a, *b, c, d = [v for v in x if v > 2]
+        return a
+
+    with pytest.raises(ValueError, match=r"at least 3, got 2"):
+        few(X)
+    with pytest.raises(ValueError, match=r"at least 3, got 2"):
+        jt.jit(few)(X)

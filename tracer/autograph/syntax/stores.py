@@ -49,9 +49,15 @@ class Stores:
     def _unpacking(self, target: ast.Tuple | ast.List, node: ast.Assign) -> list[ast.stmt] | None:
         """`a, b = row`, of a list that may be a native one."""
         parts = target.elts
-        if isinstance(node.value, ast.Tuple) or any(isinstance(p, ast.Starred) for p in parts):
+        if isinstance(node.value, ast.Tuple):
             return None
         visit = self.transformer.visit
+        stars = [k for k, part in enumerate(parts) if isinstance(part, ast.Starred)]
+        if stars:
+            counts = [constant(k, node) for k in (stars[0], len(parts) - stars[0] - 1)]
+            value = helper("unpacked_around", [visit(node.value), *counts], node)
+            target.elts = [p.value if isinstance(p, ast.Starred) else p for p in parts]
+            return [placed(ast.Assign([visit(target)], value), node)]
         value = helper("unpacked", [visit(node.value), constant(len(parts), node)], node)
         return [placed(ast.Assign([visit(target)], value), node)]
 
