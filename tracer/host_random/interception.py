@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import random
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,7 +25,7 @@ from ..data.generators import asking, behind, provide_asking
 from ..messages import errors
 from ..messages.errors import complain
 from .drawing import under_vmap
-from .made import MAKERS, guarded
+from .made import default_rng, guarded, maker_of
 from .stand_ins import traced
 
 _METHODS = (MethodType, BuiltinFunctionType)
@@ -40,7 +41,7 @@ def replaced(function: Any) -> Callable[..., Any] | None:
             refuse_examples()
         return None
     try:
-        maker = MAKERS.get(function)
+        maker = maker_of(function)
     except TypeError:  # unhashable
         return None
     if maker is not None:
@@ -85,7 +86,8 @@ def exchanged() -> Iterator[None]:
     with _exchanging:
         _inside += 1
         if _inside == 1:
-            for module in (np.random, random):
+            # NumPy loads its module when somebody asks for it: `traces` sees that and traces again.
+            for module in filter(None, (sys.modules.get("numpy.random"), random)):
                 for name in _drawing(module):
                     function = getattr(module, name, None)
                     if _draws(function):
@@ -110,7 +112,7 @@ def _draws(function: Any) -> bool:
     if isinstance(function, type):
         return False
     if isinstance(function, _METHODS) or callable(function):
-        return behind(function) is not None or function is np.random.default_rng
+        return behind(function) is not None or maker_of(function) is default_rng
     return False
 
 

@@ -7,7 +7,9 @@ where it is made, its stream begins anew.
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -85,9 +87,14 @@ def _check(seed: Any) -> None:
         )
 
 
-MAKERS: dict[Any, Callable[..., Any]] = {
-    np.random.default_rng: default_rng,
-    np.random.RandomState: random_state,
-    random.Random: python_random,
-}
-"""What is called in place of what makes generators."""
+def maker_of(function: Any) -> Callable[..., Any] | None:
+    """What is called in place of what makes generators; TypeError for what is unhashable."""
+    if function is random.Random:
+        return python_random
+    return _numpys_makers().get(function) if "numpy.random" in sys.modules else None
+
+
+@cache
+def _numpys_makers() -> dict[Any, Callable[..., Any]]:
+    """NumPy's own, first asked for before any trace puts others into the module (`interception`)."""
+    return {np.random.default_rng: default_rng, np.random.RandomState: random_state}

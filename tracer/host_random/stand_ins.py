@@ -14,16 +14,13 @@ from .generators import TracedGenerator
 from .python_random import TracedRandom
 from .random_states import TracedRandomState
 
-_CLASSES: dict[type, type[StandIn]] = {
-    np.random.Generator: TracedGenerator,
-    np.random.RandomState: TracedRandomState,
-    random.Random: TracedRandom,
-}
-
 
 def make(kind: GeneratorKind, handle: Any) -> StandIn:
     """What stands in for a generator of a kind."""
-    return _CLASSES[kind.cls](kind, handle)
+    if kind.cls is random.Random:
+        return TracedRandom(kind, handle)
+    made = TracedGenerator if kind.cls is np.random.Generator else TracedRandomState
+    return made(kind, handle)
 
 
 provide_stand_ins(make)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import traceback
 from collections import Counter
@@ -334,11 +335,18 @@ def _trace_with(
     """Trace, and refuse what draws random numbers meanwhile. If it may have been another thread that
     drew them, the function is traced again: one that draws does so each time."""
     for _ in range(_TRIES):
-        before = random_states()
-        with watched_entropy() as requests, exchanged():
-            traced = _trace_once(function, call, captured, views)
+        before, loaded = random_states(), _has_numpys()
+        try:
+            with watched_entropy() as requests, exchanged():
+                traced = _trace_once(function, call, captured, views)
+        except Exception:
+            if _has_numpys() and not loaded:
+                continue
+            raise
         if requests:
             refuse_random("the operating system (by a generator without a seed, secrets, a UUID)")
+        if _has_numpys() and not loaded:
+            continue  # its functions were not yet ours, which know that this is a trace
         after = random_states().items()
         drawn = [n for n, s in after if s != before.get(n, "unused" if n == "np.random" else s)]
         if not drawn:
@@ -346,6 +354,11 @@ def _trace_with(
         if threading.active_count() == 1:
             break
     refuse_random(drawn[0])
+
+
+def _has_numpys() -> bool:
+    """Whether NumPy has loaded its generators, as it does when somebody asks for them."""
+    return "numpy.random" in sys.modules
 
 
 def _trace_once(

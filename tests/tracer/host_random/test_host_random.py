@@ -476,3 +476,21 @@ def test_a_loop_is_scalar_code() -> None:
     """
     folder = str(Path(__file__).parents[2] / "helpers")
     subprocess.run([sys.executable, "-c", program, folder], check=True)  # that has compiled nothing
+
+
+def test_generators_that_numpy_loads_while_a_function_is_traced_are_seen(tmp_path: Path) -> None:
+    """NumPy loads them when somebody asks: no code names them here, so the first trace loads them."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import sys, numpy as np, jitney as jt\n"
+        "def helper(x): return getattr(np, 'ran' + 'dom').uniform(0, x)\n"
+        "@jt.jit\n"
+        "def f(x): return x + helper(x)\n"
+        "print('numpy.random' in sys.modules)\n"
+        "try: f(1.0)\n"
+        "except jt.errors.ImpureFunctionError as error: print(error)\n"
+    )
+    run = [sys.executable, str(script)]
+    done = subprocess.run(run, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("False\n")
+    assert "uniform of a RandomState that compiled code cannot find again" in done.stdout
