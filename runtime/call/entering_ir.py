@@ -14,19 +14,25 @@ from ...codegen.kernels.stores import layout, sets, tables
 from ...codegen.llvm.builder import NULL, Value, symbol
 from ...codegen.llvm.modules import Defined, Function, module_ir
 from ...ir.ops.control.python_sets import SetLayout
-from ..native.layout import IntLayout, NdarrayLayout
+from ..native.layout import InstanceLayout, IntLayout, NdarrayLayout
 from . import objects_ir as o
+from .entering_records_ir import (
+    ATTRIBUTES,
+    COPY,
+    MORE,
+    PLACE,
+    ROOM,
+    TAKE,
+    attributes,
+    copy,
+    one_record,
+)
 
 WORD = o.WORD
-_TAKE = Defined("take", ("ptr", "ptr", "ptr"), "i1")
 _ENTER = Defined("enter", ("ptr", "ptr", "ptr"), "ptr")
 _NUMBER = Defined("number", ("ptr", "ptr"), "i1")
-_ATTRIBUTES = Defined("attributes", ("ptr", "ptr"), "i1")
-_COPY = Defined("copy", ("ptr", "ptr", "ptr", "ptr"), "i1")
-_ROOM = Defined("room", ("ptr", "i64"), "ptr")
 _RELEASE = Defined("release", ("ptr",))
 _DROP = Defined("drop", ("ptr",))
-_PLACE = WORD  # of a cursor, after the next node: where its values go
 # Of the state, after the first container; the hash of a key so far; memory: the latest chunk, which
 # begins with where the one before it is, how much of it is taken, and its size.
 # Objects whose attributes are to be looked at.
@@ -34,16 +40,19 @@ _SEEN, _TOTAL, _CHUNK, _USED, _END, _TODO = (k * WORD for k in range(1, 7))
 _LEAST = 1024  # bytes of a chunk
 _EQUAL = 2  # Py_EQ
 _EXACT = 1 << 53  # whole numbers up to here are floats
-_MORE = 16  # bytes behind the records of a sequence
 
 
 def entering_ir(
-    arrays: NdarrayLayout, ints: IntLayout | None, items: int | None, where: SetLayout | None
+    arrays: NdarrayLayout,
+    ints: IntLayout | None,
+    items: int | None,
+    where: SetLayout | None,
+    instances: InstanceLayout | None,
 ) -> str:
     """The LLVM text; how `arrays` lie says where objects have their class, too, `items` where lists have
-    theirs; how sets lie says `where`."""
+    theirs; how sets lie says `where`, and attributes `instances`."""
     ob_type = arrays.ob_type
-    functions = [_attributes(), _copy(arrays)]
+    functions = [attributes(instances), copy(arrays)]
     functions += [_take(ob_type), _enter(ob_type, items, where), _number(ints)]
     functions += [_room(), _release(), _drop(), _enter_all()]
     helpers = layout.closure([tables.note()])
@@ -65,8 +74,8 @@ def _take(ob_type: int) -> Function:
     f.switch(f.load("i64", node), wrong, cases)
 
     def place() -> Value:
-        at = f.load("ptr", cursor, _PLACE)
-        f.store(f.offset(at, WORD), cursor, _PLACE)
+        at = f.load("ptr", cursor, PLACE)
+        f.store(f.offset(at, WORD), cursor, PLACE)
         return at
 
     def mix(word: Value) -> None:
@@ -103,7 +112,7 @@ def _take(ob_type: int) -> Function:
     f.require(cls.eq(symbol("PyTuple_Type")), wrong)
     f.require(f.call("i64", "PyTuple_Size", item).eq(n), wrong)
     with f.each(n) as i:
-        f.require(f.run(_TAKE, cursor, f.call("ptr", "PyTuple_GetItem", item, i), state), wrong)
+        f.require(f.run(TAKE, cursor, f.call("ptr", "PyTuple_GetItem", item, i), state), wrong)
     f.jump(good)
     f.at(cases[o.CALL])
     f.jump(wrong)
@@ -207,7 +216,7 @@ def _enter(ob_type: int, items: int | None, where: SetLayout | None) -> Function
     f.ret(known)
 
     f.at(fresh)
-    made = f.run(_ROOM, state, layout.HEADER_BYTES)
+    made = f.run(ROOM, state, layout.HEADER_BYTES)
     f.require(made.ne(NULL), none)
     f.fill(made, 0, layout.HEADER_BYTES, align=8)
     f.store(item, made, layout.OBJECT)
@@ -244,12 +253,12 @@ def _enter(ob_type: int, items: int | None, where: SetLayout | None) -> Function
     record, array = f.block("record"), f.block("array")
     f.switch(f.load("i64", kind), several, {o.RECORD: record, o.ARRAY: array})
     f.at(record)
-    f.require(_one_record(f, made, f.load("i64", kind, o.BYTES), state).ne(NULL), wrong)
+    f.require(one_record(f, made, f.load("i64", kind, o.BYTES), state).ne(NULL), wrong)
     f.store(f.load("ptr", state, _TODO), made, layout.MASK)
     f.store(made, state, _TODO)
     f.ret(made)
     f.at(array)
-    f.require(f.run(_COPY, item, made, kind, state), wrong)
+    f.require(f.run(COPY, item, made, kind, state), wrong)
     f.ret(made)
     f.at(several)
     size = f.call("i64", "PyObject_Size", item)
@@ -265,8 +274,8 @@ def _enter(ob_type: int, items: int | None, where: SetLayout | None) -> Function
     sequence, table, filled = f.block("sequence"), f.block("table"), f.block("filled", block="ptr")
     f.branch(keys.eq(NULL), sequence, table)
     f.at(sequence)
-    room = size * nbytes + _MORE
-    block = f.run(_ROOM, state, room)
+    room = size * nbytes + MORE
+    block = f.run(ROOM, state, room)
     f.require(block.ne(NULL), wrong)
     f.store(f.offset(block, room), made, layout.END)
     f.store(size, made, layout.LENGTH)
@@ -279,7 +288,7 @@ def _enter(ob_type: int, items: int | None, where: SetLayout | None) -> Function
         f.jump(wrong)
     else:
         mask = f.load("i64", item, where.mask)
-        block = f.run(_ROOM, state, (mask + 1) * nbytes)
+        block = f.run(ROOM, state, (mask + 1) * nbytes)
         f.require(block.ne(NULL), wrong)
         f.fill(block, sets.EMPTY_BYTE, (mask + 1) * nbytes, align=8)
         fields = (layout.TAKEN, where.fill), (layout.MASK, where.mask), (sets.FINGER, where.finger)
@@ -295,7 +304,7 @@ def _enter(ob_type: int, items: int | None, where: SetLayout | None) -> Function
     f.store(index, made, layout.INDEX)
     f.fill(index, -1, sizes.places * 4, align=4)
     f.store(sizes.places - 1, made, layout.MASK)
-    block = f.run(_ROOM, state, (sizes.places // tables.PER_ENTRY + 1) * nbytes)
+    block = f.run(ROOM, state, (sizes.places // tables.PER_ENTRY + 1) * nbytes)
     f.require(block.ne(NULL), wrong)
     f.store(size, made, layout.TAKEN)
     f.store(size, made, layout.LENGTH)
@@ -308,23 +317,23 @@ def _enter(ob_type: int, items: int | None, where: SetLayout | None) -> Function
     def item_into(i: Value, held: Value) -> None:
         """Record i of a sequence."""
         f.store(values, cursor)
-        f.store(f.offset(block, i * nbytes + lead), cursor, _PLACE)
-        f.require(f.run(_TAKE, cursor, held, state), wrong)
+        f.store(f.offset(block, i * nbytes + lead), cursor, PLACE)
+        f.require(f.run(TAKE, cursor, held, state), wrong)
 
     def entry_into(i: Value, name: Value, held: Value) -> None:
         """Entry i of a table."""
         at = f.offset(block, i * nbytes)
         f.store(keys, cursor)
-        f.store(f.offset(at, WORD), cursor, _PLACE)
+        f.store(f.offset(at, WORD), cursor, PLACE)
         f.store(f.literal("i64", 0), state, _TOTAL)
-        f.require(f.run(_TAKE, cursor, name, state), wrong)
+        f.require(f.run(TAKE, cursor, name, state), wrong)
         h = tables.hash_of(f.load("i64", state, _TOTAL))
         f.store(h, at)
         f.run(
             tables.note(), f.load("ptr", made, layout.INDEX), f.load("i64", made, layout.MASK), h, i
         )
         f.store(values, cursor)
-        f.require(f.run(_TAKE, cursor, held, state), wrong)
+        f.require(f.run(TAKE, cursor, held, state), wrong)
 
     hints = "list deque set dict mapping"
     cases = {k: f.block(hint) for k, hint in enumerate(hints.split())}
@@ -355,8 +364,8 @@ def _enter(ob_type: int, items: int | None, where: SetLayout | None) -> Function
             f.store(f.load("i64", entry, WORD), at)
             with f.when(held.ne(symbol("gone"))):
                 f.store(keys, cursor)
-                f.store(f.offset(at, WORD), cursor, _PLACE)
-                f.require(f.run(_TAKE, cursor, held, state), wrong)
+                f.store(f.offset(at, WORD), cursor, PLACE)
+                f.require(f.run(TAKE, cursor, held, state), wrong)
     f.jump(good)
     for how in (o.DEQUE, o.MAPPING):
         f.at(cases[how])
@@ -387,95 +396,6 @@ def _enter(ob_type: int, items: int | None, where: SetLayout | None) -> Function
     f.jump(none)
     f.at(none)
     f.ret(NULL)
-    return f
-
-
-def _one_record(f: Function, made: Value, nbytes: Value, state: Value, count: int = 1) -> Value:
-    """Memory for so many bytes of records of a container; null if there is none."""
-    block = f.run(_ROOM, state, nbytes + _MORE)
-    f.store(f.offset(block, nbytes + _MORE), made, layout.END)
-    f.store(f.literal("i64", count), made, layout.LENGTH)
-    f.store(block, made, layout.BLOCK)
-    f.store(block, made, layout.FIRST)
-    f.store(f.literal("i64", 1), made, layout.LENT)
-    return block
-
-
-def _attributes() -> Function:
-    """Write the attributes of an object into its record; false if they are others."""
-    f = Function("i1", "attributes", internal=True, made="ptr", state="ptr")
-    made, state = f.args
-    cursor, none = f.alloca("ptr", 2), f.block("none")
-    item, kind = f.load("ptr", made, layout.OBJECT), f.load("ptr", made, layout.KIND)
-    f.store(f.load("ptr", made, layout.FIRST), cursor, _PLACE)
-    with f.each(f.load("i64", kind, o.LEAD)) as i:
-        field = f.offset(f.load("ptr", kind, o.KEY), i * (o.FIELD_WORDS * WORD))
-        held = f.call("ptr", "PyObject_GetAttr", item, f.load("ptr", field, o.NAME))
-        f.require(held.ne(NULL), none)
-        f.call("void", "Py_DecRef", held)  # the object has it
-        take, there, absent = f.block("take"), f.block("there"), f.block("absent")
-        flagged, after = f.block("flagged"), f.block("after")
-        more = f.load("i64", field, o.MORE)
-        f.branch(f.load("i64", field, o.OPTIONAL).ne(0) & (more >= 0), flagged, take)
-        f.at(flagged)
-        at = f.load("ptr", cursor, _PLACE)
-        f.store(f.offset(at, WORD), cursor, _PLACE)
-        f.branch(held.eq(symbol("none")), absent, there)
-        f.at(absent)
-        f.fill(at, 0, (more + 1) * WORD, align=8)
-        f.store(f.offset(at, (more + 1) * WORD), cursor, _PLACE)
-        f.jump(after)
-        f.at(there)
-        f.store(f.literal("i64", 1), at)
-        f.jump(take)
-        f.at(take)
-        f.store(f.load("ptr", field, o.NODES), cursor)
-        f.require(f.run(_TAKE, cursor, held, state), none)
-        f.jump(after)
-        f.at(after)
-    f.ret(f.literal("i1", 1))
-    f.at(none)
-    f.ret(f.literal("i1", 0))
-    return f
-
-
-def _copy(arrays: NdarrayLayout) -> Function:
-    """Copy the numbers of an array; false if it is of another shape or dtype."""
-    f = Function("i1", "copy", internal=True, item="ptr", made="ptr", kind="ptr", state="ptr")
-    item, made, kind, state = f.args
-    like, wrong = f.load("ptr", kind, o.DETAIL_IS), f.block("wrong")
-    ndim = f.load("i64", like, WORD)
-    f.require(f.load("ptr", item, arrays.descr).eq(f.load("ptr", like)), wrong)
-    f.require(f.load("i32", item, arrays.ndim).sext("i64").eq(ndim), wrong)
-    dims, strides = (f.load("ptr", item, x) for x in (arrays.dims, arrays.strides))
-    count = f.alloca("i64")
-    f.store(f.literal("i64", 1), count)
-    with f.each(ndim) as d:
-        size = f.load("i64", dims, d, "i64")
-        f.require(size.eq(f.load("i64", f.offset(like, 2 * WORD), d, "i64")), wrong)
-        f.store(f.load("i64", count) * size, count)
-    total = f.load("i64", count)
-    block = _one_record(f, made, total * WORD, state)
-    f.require(block.ne(NULL), wrong)
-    f.store(total, made, layout.LENGTH)
-    each = f.load("i64", kind, o.LEAD)
-    source, rest = f.alloca("ptr"), f.alloca("i64")
-    with f.each(total) as i:
-        f.store(f.load("ptr", item, arrays.data), source)
-        f.store(i, rest)
-        with f.each(ndim) as k:
-            d = ndim - 1 - k
-            size = f.load("i64", dims, d, "i64")
-            left = f.load("i64", rest)
-            step = (left % size) * f.load("i64", strides, d, "i64")
-            f.store(left // size, rest)
-            f.store(f.offset(f.load("ptr", source), step), source)
-        at = f.offset(block, i * WORD)
-        f.store(f.literal("i64", 0), at)
-        f.copy(at, f.load("ptr", source), each)
-    f.ret(f.literal("i1", 1))
-    f.at(wrong)
-    f.ret(f.literal("i1", 0))
     return f
 
 
@@ -516,7 +436,8 @@ def _release() -> Function:
     with f.loop(store=f.offset(chunks.chunk, WORD)) as each:
         each.going(each.store.ne(NULL))
         f.call("void", "Py_DecRef", f.load("ptr", each.store, layout.OBJECT))
-        f.call("void", layout.RELEASE, f.load("ptr", each.store, layout.INDEX))
+        with f.when(f.load("ptr", each.store, layout.INDEX).ne(NULL)):
+            f.call("void", layout.RELEASE, f.load("ptr", each.store, layout.INDEX))
         with f.when(f.load("i64", each.store, layout.LENT).eq(0)):
             f.call("void", layout.RELEASE, f.load("ptr", each.store, layout.BLOCK))
         each.next(f.load("ptr", each.store, layout.LINK))
@@ -560,7 +481,7 @@ def _enter_all() -> Function:
             objects.going(objects.entered.ne(NULL))
             f.store(f.load("ptr", objects.entered, layout.MASK), state, _TODO)
             f.store(NULL, objects.entered, layout.MASK)
-            f.require(f.run(_ATTRIBUTES, objects.entered, state), wrong)
+            f.require(f.run(ATTRIBUTES, objects.entered, state), wrong)
             objects.next(f.load("ptr", state, _TODO))
     capsule = f.call("ptr", "PyCapsule_New", f.load("ptr", state, _CHUNK), NULL, _DROP.address)
     f.require(capsule.ne(NULL), wrong)

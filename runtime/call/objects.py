@@ -9,7 +9,7 @@ from functools import cache, partial
 from typing import Any
 
 from ...ir.ops.control.python_sets import layout as set_layout
-from ..native.layout import array_api, int_layout, list_items, ndarray_layout
+from ..native.layout import array_api, instance_layout, int_layout, list_items, ndarray_layout
 from ..native.support import load_support
 from . import entering_ir, objects_ir
 
@@ -104,6 +104,13 @@ def enter_address() -> int:
         "PyArray_ScalarAsCtype": array_api()[_SCALAR_AS],
         "gone": _gone(),
     }
-    text = partial(entering_ir.entering_ir, layout, int_layout(), list_items(), set_layout())
+    text = partial(
+        entering_ir.entering_ir,
+        layout,
+        int_layout(),
+        list_items(),
+        set_layout(),
+        instance_layout(),
+    )
     library = load_support("entering", text, ["jitney_enter"], imports)
     return library.keep().address("jitney_enter")

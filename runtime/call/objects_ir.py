@@ -33,8 +33,9 @@ FILLED, EMPTY, KEY, VALUE, LEAD, BYTES, CLASS, CHANGED, DETAIL, DETAIL_IS = (
     k * WORD for k in range(KIND_WORDS)
 )
 NODE = 3 * WORD
-FIELD_WORDS = 4
-NAME, OPTIONAL, MORE, NODES = (k * WORD for k in range(FIELD_WORDS))  # of a field
+FIELD_WORDS = 5
+# Of a field; AT is its place among the values of objects that share their keys, which EMPTY is then.
+NAME, OPTIONAL, MORE, NODES, AT = (k * WORD for k in range(FIELD_WORDS))
 _CONTAINER = Defined("container", ("ptr", "ptr"), "ptr")
 _ELEMENT = Defined("element", ("ptr",), "ptr")
 _FILL = Defined("fill", ("ptr", "ptr", "ptr"), "i1")

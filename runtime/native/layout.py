@@ -121,6 +121,77 @@ def _short(layout: IntLayout, n: int) -> int | None:
     return factor * digit
 
 
+@record
+class InstanceLayout:
+    """Objects that share the keys of their dictionaries with all of their class: where, before the
+    object, the address of the values is, and, if that is null, of the dictionary; where that has its
+    keys and values."""
+
+    values: int
+    dictionary: int
+    keys: int
+    dictionary_values: int
+
+    def place(self, cls: type, name: str) -> int | None:
+        """Which of the values an attribute is, in all objects of a class."""
+        keys = self.keys_of(cls)
+        if not keys:
+            return None
+        count = ctypes.c_ssize_t.from_address(keys + _KEY_COUNT).value
+        entries = keys + _INDICES + (1 << ctypes.c_uint8.from_address(keys + _INDEX_BYTES).value)
+        names = [ctypes.c_void_p.from_address(entries + 16 * k).value for k in range(count)]
+        wanted = id(sys.intern(name))
+        return names.index(wanted) if wanted in names else None
+
+    def keys_of(self, cls: type) -> int:
+        """The address of the keys that objects of a class share; 0 if they share none."""
+        if not cls.__flags__ & _MANAGED_DICT or cls.__basicsize__ < object.__basicsize__:
+            return 0
+        try:
+            own = object.__new__(cls).__dict__
+        except (TypeError, AttributeError):
+            return 0
+        keys = ctypes.c_void_p.from_address(id(own) + self.keys).value or 0
+        is_split = keys and ctypes.c_uint8.from_address(keys + _KEY_KIND).value == _SPLIT
+        return keys if is_split else 0
+
+
+_MANAGED_DICT = 1 << 4  # Py_TPFLAGS_MANAGED_DICT
+_INDEX_BYTES, _KEY_KIND, _KEY_COUNT, _INDICES, _SPLIT = 9, 10, 24, 32, 2  # of a dictionary's keys
+
+
+@lru_cache(maxsize=1)
+def instance_layout() -> InstanceLayout | None:
+    """The layout, verified; None if this Python keeps attributes in another way."""
+    if sys.version_info[:2] != (3, 11) or ctypes.sizeof(ctypes.c_void_p) != 8:
+        return None
+    layout = InstanceLayout(-32, -24, object.__basicsize__ + 16, object.__basicsize__ + 24)
+
+    class Probe:
+        def __init__(self) -> None:
+            self.a, self.b, self.c = object(), 3.5, object()
+
+    def pair(address: int, *offsets: int) -> list[int | None]:
+        return [ctypes.c_void_p.from_address(address + offset).value for offset in offsets]
+
+    def agrees(probe: Probe, values: int | None) -> bool:
+        held = probe.a, probe.b, probe.c
+        if not values or [layout.place(Probe, name) for name in "abc"] != [0, 1, 2]:
+            return False
+        return pair(values, 0, 8, 16) == [id(x) for x in held]
+
+    probes = Probe(), Probe()
+    if probes[0].__dict__ is None or not Probe.__flags__ & _MANAGED_DICT:
+        return None
+    inline, none = pair(id(probes[1]), layout.values, layout.dictionary)
+    nothing, own = pair(id(probes[0]), layout.values, layout.dictionary)
+    if none or nothing or own != id(probes[0].__dict__):
+        return None
+    keys, values = pair(own, layout.keys, layout.dictionary_values)
+    fits = keys == layout.keys_of(Probe) and agrees(probes[0], values)
+    return layout if fits and agrees(probes[1], inline) else None
+
+
 def list_items() -> int | None:
     """Where a list has the address of its items, verified; None if this Python keeps them elsewhere."""
     probe, at = [object(), object(), 3.5], object.__basicsize__ + 8

@@ -15,6 +15,7 @@ from ...codegen.kernels.stores import layout
 from ...ir.record import record
 from ...ir.types import BOOL
 from ...runtime.call import objects, objects_ir
+from ...runtime.native.layout import instance_layout
 from ..control.unions import Union
 from ..data import pytree
 from .boxes import BoxKind
@@ -56,12 +57,16 @@ def _planned(plans: objects.Plans, kind: Kind, known: dict[Kind, int]) -> int:
         plans.write(place, [*words, plans.ref(kind.cls), 0, 0, shape], [9])
         return place
     if isinstance(kind, ClassKind):
+        shared = instance_layout()
         fields = plans.reserve(len(kind.fields) * objects_ir.FIELD_WORDS)
         for k, (name, field) in enumerate(kind.fields.items()):
+            at = None if shared is None else shared.place(kind.cls, name)
             about = [plans.ref(name), int(field.optional), len(field.dtypes) - 1, 0]
+            about.append(-1 if at is None else at)
             about[3] = _attribute(plans, field, known)
             plans.write(fields + k * objects_ir.FIELD_WORDS, about, [3])
-        words = [objects_ir.RECORD, 0, fields, 0, len(kind.fields)]
+        keys = 0 if shared is None else shared.keys_of(kind.cls)
+        words = [objects_ir.RECORD, keys, fields, 0, len(kind.fields)]
         nbytes = layout.WORD * len(kind.dtypes)
         plans.write(place, [*words, nbytes, plans.ref(kind.cls), int(kind.changes), 0, 0], [2])
         return place

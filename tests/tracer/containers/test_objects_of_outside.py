@@ -336,6 +336,24 @@ def test_data_of_the_class_and_defaults():
     assert f(base) == scaled(base)
 
 
+def test_attributes_are_found_however_an_object_keeps_them():
+    links = linked(40)
+    f = jt.jit(added)
+    assert f(links) == added(links)
+    other, last = links.after, links.after.after
+    links.__dict__ = {"after": links.after, "v": 100.0}  # which has keys of its own
+    del other.v
+    other.v = 200.0
+    new = Link.__new__(Link)
+    new.more, new.after, new.v = 5, last.after, 300.0
+    last.after = new
+    vars(new)
+    assert f(links) == added(links)
+    del new.v
+    with pytest.raises((AttributeError, jt.errors.JitneyError)):
+        f(links)
+
+
 def test_attributes_that_only_some_have():
     def marked(n):
         k = 0
