@@ -258,3 +258,11 @@ def parse_type(text: str) -> Type:
     dims = rest[:-1].strip()
     shape = tuple(int(d) for d in dims.split(",")) if dims else ()
     return TensorType(shape, DTYPE_NAMES[name])
+
+
+def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides in elements of a C-contiguous array."""
+    strides = [1] * len(shape)
+    for i in range(len(shape) - 2, -1, -1):
+        strides[i] = strides[i + 1] * max(shape[i + 1], 1)
+    return tuple(strides)

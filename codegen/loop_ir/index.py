@@ -14,6 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import gcd
 from typing import Any
 
+from ...ir.types import contiguous_strides as contiguous_strides
+
 
 class Var:
     """A loop variable running over 0..extent-1. Compared by identity.
@@ -260,14 +262,6 @@ def delinearise(flat: Index, shape: tuple[int, ...]) -> tuple[Index, ...]:
     if shape:
         out.append(flat)
     return tuple(reversed(out))
-
-
-def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Strides in elements of a C-contiguous array."""
-    strides = [1] * len(shape)
-    for i in range(len(shape) - 2, -1, -1):
-        strides[i] = strides[i + 1] * max(shape[i + 1], 1)
-    return tuple(strides)
 
 
 def depends_on(atom: Atom, var: Var) -> bool:

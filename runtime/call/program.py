@@ -26,9 +26,8 @@ from typing import Any
 
 import numpy as np
 
-from ...codegen.loop_ir.index import contiguous_strides
 from ...codegen.module import STATUS_WORDS
-from ...ir.types import DTYPE_NAMES, TensorType, dtype_name, is_extended
+from ...ir.types import DTYPE_NAMES, TensorType, contiguous_strides, dtype_name, is_extended
 from ..handlers import CAPSULE_NAME, functions_of
 from ..native.layout import ALIGNED, C_CONTIGUOUS, WRITEABLE, current_handler
 from ..versions import class_version, dict_version

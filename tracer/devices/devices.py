@@ -20,7 +20,6 @@ from ..core.current import native_calls_held
 from ..data import pytree
 from ..data.accept import check_array, to_array
 from ..data.foreign import is_foreign
-from ..data.opened import tree_map
 from ..messages import errors
 from ..messages.errors import complain
 
@@ -83,6 +82,8 @@ def device_put(tree: Any, device: str | Device | None = None) -> Any:
     chosen = resolved(parse_device(device or CHOSEN.get() or "cuda"))
     if chosen != CPU:
         client(chosen)
+    from ..data.opened import tree_map  # no call needs it
+
     return tree_map(lambda leaf: put(leaf, chosen), tree)
 
 

@@ -13,7 +13,6 @@ from ...runtime.cuda.array import DeviceArray
 from ..captures.captured_variables import CapturedVariables
 from ..messages import errors
 from ..messages.source import user_level
-from .cache_info import difference
 from .dispatch import Call
 from .entry import Entry
 
@@ -128,6 +127,8 @@ def reason(call: Call, bucket: Bucket, others: Iterable[Bucket]) -> str:
 
 def _differences(entry: Entry, call: Call) -> list[str]:
     """In which arguments a call differs from one that is compiled, and how."""
+    from .cache_info import difference  # no first call needs it
+
     pairs = zip(entry.names, entry.specs, call.specs, strict=True)
     return [difference(n, a, b) for n, a, b in pairs if a != b]
 

@@ -43,7 +43,6 @@ from ..messages.tracebacks import shorten
 from .asked import ASKED
 from .binding import BoundJitFunction, is_owner
 from .buckets import Bucket, fast_key, reason, warn_of_many
-from .cache_info import CacheInfo, cache_info, log_compile
 from .computed_numbers import ComputedNumbers
 from .defaults import Defaults
 from .dispatch import Call, StaticNames, arrange, signature_of, static_names
@@ -61,6 +60,7 @@ from .specialise import make_entry, note_failure, trace_call
 
 if TYPE_CHECKING:
     from ...runtime.call.callable import NativeProgram
+    from .cache_info import CacheInfo
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -429,6 +429,8 @@ class JitFunction(Inspection, Generic[P, R]):
         if recording is not None:
             recording.functions.add(self)
         if config.log_compiles:
+            from .cache_info import log_compile
+
             log_compile(self.__name__, entry)
         if self._misses == config.compile_warning:
             warn_of_many(self.__name__, self._misses, entry.reason)
@@ -471,6 +473,8 @@ class JitFunction(Inspection, Generic[P, R]):
         """Hits, misses, and every specialisation with the reason why it was made."""
         own = [self, *self._twins.values()]
         buckets = [bucket for function in own for bucket in list(function._buckets.values())]
+        from .cache_info import cache_info  # when it is asked for: no call needs it
+
         return cache_info(buckets, sum(function._misses for function in own))
 
     def explain_recompile(self) -> str:
