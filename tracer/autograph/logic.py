@@ -198,9 +198,12 @@ def in_(x: Any, container: Any) -> Any:
     own = of_users(container, "__contains__")
     if own is not None:
         return truth(own(container, x))
-    if isinstance(container, (list, tuple, deque)) and any(map(_asks, (x, *container))):
+    is_sequence = isinstance(container, (list, tuple, deque))
+    holds = is_sequence and any(map(is_traced, container))
+    is_number = isinstance(x, (Tracer, Number))
+    if is_sequence and (any(map(_asks, (x, *container))) or (holds and not is_number)):
         return any_of([partial(_is_or_equals, item, x) for item in container])
-    if is_traced(x) and isinstance(container, _CONTAINERS):
+    if holds or (is_traced(x) and isinstance(container, _CONTAINERS)):
         is_in: Any = False
         for item in container:
             if isinstance(item, (Tracer, Number, np.ndarray)):

@@ -447,7 +447,9 @@ def _method(function: BuiltinFunctionType) -> Any:
                 return chosen[0]
         if function.__name__ == "get" and type(args[0]) is Union:
             return _use[0](function, *args)
-        if _has_traced(args) or (function.__name__ == "sort" and _compares_traced(container)):
+        asks = function.__name__ in ("index", "count", "remove") and _has_traced(container)
+        orders = function.__name__ == "sort" and _compares_traced(container)
+        if asks or orders or _has_traced(args):
             make_native([container])
         with may_be_missing(container):
             return function(*args, **options)

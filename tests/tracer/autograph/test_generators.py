@@ -243,3 +243,20 @@ def test_names_with_a_star_are_lists_that_grow():
         few(X)
     with pytest.raises(ValueError, match=r"at least 3, got 2"):
         jt.jit(few)(X)
+
+
+def known_among_traced(x):
+    seen = [int(x[0]), int(x[2]), None]
+    left = [j for j in range(4) if j not in seen]
+    return (
+        3.0 in [x[0], x[2]],
+        None in seen,
+        "a" in seen,
+        left,
+        seen[:2].count(1),
+        seen[:2].index(3),
+    )
+
+
+def test_known_values_are_looked_for_among_traced_ones():
+    assert repr(jt.jit(known_among_traced)(X)) == repr(known_among_traced(X))
