@@ -56,7 +56,7 @@ def _is_tracer(leaf: Any) -> bool:
 def weak_kind(x: Any) -> str | None:
     """How `x` promotes: "b", "i", "f", "c" for Python scalars and their tracers, None for arrays."""
     if isinstance(x, TracerBase):
-        return x.weak  # type: ignore[attr-defined, no-any-return]
+        return x.weak  # type: ignore[attr-defined]
     weak = _WEAK_OF.get(type(x))
     return "i" if weak is None and isinstance(x, IntEnum) else weak
 

@@ -14,7 +14,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from itertools import accumulate
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
@@ -294,9 +294,9 @@ class Call:
         if isinstance(leaf, ModuleType) and not is_user_module(leaf.__name__):
             return Static(leaf)  # a user's may change
         if isinstance(leaf, TracerBase):
-            from ..core.tracers import refuse_leaked  # of a trace, which has loaded it
+            from ..core import tracers  # which a trace has loaded
 
-            refuse_leaked(leaf)
+            tracers.refuse_leaked(cast("tracers.Tracer", leaf))
         if isinstance(leaf, np.ndarray):
             return array_spec(plain_array(leaf, self.leaf_names()[index]))
         if is_object(leaf) or cls in (set, Counter):
