@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...codegen.kernels.stores import layout
 from ...codegen.llvm.builder import NULL, Value, symbol
 from ...codegen.llvm.modules import Defined, Function
-from ..native.layout import InstanceLayout, NdarrayLayout
+from ..native.layout import C_CONTIGUOUS, InstanceLayout, NdarrayLayout
 from . import objects_ir as o
 
 WORD = o.WORD
@@ -119,6 +119,13 @@ def copy(arrays: NdarrayLayout) -> Function:
     f.store(total, made, layout.LENGTH)
     each = f.load("i64", kind, o.LEAD)
     source, rest = f.alloca("ptr"), f.alloca("i64")
+    whole, single = f.block("whole"), f.block("single")
+    is_whole = (f.load("i32", item, arrays.flags) & C_CONTIGUOUS).ne(0)
+    f.branch(is_whole & each.eq(WORD), whole, single)
+    f.at(whole)
+    f.copy(block, f.load("ptr", item, arrays.data), total * WORD)
+    f.ret(f.literal("i1", 1))
+    f.at(single)
     with f.each(total) as i:
         f.store(f.load("ptr", item, arrays.data), source)
         f.store(i, rest)
