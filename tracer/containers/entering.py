@@ -190,6 +190,7 @@ class EnteringObject(Entering):
 def _learn_objects(how: EnteringObject, known: Known, forms: list[Forms]) -> ClassKind:
     """Let the kinds of classes be what is in the objects that this one leads to."""
     first = _class_kind(how.value, known)
+    seen = set[Any]()
     alone = {kind: ClassKind(cls) for cls, kind in known.classes.items()}
     while known.waiting:
         x = known.waiting.pop()
@@ -203,7 +204,16 @@ def _learn_objects(how: EnteringObject, known: Known, forms: list[Forms]) -> Cla
             kind.sure, kind.entered = frozenset(attributes), {}
         if kind.sure != attributes.keys():
             raise Unfit(f"not all of {kind} have the same attributes")
-        held = {name: _placed(v, kind, name, known, forms) for name, v in attributes.items()}
+        held = dict[str, Any]()
+        for name, v in attributes.items():
+            like = _like(v, known.classes)
+            if like is None or (kind.cls, name, like) not in seen:
+                held[name] = _placed(v, kind, name, known, forms)
+                seen.add((kind.cls, name, like))
+            elif type(v) in known.classes:
+                _class_kind(v, known)
+        if not held:
+            continue
         own = alone[kind]
         own.is_used = False  # nothing was read of these
         own.see_all(held)
@@ -218,6 +228,19 @@ def _learn_objects(how: EnteringObject, known: Known, forms: list[Forms]) -> Cla
             if not _can_enter(field):
                 raise Unfit(f"attribute {name!r} of {kind} is of several types")
     return first
+
+
+def _like(value: Any, classes: dict[type, ClassKind]) -> Any:
+    """What has one form with whatever gives the same; None if that is not known."""
+    cls = type(value)
+    if cls is int:
+        return cls, -(1 << 63) <= value < 1 << 63
+    if cls is np.ndarray:
+        return cls, id(value.dtype), value.shape
+    if is_constant(value):
+        return cls, value
+    alike = cls in _NUMBERS or cls in classes or value is None or isinstance(value, np.generic)
+    return cls if alike else None
 
 
 def _class_kind(value: Any, known: Known) -> ClassKind:
