@@ -64,9 +64,7 @@ def leaving(result: Any) -> Any:
 
     placed = optree.tree_map(number, result, is_leaf=is_container, namespace=pytree.NAMESPACE)
     if not found:
-        if kinds.root is not None:
-            run("end", root())
-        return result
+        return result  # the entry gives all of them back
     entered = kinds.entered
     handles = [as_value(x.handle) for x in found]
     handles += [run("end", root())[0], *(as_value(x.handle) for x in entered)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
 from dataclasses import dataclass
 from typing import Any
@@ -98,3 +99,28 @@ def taken_out(keys, last):
 def test_places_of_keys_that_are_gone_are_free(last: bool) -> None:
     keys = np.random.default_rng(0).integers(0, 200, 5000)
     assert taken_out(keys, last) == taken_out.__wrapped__(keys, last)
+
+
+def test_containers_that_do_not_leave_are_given_back():
+    @jt.jit
+    def steps(n):
+        stack, k = [n], 0
+        while stack:
+            n = stack.pop()
+            k += 1
+            if n > 1:
+                stack.append(n // 2)
+        return k
+
+    def taken():
+        for _ in range(300):
+            assert steps(40) == 6
+        return tracemalloc.get_traced_memory()[0]
+
+    steps(40)
+    tracemalloc.start()
+    try:
+        before = taken()
+        assert taken() - before < 300 * 96  # the header of a container
+    finally:
+        tracemalloc.stop()
