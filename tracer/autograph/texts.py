@@ -14,7 +14,7 @@ from ..arrays.table import LAZY
 from ..captures.kept import ShownLater
 from ..control.callbacks import each_time
 from ..control.unions import Union, with_exact
-from ..core.tracers import Tracer
+from ..core.tracers import DESCRIBED, Tracer
 from ..data import pytree
 from ..messages import errors
 from ..messages.errors import complain
@@ -135,11 +135,30 @@ def _field(value: Any, conversion: str, spec: Any) -> str | Field | Text:
         return value
     value = with_exact(value) if in_graph() else value
     if not has_traced(value):
-        return format(_CONVERSIONS[conversion](value), spec)
+        return _of_python(lambda: format(_CONVERSIONS[conversion](value), spec))
     template = None
     if is_traced(value) and not value.shape and (conversion != "r" or value.weak):
         template = "{:" + spec + "}" if spec else "{}"
     return Field(value, lambda x: format(_CONVERSIONS[conversion](x), spec), template)
+
+
+def _of_python(make: Callable[[], str]) -> Any:
+    """A text of Python's own, as of an object; where traced values have described themselves in it, what
+    they are stands there at run time."""
+    outer, DESCRIBED.tracers = getattr(DESCRIBED, "tracers", None), []
+    try:
+        made, described = make(), DESCRIBED.tracers
+    finally:
+        DESCRIBED.tracers = outer
+    if not described or not in_graph():
+        return made
+    parts: list[str | Field] = []
+    for tracer in described:
+        before, found, made = made.partition(repr(tracer))
+        if not found:  # the object has made something else of it
+            return Text([before, Field(tracer, repr)])
+        parts += [before, Field(tracer, repr)]
+    return Text([*parts, made])
 
 
 def has_traced(x: Any) -> bool:
@@ -171,12 +190,12 @@ def str_(*args: Any, **options: Any) -> Any:
     """`str`"""
     if len(args) == 1 and not options and has_traced(args[0]):
         return text((args[0], "s", ""))
-    return str(*args, **options)
+    return _of_python(lambda: str(*args, **options))
 
 
 def repr_(x: Any) -> Any:
     """`repr`, and `ascii`"""
-    return text((x, "r", "")) if has_traced(x) else repr(x)
+    return text((x, "r", "")) if has_traced(x) else _of_python(lambda: repr(x))
 
 
 def format_(x: Any, spec: str = "") -> Any:
@@ -189,7 +208,7 @@ def remainder(left: Any, right: Any) -> Any:
     if isinstance(left, str) and has_traced(right):
         right = with_exact(right)
         return Text([Field(right, lambda known: left % known)])
-    return left % right
+    return _of_python(lambda: left % right) if isinstance(left, str) else left % right
 
 
 def method_of_text(method: Any) -> Any:
@@ -199,7 +218,7 @@ def method_of_text(method: Any) -> Any:
 
         def format(*args: Any, **named: Any) -> Any:
             if not has_traced([args, named]):
-                return made.format(*args, **named)
+                return _of_python(lambda: made.format(*args, **named))
             given = with_exact((args, named))
             return Text([Field(given, lambda known: made.format(*known[0], **known[1]))])
 
