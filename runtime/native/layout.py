@@ -148,7 +148,7 @@ class InstanceLayout:
         if not cls.__flags__ & _MANAGED_DICT or cls.__basicsize__ < object.__basicsize__:
             return 0
         try:
-            own = object.__new__(cls).__dict__
+            own: dict[str, Any] = object.__new__(cls).__dict__
         except (TypeError, AttributeError):
             return 0
         keys = ctypes.c_void_p.from_address(id(own) + self.keys).value or 0

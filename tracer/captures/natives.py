@@ -204,7 +204,8 @@ def _is_plain(cls: type) -> bool:
 def _attributes_of(value: Any) -> dict[str, Any] | None:
     """The attributes of an object; None if something is in their place, or beside them, in its class."""
     attributes = attributes_of(value) or {}
-    data, others = _in_class(type(value))
+    cls: Any = type(value)
+    data, others = _in_class(cls)
     return attributes if data <= attributes.keys() and others.isdisjoint(attributes) else None
 
 

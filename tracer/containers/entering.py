@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -419,8 +419,8 @@ def _as(kind: Kind, value: Any, root: int, made: dict[int, int]) -> int:
         for x in value.flat:
             new.append((x,))
     else:
-        form = kind.root.value
-        for item in value:
+        form, items = kind.root.value, cast(Iterable[Any], value)
+        for item in items:
             if form is None:
                 raise Unfit
             new.append(_part(form.example, item, root, made))

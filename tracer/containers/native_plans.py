@@ -80,8 +80,8 @@ def _planned(plans: objects.Plans, kind: Kind, known: dict[Kind, int]) -> int:
             nbytes += layout.WORD * len(form.dtypes)
             words[k] = _element(plans, form, known)
             places.append(k)
-    name = _DETAILS.get(kind.cls)
-    detail = (0, 0) if name is None else (plans.ref(name), plans.ref(kind.detail))
+    held_in = _DETAILS.get(kind.cls)
+    detail = (0, 0) if held_in is None else (plans.ref(held_in), plans.ref(kind.detail))
     how = [plans.ref(kind.cls), int(kind.changes), *detail]
     plans.write(place, [*words, lead, nbytes, *how], places)
     return place

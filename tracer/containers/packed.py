@@ -329,6 +329,7 @@ def check_numbers() -> None:
     """Refuse numbers of another class in a container of outside: those that are there would become
     numbers of that class, too."""
     kinds = current()
+    kind: Any
     for kind, *forms in () if kinds is None else kinds.numbers:
         for name, field in (getattr(kind, "entered", None) or {}).items():
             old, new = field.form, kind.fields[name].form
