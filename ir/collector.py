@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,9 +37,11 @@ def resting_collector() -> Iterator[None]:
 def loading() -> Iterator[None]:
     """As `resting_collector`, around imports. What they make stays until the process ends, so it counts
     as old at once: looking through it the first time would take longer than a cached call."""
+    before = len(sys.modules)
     with resting_collector():
         yield
-        if not gc.get_freeze_count():  # what users froze stays that
+        # What users froze stays that. To count it takes time, so only where something was imported.
+        if len(sys.modules) > before and not gc.get_freeze_count():
             gc.freeze()
             gc.unfreeze()
 
