@@ -57,11 +57,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     text = "tests of GPUs: all, a sample, or by default all if their code has changed since main"
     parser.addoption("--gpu", choices=("all", "sample", "auto"), default="auto", help=text)
     text = (
-        "code in tests: of most tests made quickly, of a quarter of all tests checked "
+        "code in tests: of most tests made quickly, of a fifth of all tests checked "
         "after each pass (default); or as for users, and all checked"
     )
     parser.addoption("--code", choices=("quick", "full"), default="quick", help=text)
-    text = "combinations of parameters: each value of each and a quarter of them (default), or all"
+    text = "combinations of parameters: each value of each and a fifth of them (default), or all"
     parser.addoption("--cases", choices=("each", "all"), default="each", help=text)
 
 
@@ -96,7 +96,7 @@ _QUICK = ("tracer", "runtime", "solve", "nn", "optim", "train", "data")
 _QUICK += ("test_benchmarks.py", "test_complex.py", "test_complex_ops.py", "test_documents.py")
 # What is tested there is which machine code is made.
 _FULL = ("codegen", "explain", "stages", "profiling", "kernels")
-# Of parametrised tests there the first case and a quarter of the others have it as users have it.
+# Of parametrised tests there the first case and a fifth of the others have it as users have it.
 _PARTLY = ("codegen",)
 
 
@@ -162,7 +162,7 @@ def _numbers_stay(request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture
 def all_cases(request: pytest.FixtureRequest) -> bool:
-    """Whether a test that goes through combinations itself runs all, or a quarter (`samples.chosen`)."""
+    """Whether a test that goes through combinations itself runs all, or a fifth (`samples.chosen`)."""
     return bool(request.config.option.cases == "all")
 
 
