@@ -52,7 +52,7 @@ def thinned(items: Sequence[pytest.Item]) -> tuple[list[pytest.Item], list[pytes
 
 def chosen(name: str) -> bool:
     """True for a fifth of all names."""
-    return zlib.crc32(name.encode()) % 5 == 0
+    return zlib.crc32(name.encode()) % 20 in (4, 8, 12, 16)
 
 
 def by_eights(calls: Sequence[Any]) -> pytest.MarkDecorator:
