@@ -1,7 +1,8 @@
 """What is installed here, as one hash: part of every key of the cache on disk.
 
 Code made by another jitney, NumPy, llvmlite or Python is no use to this one. Nothing is imported to
-find out: jitney's own sources count by name, size and time of change, llvmlite by its version file
+find out: a jitney that pip put in place counts by the hashes of its files that pip wrote down, a checkout
+by the names, sizes and times of change of its sources, llvmlite by its version file
 and the size of its library, NumPy by its version and its extension module, which brings the BLAS.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from functools import lru_cache
 from importlib.util import find_spec
 
@@ -39,11 +41,28 @@ def installation() -> str:
         sys.version,
         sys.implementation.cache_tag or "",
         sys.platform,
-        "\n".join(_sources()),
+        _recorded() or "\n".join(_sources()),
         _llvmlite(),
         np.__version__,
         _file(getattr(numpy._core._multiarray_umath, "__file__", "") or ""),
     )
+
+
+def _recorded() -> str:
+    """The list of our files with their hashes that pip wrote when it put them here; "" in a checkout.
+
+    To look at a thousand files would take a seventh of a cached first call.
+    """
+    folder, package = os.path.split(ROOT)
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return ""
+    for name in names:
+        if name.startswith(f"{package}-") and name.endswith(".dist-info"):
+            with suppress(OSError), open(os.path.join(folder, name, "RECORD"), "rb") as file:
+                return digest(file.read())
+    return ""
 
 
 def _sources() -> list[str]:

@@ -276,6 +276,25 @@ def test_an_edited_source_is_another_installation(monkeypatch: pytest.MonkeyPatc
     assert module.installation.__wrapped__() != before
 
 
+def test_what_pip_put_in_place_is_known_by_its_record(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from jitney.runtime.cache import installation as module
+
+    monkeypatch.setattr(module, "ROOT", str(tmp_path / "jitney"))
+    for path in ("jitney", "jitney_extras-1.0.dist-info", "jitney-1.0.dist-info"):
+        (tmp_path / path).mkdir()
+    (tmp_path / "jitney_extras-1.0.dist-info" / "RECORD").write_text("another's")
+    assert module._recorded() == ""  # a folder without a list: the sources count
+    (tmp_path / "jitney-1.0.dist-info" / "RECORD").write_text("jitney/ir/graph.py,sha256=1,10")
+    before = module._recorded()
+    assert before
+    (tmp_path / "jitney-1.0.dist-info" / "RECORD").write_text("jitney/ir/graph.py,sha256=2,10")
+    assert module._recorded() not in ("", before)
+    monkeypatch.setattr(module, "ROOT", str(tmp_path / "no folder" / "jitney"))
+    assert module._recorded() == ""
+
+
 def test_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("JITNEY_CACHE_DIR", str(tmp_path / "here"))
     assert default_cache_dir() == config.cache_dir == str(tmp_path / "here")

@@ -32,7 +32,6 @@ from ..data import pytree
 from ..data.exact import Exact
 from ..data.generators import GeneratorKind, kind_of
 from ..data.lists import ListKind
-from ..records.arrays import Records
 from ..records.kinds import RecordKind, is_structured
 from ..records.kinds import kind_of as kind_of_records
 from .dispatch import StaticLeaf, is_parted, order_matters
@@ -285,7 +284,7 @@ class _Writer(GuardWriter):
     ) -> None:
         """Guard the structure of `value`; `twin` has something else in the place of each leaf."""
         cls = type(value)
-        if type(twin) is Records:
+        if isinstance(getattr(twin, "kind", None), RecordKind):  # a structured array: its fields
             twin = Node(twin.parts)
         elif (
             type(twin) is not Node
