@@ -1,9 +1,9 @@
 """What is installed here, as one hash: part of every key of the cache on disk.
 
 Code made by another jitney, NumPy, llvmlite or Python is no use to this one. Nothing is imported to
-find out: a jitney that pip put in place counts by the hashes of its files that pip wrote down, a checkout
-by the names, sizes and times of change of its sources, llvmlite by its version file
-and the size of its library, NumPy by its version and its extension module, which brings the BLAS.
+find out: a jitney that pip put in place counts by the hashes of its files that pip wrote down, a
+checkout by the names, sizes and times of change of its sources, llvmlite by its version file and the
+size of its library, NumPy by its version and its extension module, which brings the BLAS.
 """
 
 from __future__ import annotations
