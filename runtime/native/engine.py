@@ -34,6 +34,8 @@ _linkers: list[Any] = []  # never disposed of: libraries, and code on other thre
 # loops of a few instructions take a quarter more, or twice as long, as luck puts them.
 SLOW_JUMPS = frozenset(("skylake", "skylake-avx512", "cascadelake"))
 
+NEWEST_WORDS = 22  # the LLVM whose spelling code generation has
+
 _VECTOR = r"<\d+ x (?:float|double|i\d+)>"
 
 
@@ -118,6 +120,10 @@ class Engine:
                 self._llvm.set_option("jitney", f"-{name}={before}")
 
     def _parse(self, text: str) -> Any:
+        if self._llvm.llvm_version_info[0] < NEWEST_WORDS:
+            from .older_llvm import in_older_words  # not where LLVM is as new as what is written
+
+            text = in_older_words(text)
         try:
             module = self._llvm.parse_assembly(self._header + text)
             module.verify()
