@@ -186,8 +186,10 @@ class Config:
     memory_cache_size  bytes of compiled functions in memory at most          JITNEY_MEMORY_CACHE_MB
     threads            threads of large kernels, the caller included          JITNEY_NUM_THREADS
     native_calls       functions jitted from now on are called natively       JITNEY_NATIVE_CALLS
-    cpu                "native": code is for all that this CPU has; "avx2",
-                       "sse": for less, as other CPUs of its kind have        JITNEY_CPU
+    cpu                functions compiled from now on are for all that this
+                       CPU has ("native", "host"), or for no more than others
+                       of its kind have: "x86-64-v2", "x86-64-v3",
+                       "x86-64-v4"; "avx2", "sse"                             JITNEY_CPU
     quick              functions compiled from now on are compiled in less
                        time, and run slower: for tests; off by default        JITNEY_QUICK
     sanitize           functions compiled from now on check every access of
@@ -230,7 +232,9 @@ class Config:
     cache_size = mebibytes("JITNEY_CACHE_MB", 512)
     memory_cache_size = mebibytes("JITNEY_MEMORY_CACHE_MB", 256)
     native_calls = flag("JITNEY_NATIVE_CALLS", _native_calls)
-    cpu = choice("JITNEY_CPU", "native", "avx2", "sse")
+    cpu = choice(
+        "JITNEY_CPU", "native", "host", "x86-64-v4", "x86-64-v3", "x86-64-v2", "avx2", "sse"
+    )
     quick = flag("JITNEY_QUICK", False)
     sanitize = flag("JITNEY_SANITIZE", False)
     cuda = choice("JITNEY_CUDA", "on", "emulate", "off")

@@ -104,15 +104,28 @@ probe = ""  # of the code that is made now: see `codegen.target`; `runtime.recor
 
 def current_target() -> Target:
     """What functions are compiled for now: this CPU, as the settings want it."""
-    target = held_to(config.cpu, host_target())
+    target = process_target()
     if not (config.sanitize or config.quick or probe) and limits() is DEFAULT:
         return target
     own = {"sanitize": config.sanitize, "quick": config.quick}
     return replace(target, limits=limits(), probe=probe, **own)
 
 
+def process_target() -> Target:
+    """This CPU as `jt.config.cpu` has it, with no other setting: for code that all functions share."""
+    return held_to(config.cpu, host_target())
+
+
+_V2 = "+sse2,+sse3,+ssse3,+sse4.1,+sse4.2,+popcnt,+cx16,+sahf"
+_V3 = f"{_V2},+avx,+avx2,+bmi,+bmi2,+f16c,+fma,+lzcnt,+movbe,+xsave"
+_V4 = f"{_V3},+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl"
+
 # What CPUs of x86-64 have, by the name of a level: LLVM's name for one, its features, bits of vectors.
-_LEVELS = {
+# "x86-64-v2" to "x86-64-v4" are the levels of the System V ABI, without tuning for one maker's.
+LEVELS = {
+    "x86-64-v4": ("x86-64-v4", _V4, 512),
+    "x86-64-v3": ("x86-64-v3", _V3, 256),
+    "x86-64-v2": ("x86-64-v2", _V2, 128),
     "avx2": (
         "haswell",
         "+sse2,+sse4.1,+sse4.2,+avx,+avx2,+fma,+bmi,+bmi2,+lzcnt,+popcnt,+f16c,+movbe",
@@ -124,10 +137,18 @@ _LEVELS = {
 
 @lru_cache(maxsize=8)
 def held_to(level: str, host: Target) -> Target:
-    """This CPU as if it had no more than a level of them has."""
-    if level == "native":
+    """This CPU as if it had no more than a level of them has.
+
+    Raises ValueError if it has less, or is of another kind.
+    """
+    if level in ("native", "host"):
         return host
-    cpu, features, bits = _LEVELS[level]
+    if not host.triple.startswith("x86_64"):
+        raise ValueError(
+            f"jitney.config.cpu is {level!r}, a level of x86-64's CPUs, and this is one of "
+            f"{host.triple.partition('-')[0]}: leave it 'native'"
+        )
+    cpu, features, bits = LEVELS[level]
     missing = [f for f in features.split(",") if not host.has(f[1:])]
     if missing:
         raise ValueError(f"jitney.config.cpu is {level!r}, but this CPU lacks {' '.join(missing)}")

@@ -20,8 +20,8 @@ from contextlib import suppress
 
 from ..cache.disk import DiskCache, disk_cache
 from ..cache.installation import digest, installation
-from .engine import NativeError, host_engine, load_code
-from .host import host_target
+from .engine import NativeError, engine_for, load_code
+from .host import process_target
 from .image import LoadedImage
 from .records import Code, dump_code, load_code_record
 
@@ -40,7 +40,7 @@ def load_support(
     """
     exports = list(exports)
     cache = disk_cache()
-    key = digest("support", installation(), host_target().key(), name)
+    key = digest("support", installation(), process_target().key(), name)
     draft = digest("draft", key)
     for name_on_disk in (key, draft):
         code = load_code_record(cache.get(name_on_disk))
@@ -70,7 +70,7 @@ def load_code_generator() -> None:
 
 def _draft(llvm: str, meanwhile: Callable[[], object] | None) -> Code:
     """Machine code in haste. LLVM runs without the GIL, so `meanwhile` costs next to nothing."""
-    engine = host_engine()
+    engine = engine_for(process_target())
     if meanwhile is None:
         return engine.assemble(llvm, quick=True)
     made: list[Code] = []
@@ -101,6 +101,6 @@ def _finish(cache: DiskCache, key: str, draft: str, text: Callable[[], str]) -> 
     """Leave optimised code for the next process, if LLVM is there and no other process did."""
     if cache.writable and key not in cache and "llvmlite" in sys.modules:
         with suppress(NativeError):  # the draft serves as well
-            code: Code = host_engine().assemble(text())
+            code: Code = engine_for(process_target()).assemble(text())
             cache.put(key, dump_code(code))
             cache.discard(draft)

@@ -5,6 +5,7 @@ Code is checked by the sanitizer at the same time, and compared with the interpr
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,8 @@ from programs import PATTERNS, build, compiled, each, expected, fits, same, samp
 
 import jitney as jt
 from jitney.codegen.limits import DEFAULT, TINY, limited
-from jitney.ir.record import fields
-from jitney.runtime.native.host import current_target, held_to, host_target
+from jitney.ir.record import fields, replace
+from jitney.runtime.native.host import LEVELS, current_target, held_to, host_target
 
 RNG = np.random.default_rng(1)
 
@@ -111,14 +112,18 @@ def test_limits_are_part_of_the_key():
     assert all(getattr(TINY, n) != getattr(DEFAULT, n) for n in fields(TINY))
 
 
-@pytest.mark.parametrize("cpu", ["avx2", "sse"])
+LEVELS_OF_BITS = {"avx2": 256, "sse": 128, "x86-64-v2": 128, "x86-64-v3": 256, "x86-64-v4": 512}
+
+
+@pytest.mark.parametrize("cpu", LEVELS_OF_BITS)
 def test_other_cpus(cpu):
     try:
         held_to(cpu, host_target())
-    except (ValueError, KeyError):
+    except ValueError:
         pytest.skip("this CPU has no such level")
     with jt.config(cpu=cpu):
-        assert current_target().vector_bits == {"avx2": 256, "sse": 128}[cpu]
+        assert current_target().vector_bits == LEVELS_OF_BITS[cpu]
+        assert LEVELS[cpu][0] in current_target().key()
         slopes(layers, normal(12, 25), normal(25), normal(25, 25), normal(24, 12))
         slopes(attention, normal(2, 20, 8), normal(2, 30, 8), normal(2, 30, 9))
         check(lambda x: (np.sort(x), np.cumsum(x), np.exp(x), x.astype("i4") // 3), normal(999))
@@ -127,8 +132,43 @@ def test_other_cpus(cpu):
             check(lambda x: np.tanh(x @ x.T).sum(0), normal(60, 50))
 
 
-def test_levels_are_said_by_name():
-    with pytest.raises(ValueError, match="cpu is 'native', 'avx2' or 'sse', not 'mmx'"):
+@pytest.mark.parametrize(
+    ("cpu", "has", "lacks"),
+    [("x86-64-v2", "xmm", r"ymm|zmm|\bv[a-z]+p[sd]\b"), ("x86-64-v3", "ymm", "zmm|%k[0-7]")],
+)
+def test_code_for_a_level_has_no_instruction_above_it(cpu, has, lacks):
+    if "x86_64" not in host_target().triple or not host_target().has("avx2"):
+        pytest.skip("this CPU has no such level")
+    with jt.config(cpu=cpu):
+        f = jt.jit(
+            lambda x, i: (np.exp(np.sin(x) @ x.T), np.sort(x), x[i], np.where(x > 0, x, 1).sum())
+        )
+        text = f.lower(normal(70, 90), np.arange(9)).asm()
+    assert re.search(has, text)
+    assert not re.search(lacks, text)
+
+
+def test_levels_are_said_by_name(monkeypatch):
+    with pytest.raises(ValueError, match="cpu is 'native', 'host', .*'avx2' or 'sse', not 'mmx'"):
         jt.config.cpu = "mmx"
+    monkeypatch.setenv("JITNEY_CPU", "x86-64-v9")
+    with pytest.raises(ValueError, match="JITNEY_CPU is 'native', .* not 'x86-64-v9'"):
+        jt.jit(lambda x: x + 1)(normal(3))
+    monkeypatch.setenv("JITNEY_CPU", "HOST")
+    assert current_target() == host_target()
     with pytest.raises(ValueError, match="this CPU lacks"):
         held_to("avx2", held_to("sse", host_target()))
+    arm = replace(host_target(), triple="aarch64-unknown-linux-gnu", cpu="generic", vector_bits=128)
+    with pytest.raises(ValueError, match="a level of x86-64's CPUs, and this is one of aarch64"):
+        held_to("x86-64-v3", arm)
+
+
+def test_a_level_that_the_cpu_lacks_is_an_error_at_the_call(monkeypatch):
+    from jitney.runtime.native import host
+
+    monkeypatch.setattr(host, "host_target", lambda: held_to("sse", host_target()))
+    with (
+        jt.config(cpu="x86-64-v3"),
+        pytest.raises(ValueError, match=r"config.cpu is 'x86-64-v3', but this CPU lacks \+sse3"),
+    ):
+        jt.jit(lambda x: x + 1)(normal(3))

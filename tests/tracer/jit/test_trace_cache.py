@@ -542,3 +542,14 @@ def test_check_and_the_interpreter_never_recall(run: Runner) -> None:
     for option in ("check=True", "backend='interpreter'"):
         program = f"f = jt.jit(lambda x: x * 2 + 1, {option})\nresult = f(x)"
         assert run(program).startswith("traced") and run(program).startswith("traced")
+
+
+def test_code_for_another_level_of_cpu_is_another(run: Runner) -> None:
+    from jitney.runtime.native.host import host_target
+
+    if not host_target().has("avx2") or not host_target().triple.startswith("x86_64"):
+        pytest.skip("this CPU has no such level")
+    program = "f = jt.jit(lambda x: np.exp(x) * 2)\nresult = f(x)"
+    for cpu in ("x86-64-v3", "x86-64-v2", "native"):
+        assert run(program, JITNEY_CPU=cpu).startswith("traced")
+        assert run(program, JITNEY_CPU=cpu).startswith("recalled")
