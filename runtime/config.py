@@ -135,6 +135,8 @@ def _number(variable: str, default: int, there: str, here: str, bits: int) -> Se
     return Setting(variable, read, check)
 
 
+CPUS = ("native", "host", "x86-64-v4", "x86-64-v3", "x86-64-v2", "avx2", "sse")
+"""What code can be for; see `native.host`."""
 CHECKS = ("bounds", "inf", "nan", "overflow", "ranks", "trace")
 """What compiled functions can be watched for; see `jit`."""
 FAULTS = tuple(name for name in CHECKS if name != "ranks")
@@ -232,9 +234,7 @@ class Config:
     cache_size = mebibytes("JITNEY_CACHE_MB", 512)
     memory_cache_size = mebibytes("JITNEY_MEMORY_CACHE_MB", 256)
     native_calls = flag("JITNEY_NATIVE_CALLS", _native_calls)
-    cpu = choice(
-        "JITNEY_CPU", "native", "host", "x86-64-v4", "x86-64-v3", "x86-64-v2", "avx2", "sse"
-    )
+    cpu = choice("JITNEY_CPU", *CPUS)
     quick = flag("JITNEY_QUICK", False)
     sanitize = flag("JITNEY_SANITIZE", False)
     cuda = choice("JITNEY_CUDA", "on", "emulate", "off")
