@@ -124,11 +124,35 @@ if TYPE_CHECKING:
     from .tracer.transforms.linear import hvp as hvp
     from .tracer.transforms.linear import linear_transpose as linear_transpose
     from .tracer.transforms.linear import linearize as linearize
+    from .tracer.transforms.named_axes import all_gather as all_gather
+    from .tracer.transforms.named_axes import all_to_all as all_to_all
+    from .tracer.transforms.named_axes import axis_index as axis_index
+    from .tracer.transforms.named_axes import axis_size as axis_size
+    from .tracer.transforms.named_axes import pbroadcast as pbroadcast
+    from .tracer.transforms.named_axes import pmax as pmax
+    from .tracer.transforms.named_axes import pmean as pmean
+    from .tracer.transforms.named_axes import pmin as pmin
+    from .tracer.transforms.named_axes import ppermute as ppermute
+    from .tracer.transforms.named_axes import pshuffle as pshuffle
+    from .tracer.transforms.named_axes import psum as psum
+    from .tracer.transforms.named_axes import psum_scatter as psum_scatter
     from .tracer.transforms.remat import checkpoint as checkpoint
     from .tracer.transforms.remat import checkpoint_name as checkpoint_name
     from .tracer.transforms.vmap import vmap as vmap
 
 _HOMES = {
+    "all_gather": "tracer.transforms.named_axes",
+    "all_to_all": "tracer.transforms.named_axes",
+    "axis_index": "tracer.transforms.named_axes",
+    "axis_size": "tracer.transforms.named_axes",
+    "pbroadcast": "tracer.transforms.named_axes",
+    "pmax": "tracer.transforms.named_axes",
+    "pmean": "tracer.transforms.named_axes",
+    "pmin": "tracer.transforms.named_axes",
+    "ppermute": "tracer.transforms.named_axes",
+    "pshuffle": "tracer.transforms.named_axes",
+    "psum": "tracer.transforms.named_axes",
+    "psum_scatter": "tracer.transforms.named_axes",
     "Device": "runtime.devices",
     "DeviceArray": "runtime.cuda.array",
     "ShapeDtype": "tracer.data.shapes",

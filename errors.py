@@ -40,6 +40,7 @@ from .tracer.messages.errors import TracerConversionError as TracerConversionErr
 from .tracer.messages.errors import TracerIndexError as TracerIndexError
 from .tracer.messages.errors import TracerIterationError as TracerIterationError
 from .tracer.messages.errors import TransformError as TransformError
+from .tracer.messages.errors import UnboundAxisError as UnboundAxisError
 from .tracer.messages.errors import UnboundedLengthError as UnboundedLengthError
 from .tracer.messages.errors import UndefinedVariableError as UndefinedVariableError
 from .tracer.messages.errors import UnsupportedFunctionError as UnsupportedFunctionError

@@ -22,6 +22,7 @@ loops) looks at it, so that an example never meets an error on a path that it do
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 from ..build import Builder
@@ -42,13 +43,23 @@ class BatchingError(TypeError):
     op: Any = None
 
 
-def batch_graph(graph: Graph, batched: Sequence[bool], size: int) -> tuple[Graph, Flags]:
+_AXIS: ContextVar[str | None] = ContextVar("jitney_batched_axis", default=None)
+
+
+def batch_graph(
+    graph: Graph, batched: Sequence[bool], size: int, axis: str | None = None
+) -> tuple[Graph, Flags]:
     """`graph` over `size` examples, and which of its outputs are batched.
 
-    A parameter marked in `batched` gets a leading dimension of `size`. Raises BatchingError for an
-    op that cannot run for many examples (a callback with effects).
+    A parameter marked in `batched` gets a leading dimension of `size`. Collectives along the named
+    `axis` become ops over the examples. Raises BatchingError for an op that cannot run for many
+    examples (a callback with effects).
     """
-    return batch_region(graph, batched, size)
+    reset = _AXIS.set(axis)  # for the regions, too
+    try:
+        return batch_region(graph, batched, size)
+    finally:
+        _AXIS.reset(reset)
 
 
 def batch_region(
@@ -83,6 +94,7 @@ class BatchBuilder(Builder):
         super().__init__(graph, loc)
         self.size = size
         self.active = active  # bool[size], or None where all examples count
+        self.axis = _AXIS.get()  # the name of the axis of examples, for collectives along it
 
     # Walking a graph
 
@@ -116,6 +128,8 @@ class BatchBuilder(Builder):
     def _concerns(self, op: Op) -> bool:
         """Whether a rule has to see `op` although none of its operands is batched."""
         if op.has_effect or any(v.type is TAPE for v in op.results):
+            return True
+        if self.axis is not None and talks_along(op, self.axis):
             return True
         return self.active is not None and needs_mask(op)
 
@@ -292,6 +306,13 @@ def needs_mask(op: Op) -> bool:
 def regions_need_mask(op: Op) -> bool:
     """Whether the regions of `op` hold an op that needs the mask of their examples."""
     return any(needs_mask(inner) for region in op.regions for inner in region.ops)
+
+
+def talks_along(op: Op, axis: str) -> bool:
+    """Whether `op` is a collective along the named axis, or has one in its regions."""
+    if op.attrs.get("group") == axis:
+        return True
+    return any(talks_along(inner, axis) for region in op.regions for inner in region.ops)
 
 
 def _is_inside(index: Value, n: int) -> bool:

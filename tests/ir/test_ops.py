@@ -37,7 +37,8 @@ ALL = sorted(OPS)
 OF_MATRICES = ("library", "composition")  # see test_linalg and test_fourier
 SPECIAL = set(
     "assert create_token tape_new tape_push tape_pop pure_callback io_callback draw store "
-    "custom_vjp custom_jvp implicit remat require recursion recurse".split()
+    "custom_vjp custom_jvp implicit remat require recursion recurse "
+    "all_reduce all_gather reduce_scatter all_to_all ppermute send_all reduce_to".split()
 )
 NO_DERIVATIVE = {
     # Results are integers or bools, or the op takes no floats: there is nothing to differentiate.
@@ -48,6 +49,7 @@ NO_DERIVATIVE = {
     *"tape_new threefry bitcast".split(),
     *"widen narrow require watched".split(),  # of graphs that are differentiated already
     *"recursion recurse".split(),
+    "axis_index",
 }
 
 

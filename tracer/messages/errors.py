@@ -186,6 +186,10 @@ class TransformError(JitneyError, Refusal, TypeError):
     """A function that a transformation cannot take: generators, a non-scalar loss, ..."""
 
 
+class UnboundAxisError(JitneyError, Refusal, NameError):
+    """`jt.psum(x, "i")` and its kin where no `vmap` or `shard_map` around has an axis named "i"."""
+
+
 class ConflictError(JitneyError, Refusal, ValueError):
     """Iterations of a `jt.prange` that touch an element which one of them writes."""
 

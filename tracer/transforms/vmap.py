@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.batching.examples import by_example, draws, runs_in_turn
-from ...ir.batching.transform import BatchingError, batch_graph
+from ...ir.batching.transform import BatchingError, batch_graph, talks_along
 from ...ir.build import Builder
 from ...ir.graph import Graph, Value
 from ...ir.interpreter import evaluate
@@ -39,6 +39,7 @@ from ..messages.source import user_line
 from ..messages.tracebacks import shortened
 from .application import append
 from .derivatives import named
+from .named_axes import Examples, bound
 from .outer_state import OuterState
 from .presented import Leaf, present
 from .vmap_axes import Argument, Axis, arguments, check_axes, common_size, spread_axes
@@ -46,7 +47,11 @@ from .vmap_axes import Argument, Axis, arguments, check_axes, common_size, sprea
 
 @shortened
 def vmap(
-    fun: Function, in_axes: Any = 0, out_axes: Any = 0, axis_size: int | None = None
+    fun: Function,
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    axis_size: int | None = None,
+    axis_name: str | None = None,
 ) -> Function:
     """`fun` over an axis of its arguments, for all examples at once.
 
@@ -59,6 +64,7 @@ def vmap(
     out_axes   where the axis goes in the result, in the same way; None for a result that is the
                same for all examples.
     axis_size  the number of examples; only needed where no argument tells.
+    axis_name  a name by which `jt.psum`, `jt.all_gather`, ... in the function reach all examples.
 
     Arguments with the axis None that are no arrays reach the function as they are.
 
@@ -66,6 +72,12 @@ def vmap(
     array([3., 3., 3., 3.])
     """
     check_callable(fun, "vmap")
+    if axis_name is not None and not (isinstance(axis_name, str) and axis_name):
+        complain(
+            errors.TransformError,
+            f"axis_name={axis_name!r}",
+            'a name is a text, as in axis_name="batch".',
+        )
     in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
     check_axes(in_axes, "in_axes")
     check_axes(out_axes, "out_axes")
@@ -76,9 +88,8 @@ def vmap(
         function, args = open_call(fun, args, mapped, gradient=False)
         leaves, tree = pytree.flatten((args, kwargs))
         leaves_and_axes = arguments(fun, args, kwargs, leaves, in_axes)
-        call = _BatchedCall(
-            function, leaves_and_axes, tree, common_size(fun, leaves_and_axes, axis_size)
-        )
+        size = common_size(fun, leaves_and_axes, axis_size)
+        call = _BatchedCall(function, leaves_and_axes, tree, size, axis_name)
         results = call.results(_out_axes(out_axes, call.traced))
         return closed(pytree.unflatten(call.traced.out_tree, results))
 
@@ -97,17 +108,24 @@ class _BatchedCall:
     """One call: the traced function of one example, and its batched graph at work here."""
 
     def __init__(
-        self, fun: Function, leaves: Sequence[Argument], tree: pytree.TreeDef, size: int
+        self,
+        fun: Function,
+        leaves: Sequence[Argument],
+        tree: pytree.TreeDef,
+        size: int,
+        axis_name: str | None = None,
     ) -> None:
         self.size = size
+        self.label: str | None = None
         traced = [a for a in leaves if a.axis is not None or is_array(a.leaf)]
         self.inputs = [_first(a) for a in traced]
-        self.traced = trace_function(
-            *(fun, [_spec(a) for a in leaves], tree),
-            what="vmap",
-            refuse_as=fun,
-            borrowed=BorrowedStates(),
-        )
+        with bound(axis_name, self._axis):
+            self.traced = trace_function(
+                *(fun, [_spec(a) for a in leaves], tree),
+                what="vmap",
+                refuse_as=fun,
+                borrowed=BorrowedStates(),
+            )
         self._states = [value for _, value in self.traced.advanced]
         self.traced.graph.outputs += self._states
         captured = [c.outer for c in self.traced.captures]
@@ -135,10 +153,16 @@ class _BatchedCall:
                 line=None if value.op is None else value.op.loc,
             )
 
+    def _axis(self, label: str) -> Examples:
+        self.label = label
+        return Examples(label, self.size)
+
     def _batched(self, flags: list[bool]) -> tuple[Graph, list[bool]]:
         """All examples at once; or in turn, where the program compiled for a CPU loops over elements,
         and where each example has a generator of its own."""
         graph, trace = self.traced.graph, current_trace()
+        if self.label is not None and any(talks_along(op, self.label) for op in graph.ops):
+            return batch_graph(graph, flags, self.size, self.label)
         in_turn = (
             trace is not None and not trace.eager and trace.options.on_cpu and not self._states
         )
