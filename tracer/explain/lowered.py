@@ -39,7 +39,7 @@ class Lowered:
     `probed` makes the same program as `executable` with probes of a kind in it, on the CPU, and
     `arguments` are the arrays of the call; None where it was lowered for shapes and dtypes alone.
     `casts` are arrays that a scalar made float64. `unwatched` is `probed` of the program as it is
-    without `check`.
+    without `check`. `keep` has the function compile for such calls.
     """
 
     graph: Graph
@@ -51,6 +51,18 @@ class Lowered:
     arguments: Sequence[np.ndarray[Any, Any]] | None = None
     casts: Sequence[Cast] = ()
     unwatched: Callable[[str], Executable] | None = None
+    keep: Callable[[], Any] | None = None
+
+    def compile(self) -> Any:
+        """Have the function keep this, so that the first call of its like is a hit; gives the function.
+        See `JitFunction.compile`, which takes several signatures.
+
+        >>> f = jit(lambda x: x.sum())
+        >>> f.lower(ShapeDtype(3)).compile()(np.ones(3))
+        np.float64(3.0)
+        """
+        assert self.keep is not None, "made by `f.lower`"
+        return self.keep()
 
     @property
     def kernels(self) -> list[Any]:

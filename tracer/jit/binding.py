@@ -11,6 +11,7 @@ import numpy as np
 from ..data import pytree
 from ..data.foreign import is_borrowable
 from ..messages.tracebacks import shorten
+from .inspection import as_call
 
 if TYPE_CHECKING:
     from ...ir.graph import Graph
@@ -50,6 +51,13 @@ class BoundJitFunction(Generic[P, R]):  # noqa: D101  # a jitted method of one o
         except Exception as error:
             shorten(error)
             raise
+
+    def compile(self, *signatures: Any, processes: int = 1) -> BoundJitFunction[P, R]:
+        """See `JitFunction.compile`; signatures are without the object."""
+        calls = [as_call(signature) for signature in signatures]
+        bound = [((self.__self__, *args), kwargs) for args, kwargs in calls]
+        self._child.compile(*bound, processes=processes)
+        return self
 
     @property
     def __func__(self) -> JitFunction[..., R]:

@@ -23,7 +23,7 @@ class EntryInfo(NamedTuple):
 
 
 class CacheInfo(NamedTuple):
-    """What `f.cache_info()` gives."""
+    """What `f.cache_info()` gives. Misses count what was compiled ahead of calls, too."""
 
     hits: int
     misses: int
@@ -39,15 +39,15 @@ class CacheInfo(NamedTuple):
         return "\n".join(lines)
 
 
-def cache_info(buckets: Iterable[Bucket], misses: int) -> CacheInfo:
-    """What a function with these specialisations tells of them."""
+def cache_info(buckets: Iterable[Bucket], misses: int, ahead: int) -> CacheInfo:
+    """What a function with these specialisations, `ahead` of which no call has made, tells of them."""
     entries = [
         EntryInfo(e.signature, e.reason, e.seconds, e.hits)
         for bucket in buckets
         for e in reversed(bucket.entries)
     ]
     calls = sum(entry.calls for entry in entries)
-    return CacheInfo(max(calls - misses, 0), misses, entries)
+    return CacheInfo(max(calls - (misses - ahead), 0), misses, entries)
 
 
 def log_compile(name: str, entry: Entry) -> None:

@@ -78,6 +78,7 @@ class _Compiled(NamedTuple):
     buckets: Mapping[Hashable, Bucket]
     misses: int
     latest: Entry | None
+    ahead: int = 0
 
 
 NOTHING_COMPILED = _Compiled({}, 0, None)
@@ -139,6 +140,7 @@ class JitFunction(Inspection, Generic[P, R]):
         )
         self._packs = 2  # long lists of numbers are arrays; with 2 tables, too
         self._misses = self._failures = 0
+        self._ahead = 0  # of the misses: those that no call had to wait for
         self._latest: Entry | None = None
         self.most_signatures = _SIGNATURES
         self._native = hasattr(self, "_chain")
@@ -316,6 +318,17 @@ class JitFunction(Inspection, Generic[P, R]):
     def _run_entry(
         self, call: Call, bucket: Bucket, args: Sequence[Any], kwargs: dict[str, Any]
     ) -> Any:
+        (entry, hidden), made = self._found_or_made(call, bucket)
+        call.refuse_shared(entry.captured.heap, hidden)
+        learn(self, entry, args, kwargs)
+        if made is not None:
+            made.captured.forget()
+        return self._enter(entry, call, hidden)
+
+    def _found_or_made(
+        self, call: Call, bucket: Bucket
+    ) -> tuple[tuple[Entry, tuple[Any, ...]], Entry | None]:
+        """The entry of a call with its hidden arrays, and the entry again if it was made for it."""
         match, made = bucket.holding(call.leaves), None
         if match is None:
             with self._lock, standing_in if call.objects else nullcontext():
@@ -329,12 +342,7 @@ class JitFunction(Inspection, Generic[P, R]):
             from ...runtime.cache.in_memory import budget
 
             budget.trim(made)  # not with the lock held: other functions are asked to give way
-        entry, hidden = match
-        call.refuse_shared(entry.captured.heap, hidden)
-        learn(self, entry, args, kwargs)
-        if made is not None:
-            made.captured.forget()
-        return self._enter(entry, call, hidden)
+        return match, made
 
     def _enter(self, entry: Entry, call: Call, hidden: tuple[Any, ...]) -> Any:
         try:
@@ -475,7 +483,7 @@ class JitFunction(Inspection, Generic[P, R]):
         buckets = [bucket for function in own for bucket in list(function._buckets.values())]
         from .cache_info import cache_info  # when it is asked for: no call needs it
 
-        return cache_info(buckets, sum(function._misses for function in own))
+        return cache_info(buckets, sum(f._misses for f in own), sum(f._ahead for f in own))
 
     def explain_recompile(self) -> str:
         """Why the latest specialisation was made: which argument, by path, differs in what from the
@@ -498,8 +506,9 @@ class JitFunction(Inspection, Generic[P, R]):
     def _exchange_code(self, code: _Compiled = NOTHING_COMPILED) -> _Compiled:
         """Go on with what was compiled there; gives what was here."""
         with self._lock:
-            before = _Compiled(self._buckets, self._misses, self._latest)
+            before = _Compiled(self._buckets, self._misses, self._latest, self._ahead)
             self._buckets, self._misses, self._latest = dict(code.buckets), code.misses, code.latest
+            self._ahead = code.ahead
             self._fast.clear()
             install_programs(self)
         return before

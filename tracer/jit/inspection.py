@@ -8,9 +8,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from ...ir.graph import Graph
+from ...ir.record import replace
+from ..messages import errors
+from ..messages.errors import complain
 from ..messages.tracebacks import shortened
 from .dispatch import Call
-from .specialise import follow_call, lower, ptx, trace_call, watching
+from .specialise import follow_call, lower, prepare, ptx, trace_call, watching
 
 if TYPE_CHECKING:
     from ..explain.explanation import Explanation
@@ -50,8 +53,43 @@ class Inspection:
 
     @shortened
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
-        """The compiled form of a call: `.graph`, `.kernels`, `.llvm()`, `.asm()`, `.explain()`."""
-        return self._looked_at(lower, args, kwargs)
+        """The compiled form of a call: `.graph`, `.kernels`, `.llvm()`, `.asm()`, `.explain()`; and
+        `.compile()`, which has the function keep it."""
+        lowered = self._looked_at(lower, args, kwargs)
+        return replace(lowered, keep=partial(self.compile, (args, kwargs)))
+
+    @shortened
+    def compile(self, *signatures: Any, processes: int = 1) -> Any:
+        """Compile for calls that are still to come: the first of each kind is a hit then, here and, by
+        the cache on disk, in processes that follow. Gives the function.
+
+        A signature is what a call is given: a tuple of arguments, a dict of arguments by name, both in
+        a tuple `((x, y), {"n": 3})`, or a single argument that is none of these. Arrays may be
+        `jt.ShapeDtype`s, which stand for C-contiguous ones; numbers stand for numbers of their class.
+        With `processes` so many processes compile at a time: those are forked (on Linux), and hand on
+        what they made by the cache on disk.
+
+        Raises what tracing and compiling raise; with `processes` ArgumentError where there is no cache
+        on disk or no fork.
+
+        >>> f = jit(lambda x, n: (x * n).sum())
+        >>> f.compile((ShapeDtype(8), 2), (ShapeDtype(9), 2)).cache_info()[:2]
+        (0, 2)
+        >>> f(np.ones(9), 4), f.cache_info().hits
+        (np.float64(36.0), 1)
+        """
+        calls = [as_call(signature) for signature in signatures]
+        jobs = [partial(self._looked_at, prepare, args, kwargs) for args, kwargs in calls]
+        if processes != 1:
+            from ...runtime.processes import cannot_share, in_processes
+
+            why = cannot_share(processes)
+            if why:
+                complain(errors.ArgumentError, why, "leave out `processes`.")
+            in_processes(jobs, processes)
+        for job in jobs:  # from disk, if other processes have left it there
+            job()
+        return self
 
     @shortened
     def explain(self, *args: Any, **kwargs: Any) -> Explanation:
@@ -133,3 +171,15 @@ class Inspection:
         """
 
         return self._looked_at(partial(ptx, arch=arch), args, kwargs)
+
+
+def as_call(signature: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments, and those by name, that a signature stands for; see `Inspection.compile`."""
+    if isinstance(signature, dict):
+        return (), signature
+    if not isinstance(signature, tuple) or hasattr(signature, "_fields"):
+        return (signature,), {}
+    match signature:
+        case (tuple(args), dict(kwargs)) if all(isinstance(name, str) for name in kwargs):
+            return args, kwargs
+    return signature, {}

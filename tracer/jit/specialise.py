@@ -109,6 +109,16 @@ def make_entry(function: JitFunction, call: Call, reason: str) -> Entry:
     return Entry(call, traced, captured, executable, reason, seconds, donated)
 
 
+def prepare(function: JitFunction, call: Call) -> None:
+    """Make the entry of a call that is still to come, if there is none."""
+    _, made = function._found_or_made(call, function._bucket(call.key))
+    if made is not None:
+        made.reason = f"ahead of time ({made.reason})"
+        made.captured.forget()
+        with function._lock:
+            function._ahead += 1
+
+
 def _trace_twice(function: JitFunction, call: Call, traced: Traced) -> None:
     """Refuse a function whose trace is another one each time."""
     from ..captures.purity import compare  # which loads Python's random generators
