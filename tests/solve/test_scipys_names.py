@@ -31,6 +31,21 @@ def test_solvers_and_densities_in_compiled_code() -> None:
     assert np.isclose(grad(2.0), -0.25)
 
 
+def test_numbers_are_of_scipys_classes() -> None:
+    def f(x):
+        a = float(x[0])
+        root = scipy.optimize.root_scalar(lambda x: x * x - a, bracket=[0.0, 9.0])
+        least = scipy.optimize.minimize(lambda x: np.sum((x - a) ** 2), np.zeros(2))
+        found = scipy.optimize.brentq(lambda x: x * x - a, 0.0, 9.0, full_output=True)
+        numbers = scipy.optimize.bisect(lambda x: x * x - a, 0.0, 9.0), found[0]
+        area = scipy.integrate.quad(lambda x: np.exp(-a * x), 0.0, 1.0)
+        counts = root.iterations, root.converged, found[1].converged, least.nit, least.success
+        return *numbers, root.root, *area, *counts, least.fun
+
+    x = np.array([2.0])
+    assert list(map(type, jt.jit(f)(x))) == list(map(type, f(x)))
+
+
 def test_arguments_that_are_not_taken() -> None:
     def f(a):
         return scipy.optimize.minimize(lambda x: np.sum(x - a), np.zeros(2), bounds=[(0, 1)] * 2).x

@@ -7,6 +7,7 @@ asserts with it, gets them then; whoever asks for them while tracing is refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from operator import methodcaller
 from typing import Any, NoReturn
 
 from ...ir.record import record, replace
@@ -21,6 +22,11 @@ from ..messages.errors import complain
 from .variables import in_graph, is_traced
 
 _CONVERSIONS: dict[str, Callable[[Any], Any]] = {"": lambda x: x, "r": repr, "s": str, "a": ascii}
+# Methods of texts that give a text, whatever the characters are.
+_LATER = frozenset(
+    "ljust rjust center zfill upper lower title capitalize swapcase casefold strip lstrip rstrip "
+    "replace expandtabs removeprefix removesuffix translate".split()
+)
 _PYTHON = {"b": bool, "i": int, "f": float, "c": complex}
 
 
@@ -90,12 +96,36 @@ class Text(ShownLater):
             operands={"value": next((x for x in self.values if is_traced(x)), None)},
         )
 
-    __len__ = __iter__ = __getitem__ = __contains__ = __bool__ = __mul__ = __rmul__ = _refuse
-    __lt__ = __le__ = __gt__ = __ge__ = __format__ = __mod__ = _refuse
+    def __format__(self, spec: str) -> str:
+        if has_traced(self):
+            self._refuse()
+        return format(str(self), spec)  # made again of values that are known
+
+    def __mul__(self, times: Any) -> Any:
+        return self._later(lambda known: known * times)
+
+    __rmul__ = __mul__
+
+    def __mod__(self, values: Any) -> Any:
+        return Text([Field((self, values), lambda known: str(known[0]) % known[1])])
+
+    def _method(self, name: str, args: tuple[Any, ...]) -> Text:
+        if not has_traced(args):
+            return self._later(methodcaller(name, *args))
+        return Text([Field((self, args), lambda both: getattr(str(both[0]), name)(*both[1]))])
+
+    def _later(self, make: Callable[[str], str]) -> Text:
+        """What is made of the text when its characters are known."""
+        return Text([Field(self, lambda known: make(str(known)))])
+
+    __len__ = __iter__ = __getitem__ = __contains__ = __bool__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = _refuse
     __int__ = __float__ = __index__ = __complex__ = _refuse
     __eq__ = __ne__ = __hash__ = _refuse
 
     def __getattr__(self, name: str) -> Any:
+        if name in _LATER:
+            return lambda *args: self._method(name, args)
         if hasattr(str, name):
             self._refuse()
         raise AttributeError(f"'str' object has no attribute {name!r}")
@@ -129,10 +159,15 @@ def text(*parts: Any) -> Any:
 
 
 def _field(value: Any, conversion: str, spec: Any) -> str | Field | Text:
-    if isinstance(spec, Text) or (isinstance(value, Text) and (spec or conversion in ("r", "a"))):
-        (spec if isinstance(spec, Text) else value)._refuse()
+    if isinstance(spec, Text):
+        inner = conversion
+        return Field(
+            (value, spec), lambda known: format(_CONVERSIONS[inner](known[0]), str(known[1]))
+        )
     if isinstance(value, Text):
-        return value
+        if not spec and conversion not in ("r", "a"):
+            return value
+        return value._later(lambda known: format(_CONVERSIONS[conversion](known), spec))
     value = with_exact(value) if in_graph() else value
     if not has_traced(value):
         return _of_python(lambda: format(_CONVERSIONS[conversion](value), spec))
@@ -196,6 +231,17 @@ def str_(*args: Any, **options: Any) -> Any:
 def repr_(x: Any) -> Any:
     """`repr`, and `ascii`"""
     return text((x, "r", "")) if has_traced(x) else _of_python(lambda: repr(x))
+
+
+def of_array(function: Callable[..., str]) -> Callable[..., Any]:
+    """`np.array2string`, and others that make a text of an array."""
+
+    def call(x: Any, *args: Any, **options: Any) -> Any:
+        if not has_traced(x):
+            return function(x, *args, **options)
+        return Text([Field(x, lambda known: function(known, *args, **options))])
+
+    return call
 
 
 def format_(x: Any, spec: str = "") -> Any:

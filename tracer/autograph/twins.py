@@ -58,6 +58,11 @@ _done: dict[int, tuple[CodeType, CodeType]] = {}
 _helpers: list[ModuleType] = []
 _KINDS = (FunctionType, MethodType, BuiltinFunctionType, type, np.ufunc, functools.partial)
 _OF_CLASSES = (int, round, abs, divmod, pow)  # what they give depends on the class of a number
+_OF_NUMPY = (type(np.array2string), FunctionType)
+TEXTS_OF_ARRAYS = frozenset(
+    (np.array2string, np.array_repr, np.array_str)
+    + (np.format_float_positional, np.format_float_scientific, np.binary_repr, np.base_repr)
+)
 # What only asks for values, and leaves nothing behind.
 _ASKING = (*_OF_CLASSES, float, complex, len, min, max, sum, any, all, ord, chr)
 _CALLS_BACK = (sorted, functools.partial, min, max, *(STREAMS.keys() - {any, all, next}))
@@ -89,6 +94,8 @@ def _converted(function: Any) -> Any:
     asking = replaced_world(function)
     if asking is not None:
         return asking
+    if kind in _OF_NUMPY and function in TEXTS_OF_ARRAYS:
+        return texts.of_array(function)
     of_numpy = replaced_eigenvalues(function) or replaced_numpy(function)
     if of_numpy is None:
         of_numpy = replaced_scipy(function) or replaced_assertion(function)

@@ -20,6 +20,23 @@ def in_a_tree(x, n):
     return {"text": f"{n}", "items": [f"{v:.1f}" for v in x], "both": (f"{x.max()}",) * 2}
 
 
+def of_texts(x, n):
+    text = f"{x[0]:.1f}"
+    wide = f"{text:>9}|{text!r}|{f'{n}%':<6}|{x[1]:{n % 5 + 6}.2f}"
+    later = text.rjust(8), "%.1f".ljust(7) % x[1], text.replace(".", ",").strip(), text * 2
+    return wide, later, f"{n:>3}".zfill(5).center(n % 3 + 9), f"{x[0]:.0f}: %s" % n
+
+
+def perhaps_a_number(x):
+    shown = f"{x[0]:9.3f}" if x[0] > 0 else f"{'-':>9}"
+    return f"v {shown} | {shown:>12}", "{:>8}|{:<8}".format(f"{x[1]}", "up" if x[2] > 0 else "down")
+
+
+def of_arrays(x):
+    text = np.array2string(x, precision=3, separator=", ")
+    return text, np.array_str(x), np.array_repr(x), np.format_float_positional(x[0], 2)
+
+
 def joined(x):
     lines = []
     for i in range(40):
@@ -31,7 +48,10 @@ def by_branch(x):
     return f"large {x.sum()}" if x.sum() > 1 else "small"
 
 
-@pytest.mark.parametrize("function", [formatted, converted, in_a_tree, joined, by_branch])
+@pytest.mark.parametrize(
+    "function",
+    [formatted, converted, in_a_tree, joined, by_branch, of_texts, perhaps_a_number, of_arrays],
+)
 def test_the_text_is_made_when_the_function_has_run(function):
     compiled = jt.jit(function)
     for x, n in ((X, 7), (X - 2, -12)):
@@ -60,4 +80,4 @@ def test_texts_in_objects_and_containers():
 
 def test_characters_are_not_there_while_tracing():
     with pytest.raises(jt.errors.TracerConversionError, match="known only when"):
-        jt.jit(lambda x: f"{x[0]}".upper())(X)
+        jt.jit(lambda x: f"{x[0]}".split("."))(X)

@@ -11,7 +11,10 @@ import inspect
 import sys
 from typing import Any
 
+import numpy as np
+
 from ....ir.surface import ensure
+from ...core.tracers import Tracer, as_value, wrap
 from ...messages import errors
 from ...messages.errors import complain
 from .scipy_common import Formula, Unfit
@@ -23,6 +26,7 @@ SOLVERS = {
     **dict.fromkeys(("solve_ivp", "quad"), "scipy.integrate"),
     **dict.fromkeys(("cg", "bicgstab", "gmres"), "scipy.sparse.linalg"),
 }
+_ROOTS = ("brentq", "bisect")
 DENSITIES = ("logpdf", "pdf", "logpmf", "pmf")
 # Defaults of SciPy's that ask for something: ours have others.
 _OTHERWISE = {"jac": ("2-point",), "method": ("trf",)}
@@ -52,9 +56,34 @@ def solver(function: Any) -> Formula:
                     f"leave it out: it is jt.solve.{function.__name__} there, which takes "
                     f"{', '.join(known)}.",
                 )
-        return ours(**arguments)
+        result = _as_scipys(function.__name__, ours(**arguments))
+        method = arguments.get("method") or ("brentq" if "bracket" in arguments else None)
+        if function.__name__ == "root_scalar" and method in _ROOTS:
+            result.root = _python(result.root)
+        return result
 
     return call
+
+
+def _as_scipys(name: str, result: Any) -> Any:
+    """A result with Python's numbers where SciPy's compiled code gives such."""
+    if name == "quad":
+        return tuple(map(_python, result))
+    if isinstance(result, tuple) and name in _ROOTS:
+        root, more = result
+        return _python(root), _as_scipys("root_scalar", more)
+    if name in _ROOTS:
+        return _python(result)
+    fields = vars(result) if hasattr(result, "_messages") else {}
+    for field, value in fields.items():
+        if field[0] != "_" and getattr(value, "dtype", np.dtype(float)).kind in "bi":
+            fields[field] = _python(value)
+    return result
+
+
+def _python(x: Any) -> Any:
+    """A traced number as one of Python's."""
+    return wrap(as_value(x), x.dtype.kind) if isinstance(x, Tracer) and not x.shape else x
 
 
 def _flat(given: inspect.BoundArguments) -> list[tuple[str, Any]]:
