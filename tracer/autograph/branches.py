@@ -199,7 +199,9 @@ def trial(function: Callable[[], Any], state: State, what: str) -> Trial | None:
     try:
         with watching(note):
             one = _Branch(apart, state, objects, surroundings, what)
-    except (Exception, errors.Refusal):
+    except errors.Anew:
+        raise
+    except Exception:
         return None
     if one.raised is not None or draws() != drawn:
         return None

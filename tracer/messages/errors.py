@@ -77,6 +77,10 @@ class Refusal(Exception):
     user's take them: the program would go on as it would not have."""
 
 
+class Anew(Refusal):
+    """Tracing of a function begins anew, with something known that it has just learned."""
+
+
 class TracerBoolError(JitneyError, Refusal, TypeError):
     """`if`, `while`, `and`, `or`, `not` or `bool()` of a traced value."""
 

@@ -36,7 +36,7 @@ _ENDLESS = "what a function returns is not known yet where it calls itself"
 T = TypeVar("T")
 
 
-class _Other(errors.Refusal):
+class _Other(errors.Anew):
     """A call hands over what the types do not take yet."""
 
     def __init__(self, found: Sequence[tuple[Handed, End, Any]]) -> None:
@@ -51,7 +51,7 @@ class _Other(errors.Refusal):
             handed.take(end)
 
 
-class _More(errors.Refusal):
+class _More(errors.Anew):
     """A call finds something changed that is not handed over yet."""
 
 

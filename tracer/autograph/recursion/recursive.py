@@ -93,7 +93,7 @@ def recursive(
     return call
 
 
-class CallsItself(errors.Refusal, RecursionError):
+class CallsItself(errors.Anew, RecursionError):
     """A function calls itself often while it is traced, under conditions that only run time knows."""
 
     def __init__(self, name: tuple[str, str]) -> None:
