@@ -199,7 +199,7 @@ def trial(function: Callable[[], Any], state: State, what: str) -> Trial | None:
     try:
         with watching(note):
             one = _Branch(apart, state, objects, surroundings, what)
-    except errors.Anew:
+    except (errors.Anew, RecursionError):  # Python's stack is full, and would be once more
         raise
     except Exception:
         return None

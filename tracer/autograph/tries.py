@@ -33,6 +33,10 @@ from .raising import raised
 from .users.operators import of_users
 from .variables import State, in_graph
 
+_UNTOLD = {
+    "recurse": "the function is inside of its own call then, and what that raises is not known yet",
+    "recursion": "how deep it is called is not known before",
+}
 _NOBODYS = -2  # not -1, which says that nothing fails
 
 
@@ -243,7 +247,7 @@ def _check(
         if failure.handler < 0:
             continue
         if failure.op not in told:
-            _refuse(failure, "it is in a loop inside of the `try`, or Python does it")
+            _refuse(failure, _UNTOLD.get(failure.op.name, "Python does it"))
         if handlers[failure.handler].asks and message(failure.op) is None:
             _refuse(
                 failure, "what the exception says depends on values, and the handler asks for it"
@@ -264,9 +268,7 @@ def _check(
 
 def _refuse(failure: Failure, why: str) -> NoReturn:
     op = failure.op
-    name = (
-        failure.kind.__name__ if failure.kind is not Exception else "whatever the callback raises"
-    )
+    name = failure.kind.__name__ if failure.kind is not Exception else "whatever the call raises"
     where = f", at line {op.loc.line}" if op.loc is not None else ""
     complain(
         errors.TransformError,

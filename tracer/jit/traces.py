@@ -227,7 +227,7 @@ def _trace_recursive(
             pass
     try:
         return _trace_either(function, call, captured, views)
-    except RecursionError as error:
+    except (RecursionError, errors.JitneyError) as error:
         raise reason or error from None
 
 

@@ -321,10 +321,123 @@ def searched(a, i):
     return n
 
 
+def in_a_loop(a, i):
+    s = 0.0
+    try:
+        for k in range(i[0]):
+            s += a[k, 0]
+    except IndexError:
+        s = -1.0
+    return s
+
+
+def while_there_are(a, i):
+    try:
+        k = 0
+        while a[k, 0] >= 0 and a[i[k], 0] >= 0:
+            k += 1
+        return k
+    except IndexError:
+        return -5
+
+
+def in_loops(a, i):
+    n = 0
+    for _ in range(3):
+        try:
+            for k in range(20):
+                for j in range(i[0] + 2):
+                    if a[0, 0] * k + j == 21.0:
+                        raise KeyError
+                    if a[j, 0] > a[1, 1] * 9:
+                        break
+                if k * a[1, 1] > 50:
+                    raise ValueError
+            n += 1
+        except KeyError:
+            n += 10
+        except IndexError:
+            n += 100
+        except ValueError:
+            n += 1000
+    return n
+
+
+def stacked(a, i):
+    try:
+        found = [a[int(v) % 4, 0] * v for v in np.arange(40.0) + i[0]]
+    except IndexError:
+        found = [0.0] * 40
+    return np.array(found)
+
+
+def endless_if_it_went_on(a, i):
+    try:
+        if a[0, 0] <= 0:
+            raise ValueError
+        n, x = 0, 100.0
+        while x > 1:
+            x -= a[0, 0]
+            n += 1
+        return n + power(1.0, 5.0 * a[0, 0])
+    except ValueError:
+        return -1
+
+
+def power(x, n):
+    if n < -5 or x == 0:
+        raise ValueError("too small")
+    return 1.0 if n <= 0 else x * power(x, n - 1)
+
+
+def of_calls_of_itself(a, i):
+    try:
+        return power(a[0, 0], i[1]) + power(1.5, 3 * i[0])
+    except ValueError:
+        return -1.0
+
+
+def parsed(tokens, k):
+    if k >= len(tokens):
+        raise IndexError("at the end")
+    if tokens[k] == 0:
+        left, k = parsed(tokens, k + 1)
+        right, k = parsed(tokens, k)
+        return left + right, k
+    return tokens[k], k + 1
+
+
+def of_a_parser(a, i):
+    total = 0.0
+    for tokens in (np.append(a, [i[0], 2.0, 0, 0]), np.append(i, [0.0, 0.0])):
+        try:
+            total += parsed(tokens, 0)[0]
+        except IndexError:
+            total -= 100
+    return total
+
+
+def marked(seen, k):
+    if seen[k] > 0:
+        raise KeyError("twice")
+    seen[k] = 1
+    return 1 if k == 0 else 1 + marked(seen, k - 2 if k > 1 else 0)
+
+
+def with_states(a, i):
+    try:
+        seen = np.zeros(9)
+        seen[3] = a[0, 0]
+        return marked(seen, abs(i[0]) + 1)
+    except KeyError:
+        return -1
+
+
 PROGRAMS = [
     value for value in list(globals().values()) if getattr(value, "__module__", "") == __name__
 ]
-PROGRAMS.remove(helper)
+for value in (helper, power, parsed, marked):
+    PROGRAMS.remove(value)
 INDICES = [np.array([0, 1]), np.array([7, 0]), np.array([-2, -9])]
 
 
@@ -361,14 +474,24 @@ def inside_of_a_statement(a, i):
     return y - 2
 
 
-def in_a_loop(a, i):
-    s = 0.0
+def counted(n):
+    if n < 0:
+        raise ValueError("negative")
     try:
-        for k in range(i[0]):
-            s += a[k, 0]
-    except IndexError:
-        s = -1.0
-    return s
+        return counted(n - 1) + 1
+    except ValueError:
+        return 7
+
+
+def around_its_own_call(a, i):
+    return counted(i[1])
+
+
+def of_any_class(a, i):
+    try:
+        return power(a[0, 0], i[1])
+    except Exception:
+        return -1.0
 
 
 def says_what(a, i):
@@ -417,7 +540,8 @@ def suppressed(a, i):
 REFUSED = {
     suppressed: "contextlib.suppress has no second way",
     inside_of_a_statement: "gives y a value",
-    in_a_loop: "in a loop inside",
+    around_its_own_call: "inside of its own call",
+    of_any_class: "how deep it is called",
     says_what: "handler asks for it",
     changes: "changes arrays or objects",
     in_a_branch: "TypeError is raised in a branch",
