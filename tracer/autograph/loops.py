@@ -19,7 +19,7 @@ from ...ir.opdef import OPS
 from ...ir.types import BOOL, I64, TensorType
 from ..arrays.late_checks import check_now, settle_checks
 from ..arrays.python_integers import TRIPS, note_reach, note_step
-from ..containers.growing import changed
+from ..containers.growing import changed_in
 from ..containers.kinds import make_classes_native
 from ..control.number_classes import Class, class_of, classes_of, exact_parts, of_parts
 from ..control.regions import Out, TracedRegion, have_effects, trace_region
@@ -309,7 +309,9 @@ class TracedLoop:
             if isinstance(key, Classes) and key.of in several:
                 continue  # it has other parts now
             if tree != self.carried[key].tree:
-                changed([key.holder if isinstance(key, Slot) else self.carried[key].value, value])
+                before = self.carried[key]
+                holder = key.holder if isinstance(key, Slot) else before.value
+                changed_in([holder, value], [before.tree, tree])
                 if self.peels and self.carried[key].value is None:
                     raise NoneCarriedError
             self.carried[key].settle(value, leaves, tree, numbers, region)

@@ -11,7 +11,7 @@ from ...ir.graph import Graph, Value
 from ...ir.opdef import OPS
 from ...ir.types import BOOL, I32, TensorType
 from ..containers.elements.forms import same_tree
-from ..containers.growing import changed
+from ..containers.growing import changed, changed_in
 from ..containers.kinds import inherit
 from ..control.regions import (
     Out,
@@ -116,7 +116,7 @@ class Merge:
         if not pytree.same_as_written(ends[0].tree, ends[1].tree):
             values = [end.part.value for end in ends]
             if all(isinstance(value, CONTAINERS) for value in values):
-                changed(values)
+                changed_in(values, [end.part.tree for end in ends])
         whole = self._whole(label, [end.part for end in ends], missing, not is_content)
         among = [x for end in ends for x in end.shared if self.owners.get(id(x)) != label]
 
@@ -432,7 +432,7 @@ class Merge:
 
     def _refuse_structure(self, label: str, parts: Sequence[Part]) -> NoReturn:
         values = [part.value for part in parts]
-        changed(values)
+        changed_in(values, [part.tree for part in parts])
         same_tree(parts[0].tree, parts[1].tree)
         lines = [f"  {n}: {show_tree(e.tree)}" for n, e in zip(self.names, parts, strict=True)]
         remedy = "give it the same containers, of the same lengths, in both branches."

@@ -124,3 +124,28 @@ def test_containers_that_do_not_leave_are_given_back():
         assert taken() - before < 300 * 96  # the header of a container
     finally:
         tracemalloc.stop()
+
+
+def test_lists_in_a_dict_of_known_keys_have_elements_of_their_own() -> None:
+    """They were taken for lists of one kind, and counts became floats."""
+
+    def descend(x: Any) -> Any:
+        history: dict[str, Any] = {"loss": [], "step": [], "all": ([], {"even": []})}
+        w = 0.0
+        for i in range(100):
+            g = 2 * (w - x[0])
+            w -= 0.1 * g
+            history["loss"].append((w - x[0]) ** 2)
+            history["step"].append(i)
+            if i % 2 == 0:
+                history["all"][1]["even"].append(w > 1)
+            history["all"][0].append((i, float(w)))
+            if abs(g) < 1e-3:
+                break
+        return w, history
+
+    x = np.array([3.0])
+    (w, history), (wanted, wanted_history) = jt.jit(descend)(x), descend(x)
+    assert w == wanted and history == wanted_history
+    parts = history["loss"], history["step"], history["all"][1]["even"], *zip(*history["all"][0])  # noqa: B905
+    assert [type(part[3]) for part in parts] == [np.float64, int, np.bool_, int, float]

@@ -93,6 +93,23 @@ def test_errors_are_pythons() -> None:
         jt.jit(lambda a, b, m: a * b + m % 7)(10**17, 10**17, 5)
 
 
+def test_inverses() -> None:
+    def f(v: Any) -> Any:
+        try:
+            return pow(int(v[0]), int(v[1]), int(v[2]))
+        except ValueError:
+            return None
+
+    compiled = jt.jit(f)
+    some = np.random.default_rng(0).integers(-50, 50, (60, 3)).tolist()
+    for numbers in [(4, -1, 1), (4, -1, -1), (6, -1, 0), (2**62, -5, 2**63 - 1), *some]:
+        assert compiled(np.array(numbers)) == f(numbers)
+    with pytest.raises(ValueError, match="base is not invertible for the given modulus"):
+        jt.jit(lambda x, m: pow(int(x[0]), -1, m))(np.array([4]), 6)
+    with pytest.raises(OverflowError):
+        compiled(np.array([5, -1, -(2**63)]))
+
+
 def test_numpys_integers_wrap_and_texts_are_formatted() -> None:
     x = np.array([1 << 40, 3])
 

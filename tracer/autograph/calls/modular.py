@@ -60,8 +60,6 @@ def pow_(base: Any, exponent: Any, *modulus: Any) -> Any:
         return binary("pow", base, exponent)  # which looks whether it fits
     if not all(map(_is_integer, numbers)):
         return pow(*numbers)  # which says what is wrong
-    text = "pow() of a negative exponent and a modulus is not compiled"
-    check(_number(exponent) >= 0, text, error="ValueError")
     check(_number(modulus[0]) != 0, "pow() 3rd argument cannot be 0", error="ValueError")
 
     def step(carry: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
@@ -69,9 +67,29 @@ def pow_(base: Any, exponent: Any, *modulus: Any) -> Any:
         power = cond(left & 1 == 1, lambda: _product(power, square, m), lambda: power)
         return power, _product(square, square, m), left >> 1
 
-    m = _number(modulus[0])
-    start = (np.remainder(_number(1), m), np.remainder(_number(base), m), _number(exponent))
+    m, times = _number(modulus[0]), _number(exponent)
+    square = np.remainder(_number(base), m)
+    if _reach(exponent)[0] < 0:
+        fits = (times >= 0) | ((times >= LEAST + 1) & (m >= LEAST + 1))
+        check(fits, "pow() of an exponent or a modulus of -2**63", error="OverflowError")
+        square = cond(times < 0, lambda: np.remainder(_inverse(square, m), m), lambda: square)
+        times = abs(times)
+    start = (np.remainder(_number(1), m), square, times)
     return _exact(while_loop(lambda carry: carry[2] > 0, step, start)[0])
+
+
+def _inverse(x: Any, m: Any) -> Any:
+    """The number that gives 1 with `x` modulo `m`, by Euclid's algorithm; ValueError if there is none."""
+
+    def step(carry: tuple[Any, Any, Any, Any]) -> tuple[Any, Any, Any, Any]:
+        before, rest, last, factor = carry
+        times = before // rest
+        return rest, before - times * rest, factor, last - times * factor
+
+    start = abs(m), np.remainder(x, abs(m)), _number(0), _number(1)
+    divisor, _, factor, _ = while_loop(lambda carry: carry[1] != 0, step, start)
+    check(divisor == 1, "base is not invertible for the given modulus", error="ValueError")
+    return factor
 
 
 _MODULAR = frozenset(_FIT)

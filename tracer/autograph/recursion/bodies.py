@@ -10,7 +10,7 @@ from typing import Any, NoReturn, TypeVar
 from ....ir.graph import Value
 from ....ir.opdef import OPS
 from ....ir.types import dtype_name
-from ...containers.growing import changed
+from ...containers.growing import changed_in
 from ...control.regions import Out, TracedRegion, have_effects, trace_region
 from ...core.effects import advance, order_token
 from ...core.sharing import settle_doubts
@@ -47,7 +47,8 @@ class _Other(errors.Anew):
         for handed, end, holder in self.found:
             carried = handed.carried
             if end.tree != carried.tree:
-                changed([carried.value if holder is None else holder, end.value])
+                values = [carried.value if holder is None else holder, end.value]
+                changed_in(values, [carried.tree, end.tree])
             handed.take(end)
 
 
