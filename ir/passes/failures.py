@@ -286,8 +286,7 @@ def _chosen(
     own = {region: {v: region.add_param(v.type) for v in operands} for region in (off, on)}
     zeros = Builder(off)
     off.outputs = [
-        zeros.zeros(type) if v is None else own[off][v]  # type: ignore[arg-type]
-        for type, v in zip(types, kept, strict=True)
+        zeros.zeros(type) if v is None else own[off][v] for type, v in zip(types, kept, strict=True)
     ]
     on.outputs = list(run(Builder(on), [own[on][v] for v in given]))
     index = b.convert(_is_none(b, which), dtype=I32)

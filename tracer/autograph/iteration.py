@@ -14,7 +14,7 @@ from ..arrays.python_errors import check_int
 from ..arrays.python_integers import as_python_integer
 from ..arrays.table import FUNCTIONS
 from ..containers.arrays import GrownArray
-from ..containers.growing import changed
+from ..containers.kinds import changed
 from ..containers.packed import Packed
 from ..containers.sequences import List
 from ..containers.stand_ins import Container

@@ -19,8 +19,7 @@ from ...ir.opdef import OPS
 from ...ir.types import BOOL, I64, TensorType
 from ..arrays.late_checks import check_now, settle_checks
 from ..arrays.python_integers import TRIPS, note_reach, note_step
-from ..containers.growing import changed_in
-from ..containers.kinds import make_classes_native
+from ..containers.kinds import changed_in, make_classes_native
 from ..control.number_classes import Class, class_of, classes_of, exact_parts, of_parts
 from ..control.regions import Out, TracedRegion, have_effects, trace_region
 from ..control.regions import union as captures

@@ -11,8 +11,7 @@ from ...ir.graph import Graph, Value
 from ...ir.opdef import OPS
 from ...ir.types import BOOL, I32, TensorType
 from ..containers.elements.forms import same_tree
-from ..containers.growing import changed, changed_in
-from ..containers.kinds import inherit
+from ..containers.kinds import changed, changed_in, inherit
 from ..control.regions import (
     Out,
     TracedRegion,

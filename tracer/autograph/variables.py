@@ -10,7 +10,7 @@ from weakref import ref
 import numpy as np
 
 from ...ir.types import is_supported
-from ..containers.growing import changed
+from ..containers.kinds import changed
 from ..control.regions import Out
 from ..control.unbound import Undefined as Undefined
 from ..control.unbound import unbound as unbound

@@ -11,7 +11,7 @@ import bisect
 import heapq
 import sys
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from operator import itemgetter
 from types import BuiltinFunctionType, GeneratorType
@@ -24,7 +24,6 @@ from ..control.choices import choose_by_key, length_of
 from ..control.unions import Union, possible
 from ..core.constants import is_traced, is_undecided
 from ..core.trace import current_trace
-from ..data import pytree
 from . import folds, heaps, tables
 from .arrays import GrownArray
 from .elements.varied import is_array
@@ -573,41 +572,3 @@ _use: list[Callable[..., Any]] = []  # autograph, which lies above, puts it here
 def serve_use(use: Callable[..., Any]) -> None:
     """Let `use(function, *operands)` call a function with each option of unions among the operands."""
     _use[:] = [use]
-
-
-def changed(containers: list[Any]) -> None:
-    """Containers of Python's, one of which grows or shrinks where it depends on traced values."""
-    found = [inner for container in containers for inner in _with_inner(container)]
-    if found:
-        make_native(found)
-
-
-def changed_in(values: Sequence[Any], trees: Sequence[pytree.TreeDef]) -> None:
-    """The same of what one variable is on several ways, with these structures, for the parts in which
-    they differ: a dict that has the same keys on all ways stays Python's, whatever grows in it."""
-    shapes = [pytree.unflatten(tree, range(tree.num_leaves)) for tree in trees]
-    changed([*_differing(values, shapes)])
-    changed([*values])
-
-
-def _differing(values: Sequence[Any], shapes: Sequence[Any]) -> Iterator[Any]:
-    """The parts of several values whose shapes are not the same."""
-    cls = type(values[0])
-    if cls in (dict, OrderedDict, list, tuple) and all(type(x) is cls for x in (*values, *shapes)):
-        if issubclass(cls, dict) and all([*x] == [*shapes[0]] for x in (*values, *shapes)):
-            values, shapes = ([[*x.values()] for x in each] for each in (values, shapes))
-        is_dict = isinstance(shapes[0], dict)
-        if not is_dict and all(len(x) == len(shapes[0]) for x in (*values, *shapes)):
-            for parts in zip(*values, *shapes, strict=True):
-                yield from _differing(parts[: len(values)], parts[len(values) :])
-            return
-    if len({str(pytree.flatten(x)[1]) for x in shapes}) > 1:
-        yield from values
-
-
-def _with_inner(x: Any) -> Any:
-    if type(x) in CLASSES or isinstance(x, (tuple, OrderedDict)):
-        if type(x) in CLASSES:
-            yield x
-        for part in x.values() if isinstance(x, dict) else x:
-            yield from _with_inner(part)

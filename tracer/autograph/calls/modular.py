@@ -79,7 +79,7 @@ def pow_(base: Any, exponent: Any, *modulus: Any) -> Any:
 
 
 def _inverse(x: Any, m: Any) -> Any:
-    """The number that gives 1 with `x` modulo `m`, by Euclid's algorithm; ValueError if there is none."""
+    """The number that gives 1 with `x` modulo `m`, by Euclid's algorithm, or ValueError."""
 
     def step(carry: tuple[Any, Any, Any, Any]) -> tuple[Any, Any, Any, Any]:
         before, rest, last, factor = carry

@@ -10,7 +10,7 @@ from typing import Any, NoReturn, TypeVar
 from ....ir.graph import Value
 from ....ir.opdef import OPS
 from ....ir.types import dtype_name
-from ...containers.growing import changed_in
+from ...containers.kinds import changed_in
 from ...control.regions import Out, TracedRegion, have_effects, trace_region
 from ...core.effects import advance, order_token
 from ...core.sharing import settle_doubts
