@@ -6,6 +6,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.option.gpu == "sample":
         items[:], left_out = sampled(items)
         config.hook.pytest_deselected(items=left_out)
+    if tuple(map(int, version("llvmlite").split(".")[:2])) < (0, 48):
+        for item in items:
+            if "gpu" in item.path.relative_to(_tests).parts:
+                item.add_marker(pytest.mark.skip(reason="programs for GPUs need LLVM 22"))
 
 
 _QUICK = ("tracer", "runtime", "solve", "nn", "optim", "train", "data")

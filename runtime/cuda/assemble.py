@@ -14,7 +14,7 @@ from typing import Any
 
 from ...codegen.cuda.intrinsics import INTRINSICS
 from ...codegen.kernels.matmul import cuda_wgmma as wgmma
-from ..native.engine import NativeError
+from ..native.engine import NEWEST_WORDS, NativeError
 from ..native.llvm import llvm, lock
 
 TRIPLE = "nvptx64-nvidia-cuda"
@@ -186,6 +186,11 @@ def _check_architecture(arch: str) -> None:
 @lru_cache(maxsize=1)
 def _target() -> Any:
     binding = llvm()
+    if binding.llvm_version_info[0] < NEWEST_WORDS:  # an option that it lacks would end the process
+        number = ".".join(map(str, binding.llvm_version_info))
+        raise AssembleError(
+            f"programs for GPUs need llvmlite 0.48 or newer (LLVM {NEWEST_WORDS}); here is LLVM {number}"
+        )
     with lock:
         binding.initialize_all_targets()
         binding.initialize_all_asmprinters()

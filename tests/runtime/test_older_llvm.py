@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import jitney as jt
+from jitney.runtime.cuda import assemble
 from jitney.runtime.native import engine
 from jitney.runtime.native.llvm import llvm
 from jitney.runtime.native.older_llvm import in_older_words
@@ -80,3 +81,14 @@ def test_a_program_has_nothing_else_that_an_older_llvm_does_not_read() -> None:
 def _instructions(text: str) -> list[str]:
     lines = engine.host_engine().printed(text).splitlines()
     return [line.partition(" #")[0] for line in lines if line.startswith("  ")]
+
+
+def test_programs_for_gpus_say_which_llvmlite_they_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Older:
+        llvm_version_info = (20, 1, 8)
+
+    monkeypatch.setattr(assemble, "llvm", Older)
+    with pytest.raises(
+        assemble.AssembleError, match=r"need llvmlite 0\.48 or newer .* LLVM 20\.1\.8"
+    ):
+        assemble._target.__wrapped__()

@@ -153,7 +153,7 @@ class Surroundings:
             return []
         content = dict(_attributes(x))
         self.saved.append(("attributes", x, content, name))
-        methods = (f for kind in type(x).__mro__ for f in vars(kind).items())
+        methods = (f for kind in type(x).__mro__ for f in list(vars(kind).items()))
         functions = [(key, f) for key, f in methods if isinstance(f, FunctionType)]
         return [*functions, *((f"{name}.{key}", value) for key, value in content.items())]
 

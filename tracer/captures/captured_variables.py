@@ -298,7 +298,7 @@ def _operators_of(cls: type) -> Iterator[Guard]:
     """What operators on objects of a class find there (`x[i]`, `len(x)`), which no code names."""
     for base in cls.__mro__:
         if is_user_module(base.__module__):
-            for name, member in vars(base).items():
+            for name, member in list(vars(base).items()):
                 operator = name[:2] == name[-2:] == "__" and name not in _NOT_OPERATORS
                 if operator and isinstance(member, FunctionType):
                     path = Path("value", base, base.__name__).get(name)

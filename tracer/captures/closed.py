@@ -260,7 +260,7 @@ class _Judge:
                 if base.__module__ in PURE_MODULES:
                     continue
                 return False
-            for name, member in vars(base).items():
+            for name, member in list(vars(base).items()):
                 if isinstance(member, (MemberDescriptorType, GetSetDescriptorType)):
                     continue
                 if name.startswith("__") and not isinstance(member, FunctionType):

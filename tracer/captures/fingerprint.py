@@ -195,7 +195,7 @@ class Fingerprint:
             return
         self.value(value.__defaults__)
         self.value(value.__kwdefaults__)
-        for name, attribute in value.__dict__.items():
+        for name, attribute in list(value.__dict__.items()):
             if name not in _FUNCTION_NOISE:
                 self.put(name)
                 self.value(attribute)
@@ -370,7 +370,7 @@ class Fingerprint:
             self.value(type(cls))
         for base in cls.__bases__:
             self.value(base)
-        for name, member in vars(cls).items():
+        for name, member in list(vars(cls).items()):
             if name in _CLASS_NOISE or (name in _NAMEDTUPLE_OWN and hasattr(cls, "_fields")):
                 continue
             if isinstance(cls, enum.EnumMeta) and name in _ENUM_OWN:
@@ -390,7 +390,7 @@ class Fingerprint:
                 self._member(member)
 
     def _member(self, member: enum.Enum) -> None:
-        for name, attribute in vars(member).items():
+        for name, attribute in list(vars(member).items()):
             if name not in ("__objclass__", "_sort_order_"):
                 self.put(name)
                 self.value(attribute)

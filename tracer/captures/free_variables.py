@@ -501,7 +501,7 @@ def _functions_of(cls: type) -> Iterator[FunctionType]:
     for base in cls.__mro__:
         if not is_user_module(base.__module__):
             continue
-        for member in vars(base).values():
+        for member in list(vars(base).values()):
             members = [getattr(member, n, None) for n in ("fget", "fset", "fdel", "func")]
             if isinstance(member, _METHODS) or hasattr(type(member), "__get__"):
                 members += member, inspect.unwrap(member) if callable(member) else None

@@ -251,7 +251,9 @@ def _function(value: FunctionType) -> Content:
     key = closure_key(value)
     if key is not None:
         return key, ()
-    own = {name: attribute for name, attribute in value.__dict__.items() if name != "__wrapped__"}
+    own = {
+        name: attribute for name, attribute in list(value.__dict__.items()) if name != "__wrapped__"
+    }
     parts = value.__defaults__, value.__kwdefaults__, own
     return _Identities((value, value.__code__)), [part for part in parts if part]
 
@@ -293,7 +295,7 @@ def _class(cls: type) -> Content:
     names: list[str] = []
     for base in cls.__mro__:
         if is_user_module(base.__module__):
-            content = {k: v for k, v in vars(base).items() if k not in _NAMESPACE_NOISE}
+            content = {k: v for k, v in list(vars(base).items()) if k not in _NAMESPACE_NOISE}
             own += base, *content.values()
             names += content
             own += (v.__code__ for v in content.values() if type(v) is FunctionType)
@@ -306,7 +308,7 @@ def data_of(cls: type) -> Iterator[tuple[str, Any]]:
     for base in cls.__mro__:
         if is_user_module(base.__module__):
             listed = isinstance(base, enum.EnumMeta)  # keeps lists of its members, to find them by
-            for name, member in vars(base).items():
+            for name, member in list(vars(base).items()):
                 internal = name in _NAMESPACE_NOISE or (listed and name[0] == name[-1] == "_")
                 method = type(member) is FunctionType and name[:2] != "__"
                 if method or (not internal and changes_inside(member)):

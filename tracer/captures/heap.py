@@ -233,7 +233,7 @@ class Heap:
         """What objects have of their class, of all that is named."""
         data = self._classes.get(cls)
         if data is None:
-            names = {name for base in cls.__mro__[:-1] for name in vars(base)} & self._named
+            names = {name for base in cls.__mro__[:-1] for name in list(vars(base))} & self._named
             pairs = [(name, class_data(cls, name)) for name in names]
             data = self._classes[cls] = {name: held for name, held in pairs if held is not ABSENT}
         return data

@@ -97,7 +97,7 @@ def _containers_in(value: Any) -> Iterator[Any]:
     if isinstance(value, _CONTAINERS):
         yield value
     elif type(value).__module__ in ("collections", "queue", "_queue"):
-        for part in vars(value).values() if hasattr(value, "__dict__") else ():
+        for part in list(vars(value).values()) if hasattr(value, "__dict__") else ():
             if isinstance(part, _CONTAINERS):
                 yield part
                 yield from (inner for inner in part if isinstance(inner, _CONTAINERS))

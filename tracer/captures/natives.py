@@ -212,7 +212,7 @@ def _attributes_of(value: Any) -> dict[str, Any] | None:
 @cache
 def _in_class(cls: type) -> tuple[frozenset[str], frozenset[str]]:
     """The names of data of a class, and of what is no data and no slot."""
-    held = {name: x for base in reversed(cls.__mro__[:-1]) for name, x in vars(base).items()}
+    held = {name: x for base in reversed(cls.__mro__[:-1]) for name, x in list(vars(base).items())}
     data = {name for name in held if class_data(cls, name) is not ABSENT}
     slots = {name for name, x in held.items() if type(x) is MemberDescriptorType}
     return frozenset(data), frozenset(held.keys() - data - slots)

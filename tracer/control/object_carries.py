@@ -62,7 +62,7 @@ def _settings(value: Any, path: str) -> Iterator[tuple[str, Any]]:
     if value is None or is_leaf_array(value):
         return
     if kind_of(value) is not None:
-        for name, item in vars(value).items():
+        for name, item in list(vars(value).items()):
             yield from _settings(item, f"{path}.{name}")
     elif isinstance(value, CONTAINERS):
         items = value.items() if isinstance(value, dict) else enumerate(value)

@@ -48,7 +48,7 @@ def _function(function: FunctionType, around: list[FunctionType]) -> Hashable:
     if function in around:  # it calls itself
         return around.index(function)
     code = function.__code__
-    own = {name: held for name, held in vars(function).items() if name != "__wrapped__"}
+    own = {name: held for name, held in list(vars(function).items()) if name != "__wrapped__"}
     if own or _rebinds(code, frozenset(code.co_freevars)):
         raise _Changes
     inside = [*around, function]

@@ -224,7 +224,7 @@ def _copy(
         if id(value) in memo:
             return memo[id(value)]
         new = memo[id(value)] = object.__new__(type(value))
-        for name, item in vars(value).items():
+        for name, item in list(vars(value).items()):
             below = path if kind.cell else f"{path}.{name}" if path else name
             vars(new)[name] = _copy(item, below, by_path, memo, gradient)
         return new

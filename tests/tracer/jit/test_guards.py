@@ -411,3 +411,21 @@ def test_a_rule_that_is_given_anew_is_traced_anew() -> None:
     assert compiled(2.0) == 3.0
     f.defjvps(lambda t, out, x: t * 4.0)
     assert compiled(2.0) == 4.0
+
+
+def test_a_class_that_grows_while_it_is_looked_through() -> None:
+    """By another thread, or by what looking at a member does."""
+
+    class Grows:
+        def __getattr__(self, name: str) -> Any:
+            setattr(Holder, f"seen_{name}", 1)
+            raise AttributeError(name)
+
+    class Holder:
+        part = Grows()
+
+        def __call__(self, x: Any) -> Any:
+            return x * 2
+
+    twice = functools.partial(lambda kind, x: kind()(x), Holder)
+    np.testing.assert_array_equal(jt.jit(lambda x: twice(x))(np.ones(3)), 2)
