@@ -26,6 +26,7 @@ __array_api_version__ = "2024.12"
 
 if TYPE_CHECKING:
     from . import data as data
+    from . import distributed as distributed
     from . import errors as errors
     from . import nn as nn
     from . import optim as optim
@@ -248,6 +249,7 @@ _HOMES = {
 }
 _MODULES = {
     "data": "data",
+    "distributed": "distributed",
     "errors": "errors",
     "filters": "tracer.checks.filters",
     "nn": "nn",
@@ -329,7 +331,15 @@ def _nearest(name: str, functions: dict[str, Any]) -> str:
     homes = [
         r for r in ("ops", "special", "random", "linalg") if hasattr(getattr(package, r), name)
     ]
-    for room in ("nn", "optim", "data", "train", "solve", "summary"):  # read, which is not imported
+    for room in (
+        "nn",
+        "optim",
+        "data",
+        "train",
+        "solve",
+        "summary",
+        "distributed",
+    ):  # read, which is not imported
         if f" as {name}\n" in Path(__file__).with_name(room).joinpath("__init__.py").read_text():
             homes.append(room)
     if homes:

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from .graph import SourceLine
 from .opdef import GraphError
 
 Array = np.ndarray[Any, Any]
@@ -21,9 +22,16 @@ class Group(Protocol):
     rank: int
     size: int
 
-    def collective(self, name: str, x: Array | None, out: Array | None, **attrs: Any) -> None:
+    def collective(
+        self,
+        name: str,
+        x: Array | None,
+        out: Array | None,
+        line: SourceLine | None = None,
+        **attrs: Any,
+    ) -> None:
         """Carry out the op of that name: `x` (C-contiguous) goes in, `out` is filled. Raises where
-        a member fails."""
+        a member fails. `line` is the user's."""
 
 
 GROUPS: dict[str, Group] = {}

@@ -371,6 +371,10 @@ MODULES = {
     "kernels.tape.lower_tapes": ("tape_new", "tape_push", "tape_pop"),
     "kernels.convolution.lower_convolution": ("conv",),
     "kernels.draws.lower_draws": ("draw",),
+    "kernels.exchange.lower_exchange": (
+        *("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "ppermute", "send_all"),
+        *("reduce_to", "send", "receive", "barrier"),
+    ),
     "kernels.stores.lower_stores": ("store",),
     "kernels.factor.lower_factors": ("solve", "inv", "cholesky", "triangular_solve", "lu"),
     "lowering.lower_library": (

@@ -113,12 +113,13 @@ def split(
 
 
 def _dependent(graph: Graph, sources: Sequence[Value], own: Sequence[Value]) -> set[Op]:
-    """The ops that read `sources`, directly or not; and new tapes that the forward part never sees."""
+    """The ops that read `sources`, directly or not; and new tapes, and threads of effects, that the
+    forward part never sees."""
     dependent = readers(graph.ops, sources)
     users = graph.users()
     for op in graph.ops:
         if (
-            op.name == "tape_new"
+            op.name in ("tape_new", "create_token")
             and dependent.issuperset(users[op.result])
             and op.result not in own
         ):

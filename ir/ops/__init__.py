@@ -8,7 +8,7 @@ What does not live here: expansions into scalar primitives (`codegen.math`), wha
 """
 
 from ..opdef import OPS
-from .collectives import records  # noqa: F401
+from .collectives import messages, records  # noqa: F401
 from .control import (  # noqa: F401  # noqa: F401
     callbacks,
     custom,

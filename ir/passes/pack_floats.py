@@ -212,6 +212,12 @@ def _callback(b: Builder, op: Op, operands: Values) -> Sequence[Value]:
     return b.append(op.definition, operands, {"function": function}).results
 
 
+@_rule("receive")
+def _receive(b: Builder, op: Op, operands: Values) -> Sequence[Value]:
+    stored = dtype_name(_stored(op.results[0].type).dtype)
+    return b.append(op.definition, operands, {**op.attrs, "dtype": stored}).results
+
+
 def _as_bits(array: Any) -> np.ndarray[Any, Any]:
     bits: np.ndarray[Any, Any] = np.asarray(array)
     return bits.view(bits_dtype(bits.dtype))

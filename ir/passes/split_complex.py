@@ -22,6 +22,7 @@ import numpy as np
 
 from ..build import Builder
 from ..graph import Graph, Op, Value
+from ..ops.collectives.records import COLLECTIVES
 from ..ops.control.callbacks import PythonFunction
 from ..ops.folds.reductions import multiply_tree
 from ..ops.folds.scans import doubling_products
@@ -432,6 +433,34 @@ def _callback(s: Splitter, op: Op, operands: list[Parts]) -> list[Parts]:
     wrapped = PythonFunction(_OnParts(function, flags), results, function.name, function.each)
     new = s.b.append(op.definition, _flat(operands), {"function": wrapped})
     return _regrouped(new.results, [v.type for v in op.results])
+
+
+@_rule(*(record.name for record in COLLECTIVES.values()))
+def _collective(s: Splitter, op: Op, operands: list[Parts]) -> list[Parts]:
+    """The parts, one after the other, in order."""
+    pair, token = operands
+    assert isinstance(pair, tuple) and isinstance(token, Value)
+    assert op.attrs.get("kind", "sum") == "sum", "complex numbers have no order"
+    re, token = s.b.append(op.definition, [pair[0], token], op.attrs).results
+    im, token = s.b.append(op.definition, [pair[1], token], op.attrs).results
+    return [(re, im), token]
+
+
+@_rule("send")
+def _send(s: Splitter, op: Op, operands: list[Parts]) -> list[Parts]:
+    pair, token = operands
+    assert isinstance(pair, tuple) and isinstance(token, Value)
+    for part in pair:
+        token = s.b.append(op.definition, [part, token], op.attrs).result
+    return [token]
+
+
+@_rule("receive")
+def _receive(s: Splitter, op: Op, operands: list[Parts]) -> list[Parts]:
+    attrs = {**op.attrs, "dtype": dtype_name(real_dtype(op.results[0].tensor.dtype))}
+    re, token = s.b.append(op.definition, _flat(operands), attrs).results
+    im, token = s.b.append(op.definition, [token], attrs).results
+    return [(re, im), token]
 
 
 def _is_token(v: Parts) -> bool:

@@ -45,7 +45,7 @@ def load_code_record(data: bytes | None) -> Code | None:
 
 def dump_executable(module: NativeModule, code: Code) -> bytes | None:
     """The record of a compiled module; None if it refers to objects of this process."""
-    if module.callbacks:
+    if not all(getattr(site.function, "portable", False) for site in module.callbacks):
         return None
     if isinstance(module, StoredModule):
         packed = module.__dict__["_packed"]

@@ -38,7 +38,8 @@ OF_MATRICES = ("library", "composition")  # see test_linalg and test_fourier
 SPECIAL = set(
     "assert create_token tape_new tape_push tape_pop pure_callback io_callback draw store "
     "custom_vjp custom_jvp implicit remat require recursion recurse "
-    "all_reduce all_gather reduce_scatter all_to_all ppermute send_all reduce_to".split()
+    "all_reduce all_gather reduce_scatter all_to_all ppermute send_all reduce_to "
+    "send receive barrier".split()
 )
 NO_DERIVATIVE = {
     # Results are integers or bools, or the op takes no floats: there is nothing to differentiate.

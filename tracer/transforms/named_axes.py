@@ -7,7 +7,7 @@
 
 Names, arguments and meaning are JAX's. A name is bound by `jt.vmap(axis_name=)`; its members are the
 examples. Derivatives are those of the function of all members together, so the transpose of `psum` is
-`psum`.
+`psum`. Where a name goes, a communicator of `jt.distributed` goes as well; then members are processes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ..messages import errors
 from ..messages.errors import complain
 from ..messages.source import user_line
 
-Names = str | tuple[str, ...]
+Names = Any  # a name, a communicator, or a tuple of these
 
 
 class Axis(Protocol):
@@ -86,6 +86,9 @@ def bound(name: str | None, axis: Callable[[str], Axis]) -> Iterator[None]:
 def axis_of(name: Any) -> Axis:
     """What the name is bound to; UnboundAxisError if nothing."""
     axes = _AXES.get()
+    if hasattr(name, "exchange"):
+        itself: Axis = name  # a communicator
+        return itself
     if not isinstance(name, str) or name not in axes:
         known = ", ".join(map(repr, axes)) or "none"
         complain(
@@ -207,7 +210,7 @@ def _reduced(what: str, kind: str, x: Any, names: Names) -> Any:
 
 
 def all_gather(
-    x: Any, axis_name: str, *, axis_index_groups: None = None, axis: int = 0, tiled: bool = False
+    x: Any, axis_name: Names, *, axis_index_groups: None = None, axis: int = 0, tiled: bool = False
 ) -> Any:
     """All members' `x`, stacked along a new `axis`; with `tiled` concatenated along that axis.
 
@@ -235,7 +238,7 @@ def all_gather(
 
 def psum_scatter(
     x: Any,
-    axis_name: str,
+    axis_name: Names,
     *,
     scatter_dimension: int = 0,
     axis_index_groups: None = None,
@@ -264,7 +267,7 @@ def psum_scatter(
 
 def all_to_all(
     x: Any,
-    axis_name: str,
+    axis_name: Names,
     split_axis: int,
     concat_axis: int,
     *,
@@ -300,7 +303,7 @@ def all_to_all(
     return pytree.tree_map(one, x)
 
 
-def ppermute(x: Any, axis_name: str, perm: Sequence[tuple[int, int]]) -> Any:
+def ppermute(x: Any, axis_name: Names, perm: Sequence[tuple[int, int]]) -> Any:
     """For each pair (i, j) of `perm`, member j gets the `x` of member i; who gets nothing has zeros.
 
     No member is twice on the same side. The transpose is the inverse.
@@ -322,7 +325,7 @@ def ppermute(x: Any, axis_name: str, perm: Sequence[tuple[int, int]]) -> Any:
     return pytree.tree_map(lambda leaf: group.exchange("axis_permute", leaf, perm=pairs), x)
 
 
-def pshuffle(x: Any, axis_name: str, perm: Sequence[int]) -> Any:
+def pshuffle(x: Any, axis_name: Names, perm: Sequence[int]) -> Any:
     """Member i gets the `x` of member `perm[i]`.
 
     >>> jt.vmap(lambda x: jt.pshuffle(x, "i", [1, 0]), axis_name="i")(np.array([1.0, 3.0]))
@@ -331,7 +334,7 @@ def pshuffle(x: Any, axis_name: str, perm: Sequence[int]) -> Any:
     return ppermute(x, axis_name, [(source, i) for i, source in enumerate(perm)])
 
 
-def pbroadcast(x: Any, axis_name: str, source: int) -> Any:
+def pbroadcast(x: Any, axis_name: Names, source: int) -> Any:
     """The `x` of member `source`, for all members.
 
     >>> jt.vmap(lambda x: jt.pbroadcast(x, "i", 1), axis_name="i")(np.array([1.0, 3.0]))

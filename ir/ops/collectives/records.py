@@ -26,7 +26,7 @@ from ...cost import Cost
 from ...graph import Op, Value
 from ...groups import group as find_group
 from ...opdef import GraphError, OpDef, register
-from ...types import I64, TOKEN, TensorType, Type
+from ...types import F32, I64, TOKEN, TensorType, Type, is_small
 from ..families import ANY, NUMBER, Arg, Array, Example, check_kind, opaque
 
 KINDS = {"sum": np.add, "max": np.maximum, "min": np.minimum}
@@ -43,6 +43,7 @@ class Collective:
     stacked:   (b, x with the members in front, attrs) -> the results, and whether they differ
     transpose: (b, op, cotangent) -> the operand's cotangent; None for an op that is not linear
     rows:      whether the operand, and the result, have a row for each member
+    kinds:     of dtypes; of any dtype is what moves elements and computes nothing
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Collective:
         self.name, self.named, self.together, self.stacked = name, named, together, stacked
         self.transpose, self.rows, self.attrs, self.kinds = transpose, rows, attrs, kinds
         COLLECTIVES[name] = COLLECTIVES[named] = self
+        moves = kinds == ANY
         shape = (1, 3, 2) if rows[0] else (3, 2)
         own = {"group": "i", "size": 1, **(example or {})}
         opaque(
@@ -71,6 +73,7 @@ class Collective:
             batch=self._batch,
             kinds=kinds,
             cost=Cost.DEAR,
+            moves=moves,
             attrs=("group", "size", *attrs),
             examples=(Example((Arg(shape, distinct=True),), own),),
             doc=f"{name} along a named axis",
@@ -85,6 +88,7 @@ class Collective:
                 self._vjp,
                 batch=self._batch,
                 total=False,
+                moves=moves,
                 dtypes=kinds,
                 attrs=("group", "size", *attrs),
                 effect=True,
@@ -127,10 +131,15 @@ class Collective:
         return self.run(x, **attrs), None
 
     def run(self, x: Array, *, group: str, size: int, **attrs: Any) -> Array:
-        """What this process gets for its `x`."""
+        """What this process gets for its `x`; `line=` is the user's, where it is known."""
+        if is_small(x.dtype) and self.kinds != ANY:  # what is computed is computed in float32
+            wide = self.run(x.astype(F32), group=group, size=size, **attrs)
+            return wide.astype(x.dtype)
         type = self.result(TensorType(x.shape, x.dtype), size)
         out = np.empty(type.shape, type.dtype)
-        find_group(group, size).collective(self.name, np.ascontiguousarray(x), out, **attrs)
+        find_group(group, size).collective(
+            self.name, np.ascontiguousarray(x).reshape(x.shape), out, **attrs
+        )
         return out
 
     def again(self, b: Builder, op: Op, x: Value, name: str = "", **attrs: Any) -> Value:
