@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from ..ir.surface import ensure
-from .platforms import tried, warn_if_untried
+from .platforms import tried
 
 _OFF = ("0", "off", "no", "false")
 _ON = ("1", "on", "yes", "true")
@@ -174,11 +174,6 @@ def _path(name: str, value: Any) -> str | None:
     return os.path.abspath(os.path.expanduser(os.fspath(value)))
 
 
-def _native_calls() -> bool:
-    warn_if_untried()
-    return tried()
-
-
 class Config:
     """jitney's settings. Unknown names and unfit values are refused.
 
@@ -233,7 +228,7 @@ class Config:
     cache_dir = Setting("JITNEY_CACHE_DIR", lambda *_: default_cache_dir(), _path)
     cache_size = mebibytes("JITNEY_CACHE_MB", 512)
     memory_cache_size = mebibytes("JITNEY_MEMORY_CACHE_MB", 256)
-    native_calls = flag("JITNEY_NATIVE_CALLS", _native_calls)
+    native_calls = flag("JITNEY_NATIVE_CALLS", tried)
     cpu = choice("JITNEY_CPU", *CPUS)
     quick = flag("JITNEY_QUICK", False)
     sanitize = flag("JITNEY_SANITIZE", False)

@@ -392,32 +392,6 @@ def test_info_tells_the_facts() -> None:
     assert facts["cpu"] in info.describe()
 
 
-def test_where_nobody_tried_calls_go_through_python_and_that_is_said_once() -> None:
-    code = """
-import platform, warnings
-platform.machine = lambda: "sparc64"
-from jitney.runtime.config import config
-from jitney.runtime.platforms import UntriedPlatformWarning
-import jitney as jt, numpy as np
-with warnings.catch_warnings(record=True) as seen:
-    warnings.simplefilter("always")
-    for k in range(2):
-        f = jt.jit(lambda x, k=k: x + k)
-        print(*f(np.ones(1 << 18))[:2] == 1.0 + k, type(f) is jt.tracer.jit.function.JitFunction)
-print([w.category is UntriedPlatformWarning and "JITNEY_NATIVE_CALLS=1" in str(w.message) for w in seen])
-config.native_calls = True
-print(type(jt.jit(lambda x: x)) is jt.tracer.jit.function.JitFunction)
-from jitney.runtime import info
-print(info.facts()["platform"].endswith("(never tried; calls go through Python)"))
-"""
-    assert python(code).splitlines() == ["True True True"] * 2 + ["[True]", "False", "True"]
-    quiet = (
-        "import platform; platform.machine = lambda: 'sparc64'\nimport jitney as jt; jt.jit(abs)"
-    )
-    assert python(f"import warnings; warnings.simplefilter('error')\n{quiet}",
-                  JITNEY_NATIVE_CALLS="0") == ""  # fmt: skip
-
-
 def test_info_never_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken() -> None:
         raise OSError("broken")

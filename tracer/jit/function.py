@@ -27,6 +27,7 @@ from ...ir.collector import loading
 from ...ir.forks import renewed
 from ...ir.surface import ensure
 from ...runtime.config import config
+from ...runtime.platforms import tried
 from ...runtime.recording import current
 from ..captures.captured_variables import CapturedVariables
 from ..captures.heap_nodes import Policy
@@ -100,6 +101,10 @@ class JitFunction(Inspection, Generic[P, R]):
         with loading():
             from ...runtime.call.callable import new_callable
 
+            if not tried():
+                from ...runtime.trial import settle  # on the others nobody needs it
+
+                settle()
         made: Self = new_callable(cls)
         return made
 
