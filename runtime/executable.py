@@ -130,19 +130,25 @@ class Executable:
         big = big or self.module.arena_bytes >= memory.POOLED_BYTES  # NumPy's handler is switched
         return self._release_gil or big or bool(self.module.callbacks)
 
+    @property
+    def calls_out(self) -> bool:
+        """Whether a run does things in Python that cannot be done again."""
+        return bool(self.module.callbacks) or self.module.keeps_gil
+
     def write_call(
         self,
         program: CallProgram,
         block: int,
         scalars: Container[int] = (),
         again: bool = False,
+        held: bool = False,
     ) -> tuple[list[Owned], dict[int, int]]:
         """Write the call of the entry into a program: allocate the outputs and run.
 
         The pointers to the inputs are in the words from `block`. Gives the output arrays, and for
         the outputs whose numbers are in `scalars` the words of the frame where their values are.
-        With `again`, a call whose check fails is one that the program does not take. Whoever runs the
-        program keeps `self`.
+        With `again`, a call whose check fails is one that the program does not take; with `held` it keeps
+        the GIL. Whoever runs the program keeps `self`.
         """
         first = block + len(self.module.inputs)
         arrays: list[Owned] = []
@@ -157,8 +163,9 @@ class Executable:
             program.scratch(block + self.block_words - 2, arena, _handler(arena))
         status = block + self.block_words - 1
         callbacks = bool(self.module.callbacks)
-        again = again and bool(self.module.errors) and not callbacks and not self.module.keeps_gil
-        program.run(self._address, block, status, self._release_gil, callbacks, self._failed, again)
+        again = again and bool(self.module.errors) and not self.calls_out
+        releases = self._release_gil and not held
+        program.run(self._address, block, status, releases, callbacks, self._failed, again)
         return arrays, values
 
     @property

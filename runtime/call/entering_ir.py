@@ -6,6 +6,9 @@ makes containers of n lists, dicts, sets and deques, and writes their handles. I
 gives them back when it goes; None if two of the objects are one, or one, or what is in it, is not what
 its *kind* (`objects_ir`) says. `seen` is null, or a dict: then one object that is in several places is
 one container, and the dict has the addresses of all objects that may be as keys.
+
+`jitney_enter_lazily` does not look at attributes of objects: compiled code asks for those of each object
+when it first needs them (`arrive`), and has no record of one that is not what its kind says.
 """
 
 from __future__ import annotations
@@ -33,10 +36,12 @@ _ENTER = Defined("enter", ("ptr", "ptr", "ptr"), "ptr")
 _NUMBER = Defined("number", ("ptr", "ptr"), "i1")
 _RELEASE = Defined("release", ("ptr",))
 _DROP = Defined("drop", ("ptr",))
+_ARRIVE = Defined("arrive", ("ptr",))
 # Of the state, after the first container; the hash of a key so far; memory: the latest chunk, which
 # begins with where the one before it is, how much of it is taken, and its size.
-# Objects whose attributes are to be looked at.
-_SEEN, _TOTAL, _CHUNK, _USED, _END, _TODO = (k * WORD for k in range(1, 7))
+# Objects whose attributes are to be looked at, and whether that is when they are asked for.
+_SEEN, _TOTAL, _CHUNK, _USED, _END, _TODO, _LAZY = (k * WORD for k in range(1, 8))
+_STATE_BYTES = 8 * WORD
 _LEAST = 1024  # bytes of a chunk
 _EQUAL = 2  # Py_EQ
 _EXACT = 1 << 53  # whole numbers up to here are floats
@@ -54,7 +59,8 @@ def entering_ir(
     ob_type = arrays.ob_type
     functions = [attributes(instances), copy(arrays)]
     functions += [_take(ob_type), _enter(ob_type, items, where), _number(ints)]
-    functions += [_room(), _release(), _drop(), _enter_all()]
+    functions += [_room(), _release(), _drop(), _arrive()]
+    functions += [_enter_all("jitney_enter", False), _enter_all("jitney_enter_lazily", True)]
     helpers = layout.closure([tables.note()])
     objects = ["none", "true", "gone", "PyBool_Type", "PyFloat_Type", "PyLong_Type", "PyTuple_Type"]
     return module_ir([*functions, *helpers], objects)
@@ -253,6 +259,13 @@ def _enter(ob_type: int, items: int | None, where: SetLayout | None) -> Function
     record, array = f.block("record"), f.block("array")
     f.switch(f.load("i64", kind), several, {o.RECORD: record, o.ARRAY: array})
     f.at(record)
+    later, now = f.block("later"), f.block("now")
+    f.branch(f.load("i64", state, _LAZY).ne(0), later, now)
+    f.at(later)
+    f.store(_ARRIVE.address, made, layout.ARRIVES)
+    f.store(state, made, layout.AMONG)
+    f.ret(made)
+    f.at(now)
     f.require(one_record(f, made, f.load("i64", kind, o.BYTES), state).ne(NULL), wrong)
     f.store(f.load("ptr", state, _TODO), made, layout.MASK)
     f.store(made, state, _TODO)
@@ -424,16 +437,11 @@ def _room() -> Function:
 
 
 def _release() -> Function:
-    """Give containers back, with what they own: those in chunks of memory, of which this is the latest.
-    The first container is at the beginning of the first."""
-    f = Function("void", "release", internal=True, chunk="ptr")
+    """Give containers back, with what they own, and the state with the memory that they lie in."""
+    f = Function("void", "release", internal=True, state="ptr")
     none = f.block("none")
-    f.require(f.chunk.ne(NULL), none)
-    with f.loop(chunk=f.chunk) as chunks:
-        before = f.load("ptr", chunks.chunk)
-        chunks.going(before.ne(NULL))
-        chunks.next(before)
-    with f.loop(store=f.offset(chunks.chunk, WORD)) as each:
+    f.require(f.state.ne(NULL), none)
+    with f.loop(store=f.load("ptr", f.state)) as each:
         each.going(each.store.ne(NULL))
         f.call("void", "Py_DecRef", f.load("ptr", each.store, layout.OBJECT))
         with f.when(f.load("ptr", each.store, layout.INDEX).ne(NULL)):
@@ -441,11 +449,12 @@ def _release() -> Function:
         with f.when(f.load("i64", each.store, layout.LENT).eq(0)):
             f.call("void", layout.RELEASE, f.load("ptr", each.store, layout.BLOCK))
         each.next(f.load("ptr", each.store, layout.LINK))
-    with f.loop(chunk=f.chunk) as chunks:
+    with f.loop(chunk=f.load("ptr", f.state, _CHUNK)) as chunks:
         chunks.going(chunks.chunk.ne(NULL))
         before = f.load("ptr", chunks.chunk)
         f.call("void", layout.RELEASE, chunks.chunk)
         chunks.next(before)
+    f.call("void", layout.RELEASE, f.state)
     f.jump(none)
     f.at(none)
     f.ret()
@@ -460,15 +469,33 @@ def _drop() -> Function:
     return f
 
 
-def _enter_all() -> Function:
-    f = Function(
-        "ptr", "jitney_enter", items="ptr", n="i64", kinds="ptr", handles="ptr", seen="ptr"
-    )
-    state = f.alloca("ptr", 7)
-    for word in (0, _CHUNK, _USED, _END, _TODO):
-        f.store(NULL, state, word)
-    f.store(f.seen, state, _SEEN)
+def _arrive() -> Function:
+    """Make the record of an object, if it is as its kind says. The GIL is held, as no other thread may
+    change objects between two that are read."""
+    f = Function("void", "arrive", internal=True, made="ptr")
+    made, wrong = f.made, f.block("wrong")
+    state, kind = f.load("ptr", made, layout.AMONG), f.load("ptr", made, layout.KIND)
+    f.require(one_record(f, made, f.load("i64", kind, o.BYTES), state).ne(NULL), wrong)
+    f.store(NULL, made, layout.AMONG)
+    f.store(NULL, made, layout.ARRIVES)
+    f.require(f.run(ATTRIBUTES, made, state), wrong)
+    f.ret()
+    f.at(wrong)
+    f.call("void", "PyErr_Clear")
+    f.store(NULL, made, layout.FIRST)
+    f.store(f.literal("i64", 0), made, layout.LENGTH)
+    f.ret()
+    return f
+
+
+def _enter_all(name: str, lazy: bool) -> Function:
+    f = Function("ptr", name, items="ptr", n="i64", kinds="ptr", handles="ptr", seen="ptr")
     wrong = f.block("wrong")
+    state = f.call("ptr", layout.ALLOCATE, _STATE_BYTES)
+    f.require(state.ne(NULL), wrong)
+    f.fill(state, 0, _STATE_BYTES, align=8)
+    f.store(f.literal("i64", int(lazy)), state, _LAZY)
+    f.store(f.seen, state, _SEEN)
     with f.each(f.n) as i:
         item, kind = f.load("ptr", f.items, i, "i64"), f.load("ptr", f.kinds, i, "i64")
         with f.each(i) as k:
@@ -483,12 +510,12 @@ def _enter_all() -> Function:
             f.store(NULL, objects.entered, layout.MASK)
             f.require(f.run(ATTRIBUTES, objects.entered, state), wrong)
             objects.next(f.load("ptr", state, _TODO))
-    capsule = f.call("ptr", "PyCapsule_New", f.load("ptr", state, _CHUNK), NULL, _DROP.address)
+    capsule = f.call("ptr", "PyCapsule_New", state, NULL, _DROP.address)
     f.require(capsule.ne(NULL), wrong)
     f.ret(capsule)
     f.at(wrong)
     f.call("void", "PyErr_Clear")
-    f.run(_RELEASE, f.load("ptr", state, _CHUNK))
+    f.run(_RELEASE, state)
     f.call("void", "Py_IncRef", symbol("none"))
     f.ret(symbol("none"))
     return f

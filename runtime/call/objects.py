@@ -94,8 +94,8 @@ def enter() -> Callable[[Any, int, int, Any, Any], Any]:
 
 
 @cache
-def enter_address() -> int:
-    """Where that function is."""
+def enter_address(lazily: bool = False) -> int:
+    """Where that function is, or the one that leaves objects to be looked at when they are asked for."""
     layout = ndarray_layout()
     assert layout is not None
     imports = {
@@ -112,5 +112,6 @@ def enter_address() -> int:
         set_layout(),
         instance_layout(),
     )
-    library = load_support("entering", text, ["jitney_enter"], imports)
-    return library.keep().address("jitney_enter")
+    names = ["jitney_enter", "jitney_enter_lazily"]
+    library = load_support("entering", text, names, imports)
+    return library.keep().address(names[lazily])

@@ -319,7 +319,8 @@ class Entrance:
         from .native_plans import planned  # which needs the code generator
 
         self.kinds, self.words = kinds, planned(kinds)
-        self.nested = any(isinstance(kind, ClassKind) for kind in kinds) or any(
+        self.has_objects = any(isinstance(kind, ClassKind) for kind in kinds)
+        self.nested = self.has_objects or any(
             form is not None and form.holds_containers
             for kind in kinds
             for form in (kind.key, kind.value)

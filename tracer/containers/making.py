@@ -57,6 +57,7 @@ class _Source:
     members: Callable[[int, Form], tuple[python_sets.Entries, list[Any]]]  # of a set
     release: Callable[[int], None]
     made_of: Callable[[int], Any]  # the object that one was made of, None for others
+    has_arrived: Callable[[int], bool]  # whether the attributes of an object were ever asked for
 
 
 def _whole(source: _Source, handle: int, kind: Kind, made: dict[int, Any]) -> Any:
@@ -104,7 +105,8 @@ def _fill(
 ) -> None:
     new = made[handle]
     if isinstance(kind, ClassKind):
-        _fill_object(source, handle, kind, new, made, waiting)
+        if source.has_arrived(handle):
+            _fill_object(source, handle, kind, new, made, waiting)
         return
     if isinstance(kind, BoxKind) and source.made_of(handle) is not None:
         return  # nobody writes into it
@@ -257,6 +259,9 @@ class _Native(_Source):
         header = _header(handle)
         return ctypes.cast(header[_OBJECT], ctypes.py_object).value if header[_KIND] else None
 
+    def has_arrived(self, handle: int) -> bool:
+        return bool(_header(handle)[_LENGTH])
+
     def release(self, first: int) -> None:
         from ...runtime.call import objects
         from .native_plans import planned
@@ -309,6 +314,9 @@ class _Interpreted(_Source):
 
     def made_of(self, handle: int) -> Any:
         return RUNS.at(handle).made_of
+
+    def has_arrived(self, handle: int) -> bool:
+        return True
 
     def release(self, first: int) -> None:
         RUNS.objects.pop(first >> 32, None)

@@ -173,6 +173,10 @@ class Object(Container):
 
     def _record(self) -> list[Value]:
         self.kind.is_used = True
+        handle, arrived = self._at, require_trace().arrived
+        if self.kind.entered is not None and handle not in arrived:
+            arrived.add(handle)
+            run("arrive", handle)
         _, *values = self._run("get", as_value(0), value=self.kind.dtypes)
         return values
 

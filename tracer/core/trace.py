@@ -131,6 +131,7 @@ class Trace:
         self.singles: set[int] = set()  # parameters that are numbers, no arrays without dims
         self.nonzero: set[Value] = set()  # Python numbers by which was divided
         self.counters: set[Value] = set()  # numbers of iterations, which count from 0
+        self.arrived: set[Value] = set()  # handles of objects of outside that have their record
         # Whether this is a part of a loop that counts, or of one that does not: see `late_checks`.
         self.counts: bool | None = None
         self.late_checks: dict[Any, Storage] = {}

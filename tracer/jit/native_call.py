@@ -413,6 +413,15 @@ class _Writer(GuardWriter):
         if self.executable.runs_python and not is_held:
             program.hold(word)
 
+    @property
+    def can_begin_again(self) -> bool:
+        """Whether nothing has happened outside before a run is over."""
+        entry, module = self.entry, self.executable.module
+        specs = (*entry.specs, *entry.captured.specs)
+        drawn = any(isinstance(getattr(s, "holder", None), GeneratorKind) for s in specs)
+        written = entry.written or entry.donated or entry.trap is not None
+        return not (drawn or written or self.executable.calls_out) and bool(module.errors)
+
     def apart(self) -> None:
         """What is written shares no memory with anything else, what was taken apart is no node."""
         if self.heap is not None:
@@ -468,8 +477,9 @@ class _Writer(GuardWriter):
         if self.entry.trap is not None:
             n_outputs -= 1
             scalars.add(n_outputs)
-        again = self.entry.repeats
-        whole, results_at = self.executable.write_call(program, self.block, scalars, again)
+        lazy = self.heap is not None and self.heap.lazy
+        again = self.entry.repeats or lazy
+        whole, results_at = self.executable.write_call(program, self.block, scalars, again, lazy)
         if self.entry.trap is not None:  # else Python looks into it
             program.unless_told(results_at.pop(n_outputs))
         arrays = iter(whole)

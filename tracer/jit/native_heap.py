@@ -55,6 +55,9 @@ class NativeHeap:
         ] = {}  # words of what holds the arrays that were seen themselves
         self._plain: set[tuple[type, str]] = set()  # attributes whose reading runs no code
         self._value: Callable[[int], int] = int
+        # Objects are looked at when compiled code asks for them: it has no record of one that is not like
+        # what was traced, and then Python makes the call, from the start.
+        self.lazy = False
 
     # Before the run
 
@@ -95,7 +98,8 @@ class NativeHeap:
         kinds = addressof(entrance.words)
         self.program.references.append(entrance)
         in_order = sorted(pairs, key=lambda pair: pair[1])
-        self.program.enter(enter_address(), kinds, in_order, entrance.nested)
+        self.lazy = entrance.has_objects and self.writer.can_begin_again
+        self.program.enter(enter_address(self.lazy), kinds, in_order, entrance.nested)
 
     def _node(self, word: int, node: Node, value: Any) -> None:
         program = self.program

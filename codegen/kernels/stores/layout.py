@@ -4,7 +4,9 @@ A header has twelve words: the next container of the call; the block of records,
 number, the block's end; of tables the index, its mask, and how many entries are taken; how often it has
 changed, for who runs over it; the Python object that it becomes, when it has left the call, or that it
 was made of; what says how it was made of that; and whether the block is only lent, and who made the
-header gives it back. A record is a word for each of its values.
+header gives it back. Of an object of outside that nobody has asked for yet there is no record: what
+reads it is in the place of the entries, and where the others of its call are in that of the mask.
+A record is a word for each of its values.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ LINK, BLOCK, FIRST, LENGTH, END, INDEX, MASK, TAKEN, CHANGES, OBJECT, KIND, LENT
 )
 HEADER_BYTES = 12 * WORD
 LEAST_BYTES = 64  # of a block
+ARRIVES, AMONG = TAKEN, MASK  # of an object without a record: what makes it, and of which state
 PASSED = END  # of a table: how many entries at its begin are known to be removed
 ALLOCATE, RELEASE = "PyMem_RawMalloc", "PyMem_RawFree"  # Python's, which gives results back to it
 

@@ -18,6 +18,7 @@ from ...lowering.scalar_builder import ScalarBuilder, rule
 from ...scalar import Expr, Unique, var
 from . import order, sequences, set_algebra, sets, tables
 from .layout import (
+    ARRIVES,
     BLOCK,
     CHANGES,
     FIRST,
@@ -202,6 +203,17 @@ def _prepend(r: Records, keys: int) -> Any:
     return make, code, (sequences.reserve_before(),)
 
 
+def _arrive(*_: Any) -> Any:
+    def code(b: Any, x: Sequence[Value]) -> list[Value]:
+        """The record of an object of outside, which is read when it is first asked for."""
+        s = x[0]
+        with b.when(first_of(b, s).eq(NULL), likely=False):
+            b.call("void", b.load("ptr", s, ARRIVES, align=8), s)
+        return [first_of(b, s).ne(NULL)]
+
+    return code, None, ()
+
+
 def _get(r: Records, keys: int) -> Any:
     def code(b: Any, x: Sequence[Value]) -> list[Value]:
         i, ok = sequences.place_of(b, x[0], x[1])
@@ -374,6 +386,7 @@ def _heap_push_pop(r: Records, keys: int) -> Any:
 _SEQUENCES: dict[str, Callable[[Records, int], Any]] = {
     "length": _length,
     "touch": _touch,
+    "arrive": _arrive,
     "changes": _changes,
     "get": _get,
     "set": _set,

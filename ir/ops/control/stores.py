@@ -209,6 +209,7 @@ SEQUENCES: dict[str, Method] = {
     "length": Method(len, (), (_N,), changes=False),
     "touch": Method(_touch),
     "changes": Method(lambda s: s.changes, (), (_N,), changes=False),
+    "arrive": Method(lambda s: None, grows=True),
     "get": Method(_get, (_N,), (_B, _R), changes=False),
     "set": Method(_set, (_N, _R), (_B,)),
     "append": Method(lambda s, *r: s.append(r), (_R,), (), grows=True),
