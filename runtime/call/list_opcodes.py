@@ -168,6 +168,27 @@ def _enter(f: Interpreter) -> None:
     f.go(8, n + n)
 
 
+@opcode(Opcode.LEAVE)
+def _leave(f: Interpreter) -> None:
+    handles, n = f.data_of(f.get(2)), f.word(4)
+    entered = f.block("entered", first="ptr")
+    some, call = f.block("some"), f.block("call")
+    f.fork(f.word(6).eq(0), entered, (NULL,), some)
+    f.at(some)
+    f.jump(entered, f.load("ptr", handles, n + 1, "i64"))
+    (first,) = f.at(entered)
+    made = f.call("ptr", f.pointer(3), handles, n, f.pointer(5), first)
+    f.require(made.ne(NULL), f.error)
+    f.jump(call)
+    f.at(call)
+    with f.each(n) as i:
+        item = f.call("ptr", "PyList_GetItem", made, i)
+        f.call("void", "Py_IncRef", item)
+        f.store(item, f.offset(f.slot(1), i, "i64"))
+    f.call("void", "Py_DecRef", made)
+    f.go(7)
+
+
 @opcode(Opcode.PACK_GENERICS)
 def _pack_generics(f: Interpreter) -> None:
     items, data, n = _list(f)

@@ -65,6 +65,15 @@ def _gone() -> int:
 @cache
 def leave() -> Callable[[int, int, int, int], list[Any]]:
     """`leave(handles, n, kinds, entered)`: see `objects_ir`."""
+    at = ctypes.c_void_p
+    kind = ctypes.PYFUNCTYPE(ctypes.py_object, at, ctypes.c_ssize_t, at, at)
+    made: Callable[[int, int, int, int], list[Any]] = kind(leave_address())
+    return made
+
+
+@cache
+def leave_address() -> int:
+    """Where that function is."""
     imports = {
         "none": id(None),
         "extend": id(_EXTEND),
@@ -77,11 +86,7 @@ def leave() -> Callable[[int, int, int, int], list[Any]]:
     assert arrays is not None
     text = partial(objects_ir.objects_ir, set_layout(), arrays.data)
     library = load_support("objects", text, ["jitney_leave"], imports)
-    address = library.keep().address("jitney_leave")
-    at = ctypes.c_void_p
-    kind = ctypes.PYFUNCTYPE(ctypes.py_object, at, ctypes.c_ssize_t, at, at)
-    made: Callable[[int, int, int, int], list[Any]] = kind(address)
-    return made
+    return library.keep().address("jitney_leave")
 
 
 @cache

@@ -91,3 +91,6 @@ class Opcode:
     PACK_INT_ROWS = 70
     PACK_BOOL_ROWS = 71
     FAR = 72  # function: the opcode that follows is run by this one, see `list_opcodes`
+    # Native containers become Python's: owned (of the first of n), array of handles, function, n, kinds,
+    # and whether behind the handles is one of what was there before the call
+    LEAVE = 73

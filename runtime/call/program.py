@@ -59,6 +59,7 @@ _RUNS_PYTHON = frozenset(
         *(Opcode.ATTRIBUTE, Opcode.METHOD, Opcode.ASK, Opcode.CALL, Opcode.COPY),
         *(Opcode.MAKE_TUPLE, Opcode.MAKE_LIST, Opcode.MAKE_DICT),
         *(Opcode.PUT_ATTRIBUTE, Opcode.PUT_ITEM, Opcode.PUT_KEY, Opcode.PUT_CELL),
+        Opcode.LEAVE,
     }
 )
 
@@ -68,7 +69,7 @@ _FAR = frozenset(
         *_PACKING.values(),
         *_PACKING_ROWS.values(),
         *_UNPACKING.values(),
-        *(Opcode.PACK_GENERICS, Opcode.UNPACK_GENERICS, Opcode.ENTER),
+        *(Opcode.PACK_GENERICS, Opcode.UNPACK_GENERICS, Opcode.ENTER, Opcode.LEAVE),
     }
 )
 
@@ -445,6 +446,15 @@ class CallProgram:
         pairs = [word for case in cases for word in case]
         self.emit(Opcode.PICK, dst, value, len(cases), otherwise, *pairs)
         return dst
+
+    def leave(
+        self, handles: Owned, function: int, n: int, kinds: int, entered: bool
+    ) -> list[Owned]:
+        """Python's objects for the native containers with these handles, of these `kinds`; with `entered`
+        the objects that containers were made of get what is in these now."""
+        made = [self.own() for _ in range(n)]  # consecutive
+        self.emit(Opcode.LEAVE, made[0], handles, function, n, kinds, int(entered))
+        return made
 
     # Changes
 

@@ -120,6 +120,11 @@ class Plans:
         self.objects = objects  # whether there are some of users' classes
         self.entered = entered  # of those that were there before the call
 
+    @property
+    def is_native(self) -> bool:
+        """Whether native code makes all of them."""
+        return not self.objects and not any(self.targets)
+
     @cached_property
     def native(self) -> tuple[Any, int]:
         """The same for native code: its words, and the address of those of each container."""

@@ -50,6 +50,7 @@ from .native_trees import (
 )
 
 if TYPE_CHECKING:
+    from ..containers.leaving import Plans
     from .native_heap import NativeHeap
 
 
@@ -492,9 +493,14 @@ class _Writer(GuardWriter):
             size, kind = self.executable.module.inputs[number].size, self.entry.lists[number]
             program.unpack(self.objects[number], self.block + number, size, kind.cls)
         uses = Counter(r.output for r in traced.results)
+        left: dict[int, list[Owned]] = {}
+        for number, view in {r.output: r.views[0] for r in traced.results if shape and r.views}.items():
+            left[number] = self._leave(outputs[number], view.plans)
 
         def leaf(result: Result) -> Owned:
             number = result.output
+            if result.views:
+                return program.alias(left[number][result.views[0].number])
             if result.argument is not None:
                 return program.alias(self.objects[result.argument])
             if number is None:
@@ -531,10 +537,20 @@ class _Writer(GuardWriter):
         else:
             program.give(self._build(shape[0], leaf))
 
+    def _leave(self, handles: Owned | None, plans: Plans) -> list[Owned]:
+        """Python's objects for the containers that leave."""
+        from ...runtime.call.objects import leave_address  # few functions have such containers
+
+        assert handles is not None
+        words, kinds = plans.native
+        self.program.references.append(words)
+        n, entered = len(plans.kinds), bool(plans.entered)
+        return self.program.leave(handles, leave_address(), n, kinds, entered)
+
     def _result_shape(self) -> tuple[Any] | None:
         """What the function returns, with a `Result` for each leaf; None if Python has to make it."""
         results, effects = self.entry.traced.results, self.entry.effects
-        if any(result.views for result in results):
+        if any(result.views and not _leaves_natively(result) for result in results):
             return None
         if effects is not None and not effects.is_buildable:
             return None
@@ -570,6 +586,12 @@ class _Writer(GuardWriter):
         for name, item in zip((*children, *static), items, strict=True):
             program.put_attribute(made, name, item)
         return made
+
+
+def _leaves_natively(result: Result) -> bool:
+    """Whether what users see of a result is a container that native code makes."""
+    plans = getattr(result.views[0], "plans", None)
+    return plans is not None and len(result.views) == 1 and plans.is_native
 
 
 def _is_plain(value: Any) -> bool:
