@@ -30,6 +30,7 @@ from .entering_records_ir import (
     copy,
     one_record,
 )
+from .reading_ir import Items, number_of
 
 WORD = o.WORD
 _ENTER = Defined("enter", ("ptr", "ptr", "ptr"), "ptr")
@@ -171,25 +172,10 @@ def _take(ob_type: int) -> Function:
 
 
 def _number(ints: IntLayout | None) -> Function:
-    """Write the number of an int; false if it is too large. Of short ones it is read where it is."""
+    """Write the number of an int; false if it is too large."""
     f = Function("i1", "number", internal=True, item="ptr", to="ptr")
-    overflow = f.alloca("i32")
-    long, good = f.block("long"), f.block("good", number="i64")
-    if ints is None:
-        f.jump(long)
-    else:
-        head = f.load("i64", f.item, ints.head)
-        digit = f.load("i32", f.item, ints.digit).zext("i64")
-        short = head.ult(16) if ints.tagged else (head + 1).ult(3)
-        factor = f.literal("i64", 1) - (head & 3) if ints.tagged else head
-        f.fork(short, good, (factor * digit,), long)
-    f.at(long)
-    number = f.call("i64", "PyLong_AsLongLongAndOverflow", f.item, overflow)
     wrong = f.block("wrong")
-    f.require(f.load("i32", overflow).eq(0), wrong)
-    f.jump(good, number)
-    (number,) = f.at(good)
-    f.store(number, f.to)
+    f.store(number_of(f, f.item, ints, f.alloca("i32"), wrong), f.to)
     f.ret(f.literal("i1", 1))
     f.at(wrong)
     f.ret(f.literal("i1", 0))
@@ -352,23 +338,19 @@ def _enter(ob_type: int, items: int | None, where: SetLayout | None) -> Function
     cases = {k: f.block(hint) for k, hint in enumerate(hints.split())}
     f.switch(f.load("i64", kind), wrong, cases)
     f.at(cases[o.LIST])
-    if items is None:
-        with f.each(size) as i:
-            item_into(i, f.call("ptr", "PyList_GetItem", item, i))
-        f.jump(good)
-    else:
-        numbers, others = f.block("numbers"), f.block("others")
-        f.branch(f.load("i64", values).eq(o.INT), numbers, others)
-        f.at(others)
-        with f.each(size) as i:
-            item_into(i, f.load("ptr", f.load("ptr", item, items), i, "i64"))
-        f.jump(good)
-        f.at(numbers)
-        with f.each(size) as i:
-            held = f.load("ptr", f.load("ptr", item, items), i, "i64")
-            f.require(f.load("ptr", held, ob_type).eq(symbol("PyLong_Type")), wrong)
-            f.require(f.run(_NUMBER, held, f.offset(block, i * nbytes + lead)), wrong)
-        f.jump(good)
+    numbers, others = f.block("numbers"), f.block("others")
+    all_items = Items(f, item, items)
+    f.branch(f.load("i64", values).eq(o.INT), numbers, others)
+    f.at(others)
+    with f.each(size) as i:
+        item_into(i, all_items[i])
+    f.jump(good)
+    f.at(numbers)
+    with f.each(size) as i:
+        held = all_items[i]
+        f.require(f.load("ptr", held, ob_type).eq(symbol("PyLong_Type")), wrong)
+        f.require(f.run(_NUMBER, held, f.offset(block, i * nbytes + lead)), wrong)
+    f.jump(good)
     f.at(cases[o.SET])
     with f.each(f.load("i64", made, layout.MASK) + 1) as i:
         entry = f.offset(f.load("ptr", item, 0 if where is None else where.table), i * (2 * WORD))

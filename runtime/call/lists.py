@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from ..native.layout import array_api, ndarray_layout
+from ..native.layout import array_api, int_layout, list_items, ndarray_layout
 from ..native.support import load_support
 from .call_fields import OBJECTS
 
@@ -20,7 +20,7 @@ def lists_address() -> int:
     def text() -> str:
         from .list_opcodes import lists_ir
 
-        return lists_ir(layout)
+        return lists_ir(layout, int_layout(), list_items())
 
     imports = {name: array_api()[index] for name, index in _NUMPY.items()}
     imports |= {name: id(value) for name, value in OBJECTS.items()}
