@@ -22,7 +22,7 @@ import numpy as np
 from ...ir.types import TensorType
 from ..core.specs import Spec
 from ..data.containers import CONTAINERS
-from ..data.lists import kind_of_list, kind_of_table
+from ..data.lists import has_many, kind_of_list, kind_of_table
 from ..data.objects import kind_of
 from .frozen import attributes_of
 from .heap_nodes import Node, Place, class_data
@@ -45,7 +45,8 @@ def stays(spec: Spec) -> bool:
 
 def is_data(value: Any) -> bool:
     """Whether a container that the function may change is of any length, not so many values."""
-    return type(value) is set or bool(kind_of_list(value) or kind_of_table(value))
+    known = type(value) is set or bool(kind_of_list(value) or kind_of_table(value))
+    return known or has_many(value)
 
 
 class Natives:

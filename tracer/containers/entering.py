@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import Any, cast
 
 import numpy as np
@@ -29,6 +30,8 @@ from .stand_ins import Container
 
 Forms = tuple[Kind, Form | None, Form | None]
 _NUMBERS = (bool, int, float, np.float64, np.int64)
+_PLAIN = frozenset({bool, int, float})
+_FAR = 1 << 62
 
 
 class Entering:
@@ -112,7 +115,10 @@ def _learn(kind: Kind, value: Any, known: Known, forms: list[Forms]) -> None:
 
 def _learn_part(kind: Kind, name: str, items: Any, known: Known, forms: list[Forms]) -> None:
     for item in _different(list(items)):
-        form = Form.of(_placed(item, kind, name, known, forms))
+        if type(item) in _PLAIN and -_FAR <= item < _FAR:
+            form = _form_of_numbers(type(item))
+        else:
+            form = Form.of(_placed(item, kind, name, known, forms))
         if form.is_varied:
             raise Unfit
         old = getattr(kind.root, name)
@@ -122,6 +128,11 @@ def _learn_part(kind: Kind, name: str, items: Any, known: Known, forms: list[For
             raise Unfit
         if name == "_key" and any(w is None and d != np.int64 for d, w in form.leaves):
             raise Unfit
+
+
+@cache
+def _form_of_numbers(cls: type) -> Form:
+    return Form.of(cls(0))
 
 
 def _different(items: list[Any]) -> list[Any]:

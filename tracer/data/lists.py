@@ -105,6 +105,30 @@ def kind_of_table(value: Any) -> ListKind | None:
     return ListKind(cls, table=True)
 
 
+def has_many(value: Any) -> bool:
+    """Whether a dict or list has so many lists, sets, dicts or tuples of numbers in it that each number
+    would be too much for a graph: it is a native container from the start, if it can be."""
+    if type(value) not in (dict, list) or len(value) < _MANY_PARTS:
+        return False
+    parts = [*value.values()] if type(value) is dict else value
+    classes = set(map(type, parts))
+    if len(classes) > 1 or not classes <= _PARTS or not all(map(_begins_with_numbers, parts)):
+        return False
+    most = _MANY_IN_TUPLES if tuple in classes else _MANY_NUMBERS
+    return sum(map(len, parts)) > most and kind_of_table(value) is None
+
+
+_PARTS = {list, tuple, set, dict}
+_MANY_PARTS, _MANY_NUMBERS, _MANY_IN_TUPLES = 64, 500, 2000
+
+
+def _begins_with_numbers(part: Any) -> bool:
+    first = next(iter(part), 0)
+    while type(first) is tuple and first:
+        first = first[0]
+    return type(first) in _DTYPES
+
+
 def _are_of(cls: type, numbers: list[Any]) -> bool:
     if len(set(map(type, numbers))) > 1 or type(numbers[0]) is not cls:
         return False

@@ -32,7 +32,7 @@ from ..data import pytree
 from ..data.accept import check_dtype, plain_array, refuse
 from ..data.exact import Exact
 from ..data.foreign import borrow
-from ..data.lists import ListKind, ListLeaf, with_leaves
+from ..data.lists import ListKind, ListLeaf, has_many, with_leaves
 from ..data.shapes import ShapeDtype
 from ..devices.devices import CHOSEN, device_of, is_foreign, own_device, put, resolved
 from ..messages import errors
@@ -141,10 +141,7 @@ def arrange(
 ) -> tuple[Sequence[Any], dict[str, Any]]:
     """The arguments in their places, with the static ones wrapped, and those that the function may
     change, by position or name: objects whose method it is, containers of its caller's."""
-    if kwargs and signature is not None:
-        # Keywords become positions, so that f(x, y) and f(x, y=y) share their code.
-        bound = signature.bind(*args, **kwargs)
-        args, kwargs = bound.args, bound.kwargs
+    args, kwargs = _bound(args, kwargs, signature)
     if static.any:
         args = [
             _static(a, f"argument {i}") if i in static.positions else a for i, a in enumerate(args)
@@ -157,6 +154,16 @@ def arrange(
     return args, kwargs
 
 
+def _bound(
+    args: Sequence[Any], kwargs: dict[str, Any], signature: inspect.Signature | None
+) -> tuple[Sequence[Any], dict[str, Any]]:
+    """Keywords as positions, so that f(x, y) and f(x, y=y) share their code."""
+    if not kwargs or signature is None:
+        return args, kwargs
+    bound = signature.bind(*args, **kwargs)
+    return bound.args, bound.kwargs
+
+
 def order_matters(names: Iterable[str], signature: inspect.Signature | None) -> bool:
     """Whether a function can see in which order keyword arguments are given: those that no
     parameter is named after."""
@@ -167,7 +174,8 @@ def order_matters(names: Iterable[str], signature: inspect.Signature | None) -> 
 
 class Call:
     """The arguments of one call, flattened: leaves, their specs, and the structure. With `packs` long
-    lists of numbers are leaves, with 2 tables of them, too."""
+    lists of numbers are leaves, with 2 tables of them, too; with 3 what has many lists is not taken
+    apart."""
 
     def __init__(
         self,
@@ -181,6 +189,12 @@ class Call:
         numbers: Callable[[Hashable], frozenset[int]] = lambda structure: frozenset(),
         packs: int = 0,
     ) -> None:
+        args, kwargs = _bound(args, kwargs, signature)
+        self._has_many = False
+        if packs > 2:
+            pairs = (*enumerate(args), *kwargs.items())
+            many = frozenset(place for place, value in pairs if has_many(value))
+            self._has_many, whole = bool(many - whole), whole | many
         args, kwargs = arrange(args, kwargs, static, signature, whole)
         self._given = args, kwargs
         if packs:
@@ -222,6 +236,8 @@ class Call:
 
     def packs_less(self) -> int | None:
         """What lists are to be arrays if it can't be traced as it is: None if nothing is to change."""
+        if self.failure and self._has_many:
+            return 2
         if not self.failure or not self.has_lists:
             return None
         if self.has_tables:

@@ -143,7 +143,8 @@ class JitFunction(Inspection, Generic[P, R]):
         self._tables = (
             False  # some calls had tables: the leaves of all containers are not looked at
         )
-        self._packs = 2  # long lists of numbers are arrays; with 2 tables, too
+        # Long lists of numbers are arrays; with 2 tables, too; with 3 what has many lists is native.
+        self._packs = 3
         self._misses = self._failures = 0
         self._ahead = 0  # of the misses: those that no call had to wait for
         self._latest: Entry | None = None
