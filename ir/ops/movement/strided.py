@@ -118,22 +118,73 @@ def _transpose_strided(b: Builder, op: Op, ct: Value, i: int) -> Value:
     known = {d for _, d in pivots or ()}
     others = [d for d in range(len(ct.shape)) if d not in known]
     shape = (*source.shape, *(ct.shape[d] for d in others))
+    if pivots is not None and (summed := _of_product(b, op, ct, pivots, others)) is not None:
+        return summed
     if pivots is None or math.prod(shape) > MOST * max(math.prod(ct.shape), source.tensor.size):
         return _scattered(b, op, ct)
     positions = _positions(op, pivots, others)
+    axes = list(range(len(ct.shape)))
+    terms = _between_zeros(b, ct, [positions[d] for d in axes], shape)
+    return b.sum(terms, axes=tuple(range(len(source.shape), len(shape))))
+
+
+def _between_zeros(b: Builder, ct: Value, positions: Sequence[_Position], shape: Ints) -> Value:
+    """A strided view of this shape of a cotangent between zeros; `positions` are along its axes."""
     start, low, high, gaps = [], [], [], []
-    for d, n in enumerate(ct.shape):
-        at = positions[d]
+    for at, n in zip(positions, ct.shape, strict=True):
         least, greatest = reach(at.start, at.steps, shape)
         low.append(max(0, -least))
         high.append(max(0, greatest - (n - 1) * at.unit))
         gaps.append(at.unit - 1)
         start.append(at.start + low[-1])
     frame = {"low": tuple(low), "high": tuple(high), "interior": tuple(gaps)}
-    steps = tuple(tuple(positions[d].steps) for d in range(len(ct.shape)))
+    steps = tuple(tuple(at.steps) for at in positions)
     zero = b.full((), 0, ct.dtype)
-    terms = b.strided(b.pad(ct, zero, **frame), shape=shape, start=tuple(start), steps=steps)
-    return b.sum(terms, axes=tuple(range(len(source.shape), len(shape))))
+    return b.strided(b.pad(ct, zero, **frame), shape=shape, start=tuple(start), steps=steps)
+
+
+def _of_product(
+    b: Builder, op: Op, ct: Value, pivots: list[tuple[int, int]], others: list[int]
+) -> Value | None:
+    """Of windows that were multiplied by weights the cotangent is a product, for each element of each
+    window: what is summed of it is a product of windows of its first factor.
+
+        sum_j pad(dot(y, w))[i - j, j]  =  dot(pad(y)[i - j], w)
+
+    None where the cotangent is no such product, or the weights are not along just the windows' axes."""
+    product = ct.op
+    while product is not None and product.name == "transpose":
+        if product.attrs["perm"] != tuple(range(len(ct.shape))):
+            return None
+        product = product.operands[0].op
+    if product is None or product.name != "dot" or any(product.attrs["batch"]):
+        return None
+    contract = product.attrs["contract"]
+    free = [
+        [d for d in range(len(v.shape)) if d not in contracted]
+        for v, contracted in zip(product.operands, contract, strict=True)
+    ]
+    first = len(free[0])
+    placed = [*range(first)], [*range(first, len(ct.shape))]  # among the axes of the cotangent
+    side = next((k for k in (0, 1) if placed[k] == others), None)
+    if side is None or not others:
+        return None
+    weights, factor = product.operands[side], product.operands[1 - side]
+    source, summed = op.operands[0], contract[1 - side]
+    known = _positions(op, pivots, others)
+    rank, more = len(source.shape), len(summed)
+    along = dict(zip(free[1 - side], placed[1 - side], strict=True))
+    width = rank + len(others)
+    positions = [
+        _Position(known[along[k]].start, [*known[along[k]].steps, *[0] * more], known[along[k]].unit)
+        if k in along
+        else _Position(0, [int(i == width + summed.index(k)) for i in range(width + more)], 1)
+        for k in range(len(factor.shape))
+    ]
+    shape = (*source.shape, *(ct.shape[d] for d in others), *(factor.shape[k] for k in summed))
+    terms = _between_zeros(b, factor, positions, shape)
+    axes = tuple(range(rank, width + more)), (*free[side], *contract[side])
+    return b.op("dot", terms, weights, contract=axes, batch=((), ()))
 
 
 def _scattered(b: Builder, op: Op, ct: Value) -> Value:
