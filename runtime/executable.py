@@ -147,8 +147,8 @@ class Executable:
 
         The pointers to the inputs are in the words from `block`. Gives the output arrays, and for
         the outputs whose numbers are in `scalars` the words of the frame where their values are.
-        With `again`, a call whose check fails is one that the program does not take; with `held` it keeps
-        the GIL. Whoever runs the program keeps `self`.
+        With `again`, a call whose check fails is one that the program does not take; with `held` the GIL
+        is not released. Whoever runs the program keeps `self`.
         """
         first = block + len(self.module.inputs)
         arrays: list[Owned] = []

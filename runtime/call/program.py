@@ -450,8 +450,8 @@ class CallProgram:
     def leave(
         self, handles: Owned, function: int, n: int, kinds: int, entered: bool
     ) -> list[Owned]:
-        """Python's objects for the native containers with these handles, of these `kinds`; with `entered`
-        the objects that containers were made of get what is in these now."""
+        """Python's objects for the native containers with these handles, of these `kinds`; with
+        `entered` the objects that containers were made of get what is in these now."""
         made = [self.own() for _ in range(n)]  # consecutive
         self.emit(Opcode.LEAVE, made[0], handles, function, n, kinds, int(entered))
         return made

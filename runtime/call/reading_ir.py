@@ -1,4 +1,4 @@
-"""Items of lists and the numbers of ints, read where this Python keeps them, as LLVM. The GIL is held."""
+"""Items of lists and numbers of ints, read where this Python keeps them, as LLVM. The GIL is held."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def number_of(
 
 
 class Items:
-    """The items of a list that nothing changes meanwhile; `at` is where lists have them (`list_items`)."""
+    """The items of a list that nothing changes meanwhile; lists have them `at` (`list_items`)."""
 
     def __init__(self, f: Function, items: Value, at: int | None) -> None:
         self._f, self._items = f, items

@@ -129,3 +129,29 @@ def test_a_window_makes_no_table_of_indices():
     x = np.ones(1_000_000, np.float32)
     graph = jt.jit(lambda x: windows(x, 1000).max(axis=1)).lower(x).graph
     assert all(op.result.tensor.size < 1e6 for op in graph.ops if op.name == "constant")
+
+
+@pytest.mark.parametrize(
+    ("f", "shapes"),
+    [
+        (lambda x, w: np.convolve(x, w, "same"), ((40,), (7,))),
+        (lambda x, w: np.correlate(x, w, "full"), ((40,), (7,))),
+        (lambda x, w: windows(x, 7)[::3] @ w, ((40,), (7, 2))),
+        (lambda x, w: windows(x, 7, axis=1)[:, ::2] @ w, ((3, 30), (7,))),
+        (lambda x, w: np.einsum("ijkl,kl->ij", windows(x, (3, 4)), w), ((9, 10), (3, 4))),
+        (lambda x, w: np.einsum("ijkl,kl->ji", windows(x, (3, 4)), w), ((9, 10), (3, 4))),
+        (lambda x, w: np.einsum("ijkl,klc->cij", windows(x, (3, 4)), w), ((9, 10), (3, 4, 5))),
+        (lambda x, w: np.einsum("ijkl,lk->ij", windows(x, (3, 4)), w), ((9, 10), (4, 3))),
+    ],
+)
+def test_cotangents_of_weighted_windows(f, shapes):
+    rng = np.random.default_rng(0)
+    x, w = (rng.standard_normal(shape) for shape in shapes)
+    jt.check_grads(f, (x, w), order=1, modes=("rev",))
+
+
+def test_the_cotangent_of_a_convolution_makes_no_table():
+    x, w = np.ones(4000), np.ones(50)
+    f = jt.jit(jt.grad(lambda x, w: np.sum(np.convolve(x, w, "same") ** 2), argnums=(0, 1)))
+    f(x, w)
+    assert all(k.bytes_written < 50_000 * 8 for k in f.lower(x, w).kernels)

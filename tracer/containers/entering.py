@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
 from typing import Any, cast
 
 import numpy as np
@@ -30,7 +29,6 @@ from .stand_ins import Container
 
 Forms = tuple[Kind, Form | None, Form | None]
 _NUMBERS = (bool, int, float, np.float64, np.int64)
-_PLAIN = frozenset({bool, int, float})
 _FAR = 1 << 62
 
 
@@ -115,8 +113,8 @@ def _learn(kind: Kind, value: Any, known: Known, forms: list[Forms]) -> None:
 
 def _learn_part(kind: Kind, name: str, items: Any, known: Known, forms: list[Forms]) -> None:
     for item in _different(list(items)):
-        if type(item) in _PLAIN and -_FAR <= item < _FAR:
-            form = _form_of_numbers(type(item))
+        if type(item) in _FORMS and -_FAR <= item < _FAR:
+            form = _FORMS[type(item)]
         else:
             form = Form.of(_placed(item, kind, name, known, forms))
         if form.is_varied:
@@ -130,9 +128,7 @@ def _learn_part(kind: Kind, name: str, items: Any, known: Known, forms: list[For
             raise Unfit
 
 
-@cache
-def _form_of_numbers(cls: type) -> Form:
-    return Form.of(cls(0))
+_FORMS = {cls: Form.of(cls(0)) for cls in (bool, int, float)}
 
 
 def _different(items: list[Any]) -> list[Any]:

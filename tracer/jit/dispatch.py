@@ -192,8 +192,8 @@ class Call:
         args, kwargs = _bound(args, kwargs, signature)
         self._has_many = False
         if packs > 2:
-            pairs = (*enumerate(args), *kwargs.items())
-            many = frozenset(place for place, value in pairs if has_many(value))
+            many: frozenset[int | str] = frozenset(i for i, a in enumerate(args) if has_many(a))
+            many |= {name for name, value in kwargs.items() if has_many(value)}
             self._has_many, whole = bool(many - whole), whole | many
         args, kwargs = arrange(args, kwargs, static, signature, whole)
         self._given = args, kwargs

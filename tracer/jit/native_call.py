@@ -42,6 +42,9 @@ from .native_trees import (
     Number,
     as_tuples,
     check_equal,
+    is_plain,
+    left_natively,
+    number_of,
     plain_fields,
     rebuilt,
     result_sample,
@@ -493,14 +496,16 @@ class _Writer(GuardWriter):
             size, kind = self.executable.module.inputs[number].size, self.entry.lists[number]
             program.unpack(self.objects[number], self.block + number, size, kind.cls)
         uses = Counter(r.output for r in traced.results)
-        left: dict[int, list[Owned]] = {}
-        for number, view in {r.output: r.views[0] for r in traced.results if shape and r.views}.items():
-            left[number] = self._leave(outputs[number], view.plans)
+        left: dict[int | None, list[Owned]] = {}
+        for result in traced.results if shape else ():
+            plans, number = left_natively(result), result.output
+            if plans is not None and number is not None and number not in left:
+                left[number] = self._leave(outputs[number], plans)
 
         def leaf(result: Result) -> Owned:
             number = result.output
             if result.views:
-                return program.alias(left[number][result.views[0].number])
+                return program.alias(left[number][number_of(result)])
             if result.argument is not None:
                 return program.alias(self.objects[result.argument])
             if number is None:
@@ -550,7 +555,7 @@ class _Writer(GuardWriter):
     def _result_shape(self) -> tuple[Any] | None:
         """What the function returns, with a `Result` for each leaf; None if Python has to make it."""
         results, effects = self.entry.traced.results, self.entry.effects
-        if any(result.views and not _leaves_natively(result) for result in results):
+        if any(result.views and left_natively(result) is None for result in results):
             return None
         if effects is not None and not effects.is_buildable:
             return None
@@ -561,7 +566,7 @@ class _Writer(GuardWriter):
             sample = result_sample(self.entry.traced.out_tree, iter(results))
         except NotNative:
             return None
-        return (sample,) if _is_plain(sample) else None
+        return (sample,) if is_plain(sample) else None
 
     def _build(self, value: Any, leaf: Callable[[Result], Owned]) -> Owned:
         cls, program = type(value), self.program
@@ -586,24 +591,3 @@ class _Writer(GuardWriter):
         for name, item in zip((*children, *static), items, strict=True):
             program.put_attribute(made, name, item)
         return made
-
-
-def _leaves_natively(result: Result) -> bool:
-    """Whether what users see of a result is a container that native code makes."""
-    plans = getattr(result.views[0], "plans", None)
-    return plans is not None and len(result.views) == 1 and plans.is_native
-
-
-def _is_plain(value: Any) -> bool:
-    """Whether a result consists of containers that native code makes."""
-    if isinstance(value, dict):
-        return type(value) is dict and all(map(_is_plain, value.values()))
-    if type(value) is Node:
-        return all(map(_is_plain, value.parts))
-    if isinstance(value, (tuple, list)):
-        is_sequence = type(value) in (tuple, list) or hasattr(type(value), "_fields")
-        return is_sequence and all(map(_is_plain, value))
-    if value is None or type(value) is Result:
-        return True
-    fields = pytree.dataclass_fields(type(value))
-    return fields is not None and all(_is_plain(getattr(value, name)) for name in fields[0])

@@ -55,8 +55,8 @@ class NativeHeap:
         ] = {}  # words of what holds the arrays that were seen themselves
         self._plain: set[tuple[type, str]] = set()  # attributes whose reading runs no code
         self._value: Callable[[int], int] = int
-        # Objects are looked at when compiled code asks for them: it has no record of one that is not like
-        # what was traced, and then Python makes the call, from the start.
+        # Whether objects are looked at when compiled code asks for them: it gets no record of one
+        # that is not like what was traced, and then Python makes the call, from the start.
         self.lazy = False
 
     # Before the run

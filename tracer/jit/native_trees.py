@@ -6,12 +6,16 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from types import MemberDescriptorType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..core.traced import Result
 from ..data import pytree
 from ..data.exact import Exact
 from ..data.lists import kind_of_list, kind_of_table
 from .native_guards import NotNative
+
+if TYPE_CHECKING:
+    from ..containers.leaving import Plans
 
 
 class Number(int):
@@ -110,3 +114,31 @@ def plain_fields(cls: type) -> tuple[tuple[str, ...], tuple[str, ...]]:
 def _own_reading(cls: type) -> bool:
     reading: Any = cls.__getattribute__
     return reading is not object.__getattribute__
+
+
+def left_natively(result: Result) -> Plans | None:
+    """What all containers of a call become, if users see of a result one that native code makes."""
+    plans: Plans | None = getattr(result.views[0], "plans", None) if result.views else None
+    return plans if plans is not None and len(result.views) == 1 and plans.is_native else None
+
+
+def number_of(result: Result) -> int:
+    """Which of them it is."""
+    view: Any = result.views[0]
+    number: int = view.number
+    return number
+
+
+def is_plain(value: Any) -> bool:
+    """Whether a result consists of containers that native code makes."""
+    if isinstance(value, dict):
+        return type(value) is dict and all(map(is_plain, value.values()))
+    if type(value) is Node:
+        return all(map(is_plain, value.parts))
+    if isinstance(value, (tuple, list)):
+        is_sequence = type(value) in (tuple, list) or hasattr(type(value), "_fields")
+        return is_sequence and all(map(is_plain, value))
+    if value is None or type(value) is Result:
+        return True
+    fields = pytree.dataclass_fields(type(value))
+    return fields is not None and all(is_plain(getattr(value, name)) for name in fields[0])

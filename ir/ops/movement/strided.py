@@ -176,7 +176,9 @@ def _of_product(
     along = dict(zip(free[1 - side], placed[1 - side], strict=True))
     width = rank + len(others)
     positions = [
-        _Position(known[along[k]].start, [*known[along[k]].steps, *[0] * more], known[along[k]].unit)
+        _Position(
+            known[along[k]].start, [*known[along[k]].steps, *[0] * more], known[along[k]].unit
+        )
         if k in along
         else _Position(0, [int(i == width + summed.index(k)) for i in range(width + more)], 1)
         for k in range(len(factor.shape))

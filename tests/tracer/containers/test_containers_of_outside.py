@@ -4,6 +4,7 @@ Results, and what is in them afterwards, are as in plain Python, and of any leng
 
 import copy
 import heapq
+import sys
 from collections import Counter, OrderedDict, defaultdict, deque
 
 import numpy as np
@@ -392,3 +393,80 @@ def test_numbers_of_all_lengths_are_read():
             assert f(graph, wanted) == walked(graph, wanted)
         except (OverflowError, jt.errors.JitneyError):
             assert wrong is not True
+
+
+def distances(graph, s):
+    dist, queue = {s: 0}, deque([s])
+    while queue:
+        u = queue.popleft()
+        for v in graph[u]:
+            if v not in dist:
+                dist[v] = dist[u] + 1
+                queue.append(v)
+    return dist
+
+
+def lightest(graph, s):
+    dist, heap = {s: 0.0}, [(0.0, s)]
+    while heap:
+        d, u = heapq.heappop(heap)
+        if d > dist[u]:
+            continue
+        for v, w in graph[u]:
+            if v not in dist or d + w < dist[v]:
+                dist[v] = d + w
+                heapq.heappush(heap, (d + w, v))
+    return dist
+
+
+@pytest.mark.parametrize("form", [dict, list], ids=["dict", "list"])
+@pytest.mark.parametrize("most", [5, 20, 40])
+def test_many_lists_are_no_values_of_the_graph(form, most):
+    rng = np.random.default_rng(most)
+    rows = [rng.integers(0, 200, rng.integers(1, most) + most % 3).tolist() for _ in range(200)]
+    graph = dict(enumerate(rows)) if form is dict else rows
+    weights = {k: [(v, float(v % 7)) for v in row] for k, row in enumerate(rows)}
+    f, g = jt.jit(distances), jt.jit(lightest)
+    for s in (0, 3):
+        assert [*f(graph, s).items()] == [*distances(graph, s).items()]
+        assert g(weights, s) == lightest(weights, s)
+    graph[0].append(199)
+    assert f(graph, 0) == distances(graph, 0)
+    assert f.cache_info().misses == 1 == g.cache_info().misses
+    if most > 5:
+        assert len(f.trace(graph, 0).params) < 4
+
+
+def test_what_cannot_be_native_is_taken_apart_as_before():
+    pairs = [(k % 7, k / 2) for k in range(1100)]
+
+    def mean(points):
+        return np.array(points).mean(axis=0)
+
+    np.testing.assert_allclose(jt.jit(mean)(pairs), mean(pairs))
+    rows = {k: [float(k + j) for j in range(8)] for k in range(70)}
+
+    def slope(rows):
+        return jt.grad(lambda x: sum(r[0] * r[1] for r in x.values()))(rows)[3][0]
+
+    assert jt.jit(slope)(rows) == rows[3][1]
+
+
+def test_results_are_made_without_python():
+    def counted(items):
+        found = {}
+        for x in items:
+            found[x] = found.get(x, 0) + 1
+        return found, [*found]
+
+    items = [k % 5 for k in range(50)]
+    f = jt.jit(counted)
+    f(items), f(items)
+    called = []
+    sys.setprofile(lambda frame, event, arg: called.append((event, frame.f_code.co_name)))
+    try:
+        result = f(items)
+    finally:
+        sys.setprofile(None)
+    assert result == counted(items)
+    assert [name for event, name in called if event == "call"] == []

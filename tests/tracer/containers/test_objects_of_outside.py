@@ -385,3 +385,71 @@ def test_arrays_that_change_beside_nodes_that_hold_them():
         return root, x
 
     assert jt.jit(raise_all)(*tree()) == pytest.approx(raise_all(*tree()), rel=1e-14)
+
+
+def test_only_what_is_asked_for_is_read():
+    """A walk from the root costs what it visits: what lies elsewhere is not even looked at."""
+    root = grown(300)
+    f = jt.jit(look_up)
+    for x in (7, 33):
+        assert f(root, x) is look_up(root, x)
+    far = root
+    while far.right is not None:
+        far = far.right
+    far.v = "no number, and nobody comes here"
+    assert f(root, -1) is None and f(root, 7) is look_up(root, 7)
+    assert f.cache_info().misses == 1
+    far = root
+    while far.left is not None:
+        far = far.left
+    far.v = -0.5  # found where the walk comes to it, and seen as it is
+    assert f(root, -7) is None
+    assert f(root, -0.5) is far
+
+
+def test_objects_that_several_hold_are_one_whoever_is_asked_first():
+    def both(root, k):
+        a, b = root.left, root.right
+        n = a if k > 0 else b
+        n.v += 5
+        return a.v, b.v, a is b
+
+    shared = grown(30)
+    for k in (0, 1):
+        for root in (Node(1, shared, shared), Node(1, grown(30), grown(40))):
+            other = root if root.left is root.right else Node(1, grown(30), grown(40))
+            got = jt.jit(both)(root, k)
+            shared.v -= 5 if other is root else 0
+            assert got == both(other, k)
+            shared.v -= 5 if other is root else 0
+
+
+def test_walks_that_fail_change_nothing_and_release_what_they_read():
+    def walk(root, x, k):
+        n = root
+        while n is not None:
+            n.v += 1
+            k += x[k]
+            n = n.left
+        return k
+
+    root, x = grown(40), np.ones(3, np.int64)
+    before = in_order(root)
+    f = jt.jit(walk)
+    for _ in range(3):
+        with pytest.raises(IndexError):
+            f(root, x, 0)
+        assert in_order(root) == before
+    assert f(root, np.ones(300, np.int64), 0) > 0 and in_order(root) != before
+
+
+def test_lists_and_arrays_of_nodes_come_with_them():
+    area, rng = Area(0.5, 0.5, 0.5), np.random.default_rng(2)
+    for p in rng.random((120, 2)).tolist():
+        area.insert(tuple(p))
+    f = jt.jit(inside)
+    for x in (0.1, 0.3):
+        check(inside, f, area, x, x + 0.05)
+        area.insert((x + 0.01, 0.5))
+        check(inside, f, area, x, x + 0.05)
+    assert f.cache_info().misses == 1
