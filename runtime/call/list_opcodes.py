@@ -7,33 +7,24 @@ opcode and gives where the next one is, or what `jitney_program` does, `MISS` or
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from ...codegen.llvm.builder import NULL, Value, symbol
 from ...codegen.llvm.modules import module_ir
 from ..native.layout import IntLayout, NdarrayLayout
 from .call_fields import OBJECTS
 from .opcodes import Opcode
-from .opcodes_ir import Interpreter
+from .opcodes_ir import Handler, Interpreter
 from .reading_ir import Items, number_of
 
 Of = Callable[..., Value]  # of the function that is written, and values
-Handler = Callable[["_Lists"], None]
-_HANDLERS: dict[int, Any] = {}
-
-
-class _Lists(Interpreter):
-    """What the opcodes are written with: how ints lie, and where lists have their items."""
-
-    def __init__(self, layout: NdarrayLayout, ints: IntLayout | None, items: int | None) -> None:
-        super().__init__(layout, "jitney_lists", frame="ptr", pc="ptr")
-        self.ints, self.items = ints, items
-        self.frame, self.pc = self.args
+_HANDLERS: dict[int, Handler] = {}
 
 
 def lists_ir(layout: NdarrayLayout, ints: IntLayout | None, items: int | None) -> str:
     """The LLVM text; `ints` and `items` say where to read."""
-    f = _Lists(layout, ints, items)
+    f = Interpreter(layout, "jitney_lists", frame="ptr", pc="ptr")
+    f.frame, f.pc = f.args
+    f.ints, f.items = ints, items
     f.write(_HANDLERS)
     f.at(f.miss)
     f.ret(f.missed)
@@ -52,12 +43,12 @@ def opcode(op: int) -> Callable[[Handler], Handler]:
     return register
 
 
-def _list(f: _Lists) -> tuple[Value, Value, Value]:
+def _list(f: Interpreter) -> tuple[Value, Value, Value]:
     return f.get(1), f.get(2), f.word(3)
 
 
 def _packs(code: int, table: int, cls: str, type: str, value_of: Of) -> None:
-    def fill(f: _Lists, items: Value, data: Value, n: Value) -> None:
+    def fill(f: Interpreter, items: Value, data: Value, n: Value) -> None:
         _check_list(f, items, n)
         held = Items(f, items, f.items)
         with f.each(n) as i:
@@ -66,12 +57,12 @@ def _packs(code: int, table: int, cls: str, type: str, value_of: Of) -> None:
             f.store(value_of(f, item), data, i, type)
 
     @opcode(code)
-    def pack(f: _Lists) -> None:
+    def pack(f: Interpreter) -> None:
         fill(f, *_list(f))
         f.go(4)
 
     @opcode(table)
-    def pack_rows(f: _Lists) -> None:
+    def pack_rows(f: Interpreter) -> None:
         rows, data, n = _list(f)
         columns = f.word(4)
         _check_list(f, rows, n)
@@ -81,20 +72,20 @@ def _packs(code: int, table: int, cls: str, type: str, value_of: Of) -> None:
         f.go(5)
 
 
-def _check_list(f: _Lists, items: Value, n: Value) -> None:
+def _check_list(f: Interpreter, items: Value, n: Value) -> None:
     f.check_type(items, "PyList_Type")
     f.check(f.call("i64", "PyList_Size", items).eq(n))
 
 
-def _float(f: _Lists, item: Value) -> Value:
+def _float(f: Interpreter, item: Value) -> Value:
     return f.call("double", "PyFloat_AsDouble", item)
 
 
-def _int(f: _Lists, item: Value) -> Value:
+def _int(f: Interpreter, item: Value) -> Value:
     return number_of(f, item, f.ints, f.overflow, f.miss)
 
 
-def _bool(f: _Lists, item: Value) -> Value:
+def _bool(f: Interpreter, item: Value) -> Value:
     return item.eq(symbol("true")).zext("i8")
 
 
@@ -102,7 +93,7 @@ def _unpacks(code: int, cls: str, type: str, is_same: Of, made_of: Of) -> None:
     """`is_same(item, value)` of an item of the class, `made_of(value)` gives a new one."""
 
     @opcode(code)
-    def unpack(f: _Lists) -> None:
+    def unpack(f: Interpreter) -> None:
         items, data, n = _list(f)
         with f.each(n) as i:
             item = f.call("ptr", "PyList_GetItem", items, i)
@@ -122,17 +113,17 @@ def _unpacks(code: int, cls: str, type: str, is_same: Of, made_of: Of) -> None:
         f.go(4)
 
 
-def _same_float(f: _Lists, item: Value, value: Value) -> Value:
+def _same_float(f: Interpreter, item: Value, value: Value) -> Value:
     old = f.call("double", "PyFloat_AsDouble", item)
     return old.to("bitcast", "i64").eq(value.to("bitcast", "i64"))
 
 
-def _same_int(f: _Lists, item: Value, value: Value) -> Value:
+def _same_int(f: Interpreter, item: Value, value: Value) -> Value:
     old = f.call("i64", "PyLong_AsLongLongAndOverflow", item, f.overflow)
     return old.eq(value) & f.load("i32", f.overflow).eq(0)
 
 
-def _same_bool(f: _Lists, item: Value, value: Value) -> Value:
+def _same_bool(f: Interpreter, item: Value, value: Value) -> Value:
     return item.eq(symbol("true")).eq(value.ne(0))
 
 
@@ -163,7 +154,7 @@ _unpacks(
 
 
 @opcode(Opcode.ENTER)
-def _enter(f: _Lists) -> None:
+def _enter(f: Interpreter) -> None:
     n, items, handles, more = f.word(3), f.slot(5), f.slot(6), 8 * 8
     with f.each(n) as i:
         pair = f.offset(f.offset(f.pc, more), i + i, "i64")
@@ -179,7 +170,7 @@ def _enter(f: _Lists) -> None:
 
 
 @opcode(Opcode.LEAVE)
-def _leave(f: _Lists) -> None:
+def _leave(f: Interpreter) -> None:
     handles, n = f.data_of(f.get(2)), f.word(4)
     entered = f.block("entered", first="ptr")
     some, call = f.block("some"), f.block("call")
@@ -200,7 +191,7 @@ def _leave(f: _Lists) -> None:
 
 
 @opcode(Opcode.PACK_GENERICS)
-def _pack_generics(f: _Lists) -> None:
+def _pack_generics(f: Interpreter) -> None:
     items, data, n = _list(f)
     f.check_type(items, "PyList_Type")
     f.check(f.call("i64", "PyList_Size", items).eq(n))
@@ -212,7 +203,7 @@ def _pack_generics(f: _Lists) -> None:
 
 
 @opcode(Opcode.UNPACK_GENERICS)
-def _unpack_generics(f: _Lists) -> None:
+def _unpack_generics(f: Interpreter) -> None:
     """Items that are there stay if they have the very bits."""
     items, data, n = _list(f)
     with f.each(n) as i:

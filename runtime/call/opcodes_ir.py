@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from ...codegen.llvm.builder import NULL, Block, Value, symbol
 from ...codegen.llvm.modules import Function
-from ..native.layout import NdarrayLayout
+from ..native.layout import IntLayout, NdarrayLayout
 from .opcodes import HEADER, Opcode
 
 MISS = 1  # what the interpreter returns if a guard does not hold; null: an exception is set
@@ -33,6 +33,10 @@ class Interpreter(Function):
     cursor: Value
     following: Block | None = None  # where the next opcode is run; None: by the caller
     leaving: Block  # drops what is owned
+    ints: IntLayout | None = (
+        None  # how ints lie, and where lists have their items, if that is known
+    )
+    items: int | None = None
 
     def __init__(
         self, layout: NdarrayLayout, name: str, internal: bool = False, **params: str

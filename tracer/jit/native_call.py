@@ -498,9 +498,9 @@ class _Writer(GuardWriter):
         uses = Counter(r.output for r in traced.results)
         left: dict[int | None, list[Owned]] = {}
         for result in traced.results if shape else ():
-            plans, number = left_natively(result), result.output
-            if plans is not None and number is not None and number not in left:
-                left[number] = self._leave(outputs[number], plans)
+            plans, k = left_natively(result), result.output
+            if plans is not None and k is not None and k not in left:
+                left[k] = self._leave(outputs[k], plans)
 
         def leaf(result: Result) -> Owned:
             number = result.output
