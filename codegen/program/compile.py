@@ -13,7 +13,7 @@ from typing import Any
 
 from ...ir.graph import Graph
 from ...ir.opdef import GraphError
-from ...ir.passes.check_first import check_first
+from ...ir.passes.check_first import check_first, numbers_first
 from ...ir.record import record
 from ...ir.types import TensorType, Type, bits_dtype, is_complex, is_small, real_dtype
 from ..journal import written
@@ -191,7 +191,7 @@ def lowered(
     kept = [d.input for d in donations if d.whole and inputs[d.input] in expendable]
     whole = {inputs[k] for k in kept}
     if whole and (context.errors or context.callbacks) and fails_late(program, whole):
-        first = check_first(graph, {graph.params[k] for k in kept})
+        first = check_first(numbers_first(graph), {graph.params[k] for k in kept})
         context, expendable, program, ends = made(first, donations, apart=True)
         if fails_late(program, whole):  # those stay as they were until the end
             context, expendable, program, ends = made(graph, [d for d in donations if not d.whole])

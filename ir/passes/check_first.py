@@ -72,6 +72,50 @@ def check_first(graph: Graph, arrays: Set[Value]) -> Graph:
     return eliminate_dead_code(new)
 
 
+def numbers_first(graph: Graph) -> Graph:
+    """Move the checks of numbers, with what computes these, to the beginning.
+
+        graph f(%x: f64[9], %n: i64[]) {           graph f(%x: f64[9], %n: i64[]) {
+          %y = mul %x, %x                            %ok = lt %n, %most
+          %ok = lt %n, %most              ->         %t = assert %ok
+          %t = assert %ok                            %y = mul %x, %x
+
+    Effects keep their order: a check that comes after another effect stays behind it.
+    """
+    moved: dict[Op, None] = {}
+    for op in graph.ops:
+        if not op.has_effect:
+            continue
+        needed = _needed(op, moved)
+        if op.name not in ("assert", "create_token") or not all(map(_is_of_numbers, needed)):
+            break
+        moved.update(dict.fromkeys(op for op in graph.ops if op in needed))
+    ops = [*moved, *(op for op in graph.ops if op not in moved)]
+    if ops == graph.ops:
+        return graph
+    new, env = Graph(graph.name), dict[Value, Value]()
+    new.params = list(graph.params)
+    new.ops = [op.rebased(env) for op in ops]
+    new.outputs = [env.get(v, v) for v in graph.outputs]
+    return new
+
+
+def _needed(op: Op, there: Collection[Op]) -> set[Op]:
+    """An op and what computes its operands, but for what is there."""
+    found, waiting = set[Op](), [op]
+    while waiting:
+        op = waiting.pop()
+        if op not in found and op not in there:
+            found.add(op)
+            waiting += [v.op for v in op.operands if v.op is not None]
+    return found
+
+
+def _is_of_numbers(op: Op) -> bool:
+    values = (*op.operands, *op.results)
+    return not op.regions and all(getattr(v.type, "shape", ()) == () for v in values)
+
+
 def _asked(graph: Graph) -> dict[Value, list[Op]]:
     """Flags of loops, and the checks that they do not hold."""
     found: dict[Value, list[Op]] = {}
