@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 ALIGNMENT = 64
 _KEEP_LIMIT = 64 << 20  # a thread keeps a scratch block up to this size between calls
 _PAGE = 4096
-POOLED_BYTES = 1 << 20  # outputs of this size and more are recycled
+POOLED_BYTES = 1 << 18  # outputs of this size and more are recycled
 
 
 class Scratch:
