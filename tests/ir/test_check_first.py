@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import jitney as jt
 from jitney.ir.interpreter import evaluate
-from jitney.ir.passes.check_first import check_first
+from jitney.ir.passes.check_first import check_first, numbers_first
 from jitney.ir.text_parser import parse_graph
 from jitney.ir.verify import verify
 
@@ -90,3 +91,53 @@ def test_loops_that_are_split(change, is_split):
 def test_only_loops_that_change_some_arrays_are_split():
     graph = parse_graph(LOOP.format(**PLAIN))
     assert check_first(graph, {graph.params[1]}) is graph
+
+
+LATE = """graph f(%x: f64[3], %n: i64[]) -> f64[3], i64[] {
+  %0 = create_token : token
+  %y = mul %x, %x : f64[3]
+  %most = constant value={7} : i64[]
+  %ok = lt %n, %most : bool[]
+  %t = assert %ok, %0 message="large" : token
+  %s = sum %y axes=[0] : f64[]
+  %one = constant value={1.0} : f64[]
+  %small = lt %s, %one : bool[]
+  %u = assert %small, %t message="a sum" : token
+  %fits = lt %most, %n : bool[]
+  %v = assert %fits, %u message="after it" : token
+  return %y, %n
+}
+"""
+
+
+def test_checks_of_numbers_come_first():
+    graph = parse_graph(LATE)
+    moved = numbers_first(graph)
+    verify(moved)
+    names = [op.attrs.get("message", op.name) for op in moved.ops]
+    assert names[:5] == ["create_token", "constant", "lt", "large", "mul"]
+    assert names.index("a sum") < names.index("after it") == len(names) - 1
+    assert numbers_first(moved) is moved
+
+
+def test_updates_after_checks_are_in_place():
+    class Scaled:
+        def __init__(self):
+            self.arrays, self.base, self.t = [np.ones(3), np.ones((2, 2))], 0.5, 0
+
+        def step(self):
+            self.t += 1
+            for a in self.arrays:
+                a *= 1 - self.base**self.t
+                a += self.base ** (2 * self.t)
+
+    mine, plain = Scaled(), Scaled()
+    step = jt.jit(mine.step, inplace="require")
+    for _ in range(3):
+        step(), plain.step()
+        assert all(map(np.array_equal, mine.arrays, plain.arrays)) and mine.t == plain.t
+    mine.base, mine.t = 10.0, 200
+    before = [a.copy() for a in mine.arrays]
+    with pytest.raises(OverflowError):
+        step()
+    assert all(map(np.array_equal, mine.arrays, before)) and mine.t == 200
