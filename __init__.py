@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from . import solve as solve
     from . import summary as summary
     from . import train as train
+    from .distributed.sharding import shard_map as shard_map
     from .ir.version import __version__ as __version__
     from .measure.bench import bench as bench
     from .nn.variable import Variable as Variable
@@ -142,6 +143,7 @@ if TYPE_CHECKING:
     from .tracer.transforms.vmap import vmap as vmap
 
 _HOMES = {
+    "shard_map": "distributed.sharding",
     "all_gather": "tracer.transforms.named_axes",
     "all_to_all": "tracer.transforms.named_axes",
     "axis_index": "tracer.transforms.named_axes",

@@ -140,12 +140,24 @@ class Dataset:
         """
         return Dataset("skip", Shard, self, first=_natural("skip", count), every=1)
 
-    def shard(self, count: int, index: int) -> Dataset:
+    def shard(self, count: Any, index: int | None = None) -> Dataset:
         """Each `count`-th element from number `index` on: the part of one of `count` processes.
+
+        `shard(comm)` is the part of this process of a communicator: each element is one process's.
+        Processes at the end of whose part an element is missing have one less than others.
 
         >>> list(jt.data.range(5).shard(2, 1))
         [1, 3]
+        >>> list(jt.data.range(2).shard(jt.distributed.init()))
+        [0, 1]
         """
+        if index is None:
+            if not hasattr(count, "rank"):
+                refuse(
+                    f"shard of {count!r} without an index",
+                    "give shard(count, index), or shard(comm).",
+                )
+            count, index = count.size, count.rank
         if not 0 <= index < _natural("shard", count, 1):
             refuse(f"there is no shard {index} of {count}", f"give an index of 0 to {count - 1}.")
         return Dataset("shard", Shard, self, first=index, every=count)

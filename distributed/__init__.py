@@ -15,19 +15,27 @@ communicators too (`tracer.transforms.named_axes`).
 """
 
 from .communicator import Communicator as Communicator
+from .data_parallel import data_parallel as data_parallel
 from .environment import launch as launch
 from .errors import DistributedError as DistributedError
 from .errors import MismatchError as MismatchError
 from .errors import RankError as RankError
 from .errors import RankTimeoutError as RankTimeoutError
+from .sharding import Mesh as Mesh
+from .sharding import P as P
+from .sharding import mesh as mesh
 from .starting import init as init
 
 __all__ = [
     "Communicator",
     "DistributedError",
+    "Mesh",
     "MismatchError",
+    "P",
     "RankError",
     "RankTimeoutError",
+    "data_parallel",
     "init",
     "launch",
+    "mesh",
 ]

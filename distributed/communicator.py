@@ -64,6 +64,7 @@ class Members:
         self.rank, self.size = transport.rank, transport.size
         self.broken: DistributedError | None = None
         self.ended: dict[int, str] = {}
+        self.done: dict[int, int] = {}  # how many collectives who has ended has been through
         self.place = "at no collective yet"
         self.waiting = False
         self._count = 0
@@ -121,7 +122,8 @@ class Members:
             elif kind == "at":
                 answers[source] = text
             elif kind == "ended":
-                self.ended[source] = text
+                self.ended[source] = "it has ended"
+                self.done[source] = text
             elif kind == "failed":
                 self.ended[source] = text
                 self._break(RankError(f"rank {source} failed: {text}", (source,)), tell=False)
@@ -129,8 +131,9 @@ class Members:
                 why, ranks = text
                 self.ended[source] = why
                 self._break(RankError(f"rank {source} gave up: {why}", ranks), tell=False)
-        if self.ended and self.waiting:
-            ranks = tuple(sorted(self.ended))
+        # Who has ended may have been through this collective before.
+        ranks = tuple(sorted(r for r in self.ended if self.done.get(r, 0) < self._count))
+        if ranks and self.waiting:
             said = f"rank {ranks[0]} has ended, and rank {self.rank} waits for it in {self.place}"
             self._break(RankError(said, ranks), tell=False)  # the others hear it, too
         return answers
@@ -204,7 +207,7 @@ class Members:
         if self.broken is not None:
             self.tell("gave up", (str(self.broken), self.broken.ranks))
         else:
-            self.tell("ended", "it has ended")
+            self.tell("ended", self._count)
         until = time.monotonic() + patience
         while len(self.ended) < self.size - 1 and time.monotonic() < until:
             with contextlib.suppress(DistributedError):
@@ -227,6 +230,12 @@ class Communicator(Processes):
     """
 
     members: Members
+
+    def __reduce__(self) -> Any:
+        """In another process: the communicator of that process, of the same label."""
+        if self.label != "world":
+            raise TypeError(f"{self!r} is a part of this job, and means nothing in another process")
+        return jt.distributed.init, ()
 
     def __repr__(self) -> str:
         return f"<Communicator {self.label!r}: rank {self.rank} of {self.size}>"

@@ -45,14 +45,14 @@ def init(
     1
     """
     global _world
-    if _world is not None:
-        return _world
     if on_error not in ("abort", "raise") or backend not in (None, "mpi", "tcp", "alone"):
         jt.errors.complain(
             jt.errors.SettingError,
             f"backend={backend!r}, on_error={on_error!r}",
             'backend is "mpi", "tcp" or "alone"; on_error is "abort" or "raise".',
         )
+    if _world is not None:
+        return _world
     env = os.environ
     if timeout is None:
         timeout = float(env.get("JITNEY_DISTRIBUTED_TIMEOUT", "600"))

@@ -255,6 +255,10 @@ class Config:
             raise AttributeError(f"jitney has no setting {name!r}; there are {', '.join(_NAMES)}")
         object.__setattr__(self, name, value)
 
+    def __reduce__(self) -> str:
+        """In another process it is that one's."""
+        return "config"
+
     def __call__(self, **settings: Any) -> Any:
         """A context manager: other settings inside of the block, for all threads."""
         for name in settings:

@@ -566,7 +566,12 @@ class JitFunction(Inspection, Generic[P, R]):
         name = getattr(self, "__qualname__", "")
         for part in name.split("."):
             value = getattr(value, part, None)
-        return name if value is self else (_rebuild, (self._function, self._options))
+        from ..autograph.syntax.carried import sends_main, source_of
+
+        if value is self and not (module is sys.modules.get("__main__") and sends_main()):
+            return name
+
+        return _rebuild, (self._function, self._options, source_of(self._function))
 
 
 def _load_for(function: Callable[..., Any]) -> None:
@@ -597,5 +602,10 @@ def _twin(function: Callable[..., Any]) -> Callable[..., Any]:
     return raising.compiled_in(convert(function))
 
 
-def _rebuild(function: Callable[..., Any], options: Options) -> JitFunction[..., Any]:
+def _rebuild(
+    function: Callable[..., Any], options: Options, source: tuple[str, str] | None = None
+) -> JitFunction[..., Any]:
+    from ..autograph.syntax.carried import arrived
+
+    arrived(function, source)
     return JitFunction(function, options)

@@ -46,6 +46,9 @@ class _Custom:
             return functools.partial(cls, **options)
         return super().__new__(cls)
 
+    def __getnewargs__(self) -> tuple[Function]:
+        return (self.fun,)
+
     def __init__(self, fun: Function, nondiff_argnums: int | Sequence[int] = ()) -> None:
         check_callable(fun, type(self).__name__)
         positions = (
