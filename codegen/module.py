@@ -204,6 +204,9 @@ class NativeModule:
     # Outputs of the graph that have no array of their own: (output, input that it replaces). They are
     # not among `outputs`.
     in_place: list[tuple[int, int]] = field(default_factory=list)
+    # Of axes whose length is bound at the call (`sizes`): the capacity, the input that is the length,
+    # and the least that it may be.
+    lengths: tuple[tuple[int, int, int], ...] = ()
     # Scalar operations per call, None if unknown (loops): short calls keep the GIL.
     work: int | None = None
     # It touches what belongs to Python, such as generators of random numbers.

@@ -122,10 +122,16 @@ def generate(
 
     signature = graph.input_types, graph.output_types
     verify = config.verify
+    if options.lengths:
+        from ..ir.passes.lengths import within_lengths  # few programs have such
+
+        graph = within_lengths(graph, options.lengths)
     graph = optimise(storable(graph), verify=verify)
     optimised = time.perf_counter()
     free = replace(target, fastmath=options.fastmath, threads=options.threads)
-    module = compile_graph(graph, free, strides, signature, options.donations, verify)
+    module = compile_graph(
+        graph, free, strides, signature, options.donations, verify, options.lengths
+    )
     return module, optimised
 
 

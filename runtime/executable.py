@@ -13,7 +13,7 @@ import ctypes
 import linecache
 import operator
 import time
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -105,18 +105,41 @@ class Executable:
 
     def _program(self) -> NativeProgram:
         """Arrays in, a list of arrays out."""
-        module, program = self.module, CallProgram()
-        arrays = program.arguments(len(module.inputs))
+        program = CallProgram()
+        arrays = program.arguments(self.n_arguments)
         block = program.block(self.block_words)
-        layouts = zip(module.inputs, module.input_strides, strict=True)
-        for k, (type, steps) in enumerate(layouts):
-            program.array(arrays[k], block + k, type, steps)
+        for k, array in enumerate(arrays):
+            self.take(program, array, block + k, k)
         if self.runs_python:
             for array in arrays:
                 program.hold(array)
         results, _ = self.write_call(program, block)
         program.give(program.make(list, results))
         return NativeProgram(program)
+
+    @property
+    def n_arguments(self) -> int:
+        """How many arrays it takes: all inputs but the lengths of axes, which are last."""
+        return len(self.module.inputs) - len(self.module.lengths)
+
+    def take(
+        self, program: CallProgram, array: int, block: int, number: int, writeable: bool = False
+    ) -> None:
+        """Guard the array of an input in a program."""
+        type, steps = self.module.inputs[number], self.module.input_strides[number]
+        least = self._least(type)
+        if least is not None:
+            program.sized_array(array, block, type, least)
+        else:
+            program.array(array, block, type, steps, writeable)
+
+    def is_sized(self, type: TensorType) -> bool:
+        """Whether the first axis of an input or output has a length that is bound at the call."""
+        return self._least(type) is not None
+
+    def _least(self, type: TensorType) -> int | None:
+        leads = type.shape[:1]
+        return next((least for n, _, least in self.module.lengths if leads == (n,)), None)
 
     @property
     def block_words(self) -> int:
@@ -151,11 +174,16 @@ class Executable:
         is not released. Whoever runs the program keeps `self`.
         """
         first = block + len(self.module.inputs)
+        for capacity, number, _ in self.module.lengths:
+            program.length(block + number, capacity)
         arrays: list[Owned] = []
         values: dict[int, int] = {}
         for k, type in enumerate(self.module.outputs):
             if k in scalars:
                 values[k] = program.result_slot(first + k)
+            elif self.is_sized(type):
+                handler = _handler(type.nbytes)
+                arrays.append(program.allocate_sized(first + k, type, handler, memory.POOLED_BYTES))
             else:
                 arrays.append(program.allocate(first + k, type, _handler(type.nbytes)))
         arena = self.module.arena_bytes
@@ -199,23 +227,38 @@ class Executable:
 
     def __call__(self, *arrays: Array) -> list[Array]:
         module = self.module
-        if len(arrays) != len(module.inputs):
-            count = len(module.inputs)
+        count = self.n_arguments
+        if len(arrays) != count:
             raise TypeError(f"{self!r} takes {count} arrays, {len(arrays)} were given")
-        layouts = zip(arrays, module.inputs, module.input_strides, strict=True)
-        fitting = [prepare(array, type, steps) for array, type, steps in layouts]
+        lengths = self._lengths(arrays)
+        layouts = zip(arrays, module.inputs[:count], module.input_strides[:count], strict=True)
+        fitting = [
+            prepare(array, _shortened(type, lengths), steps) for array, type, steps in layouts
+        ]
         if any(map(operator.is_not, fitting, arrays)):
             native = is_native(self)  # this time
-            outputs = self(*fitting) if native else self._run_through_python(fitting)
+            outputs = self(*fitting) if native else self._run_through_python(fitting, lengths)
             for _, k in module.in_place:
                 if fitting[k] is not arrays[k]:
                     np.copyto(arrays[k], fitting[k])
             return outputs
-        return self._run_through_python(fitting)
+        return self._run_through_python(fitting, lengths)
 
-    def _run_through_python(self, fitting: list[Array]) -> list[Array]:
+    def _lengths(self, arrays: Sequence[Array]) -> dict[int, int]:
+        """Of each axis that has a capacity: how long it is in these arrays; TypeError if too long."""
+        lengths: dict[int, int] = {}
+        for array, type in zip(arrays, self.module.inputs, strict=False):
+            if self.is_sized(type) and np.ndim(array):
+                length = lengths.setdefault(type.shape[0], len(array))
+                if length > type.shape[0]:
+                    raise TypeError(f"expected an array of at most {type}, got {length} rows")
+        return lengths
+
+    def _run_through_python(self, fitting: list[Array], lengths: dict[int, int]) -> list[Array]:
         module = self.module
-        outputs = [memory.empty(type.shape, native_dtype(type.dtype)) for type in module.outputs]
+        types = [_shortened(type, lengths) for type in module.outputs]
+        outputs = [memory.empty(type.shape, native_dtype(type.dtype)) for type in types]
+        fitting = [*fitting, *(np.array(lengths[c], np.int64) for c, *_ in module.lengths)]
         scratch = memory.take_scratch(module.arena_bytes) if module.arena_bytes else None
         try:
             self._call_entry(fitting, outputs, scratch.address if scratch else 0)
@@ -345,6 +388,13 @@ def runtime_imports(names: set[str]) -> dict[str, int]:
 
             imports[name] = blas_address(name)
     return imports
+
+
+def _shortened(type: TensorType, lengths: Mapping[int, int]) -> TensorType:
+    """A type with the length of a call in place of the capacity of its first axis."""
+    if not lengths or type.shape[:1] == () or type.shape[0] not in lengths:
+        return type
+    return TensorType((lengths[type.shape[0]], *type.shape[1:]), type.dtype)
 
 
 def _fits(array: Any, type: TensorType, strides: Sequence[int]) -> bool:

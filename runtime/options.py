@@ -23,6 +23,8 @@ class CompileOptions:
     autotune        a GPU's launch parameters are measured; None: as `config.autotune` says
     donations       inputs that may be overwritten
     threads         how many share a kernel at most, on a CPU; 0: as many as there are
+    lengths         of axes whose length is bound at the call: the capacity, the input that is it, the
+                    least that it may be
     """
 
     fastmath: bool = False
@@ -30,6 +32,7 @@ class CompileOptions:
     autotune: bool | None = None
     donations: tuple[Donation, ...] = ()
     threads: int = 0
+    lengths: tuple[tuple[int, int, int], ...] = ()
 
     def key(self) -> str:
         return repr(self)

@@ -22,7 +22,7 @@ from ..loop_ir.index import Var
 from ..loop_ir.kernel import Kernel
 from ..marks import Marks
 from ..schedule.schedule import Schedule
-from ..schedule.signature import Signature
+from ..schedule.signature import Signature, sizes_of
 from ..schedule.survey import results_read
 from ..target import Target
 from .column_tiles import TileEmitter
@@ -49,6 +49,7 @@ class KernelEmitter:
         surveys = plan.surveys.values()
         b = self.b = TextEmitter(target, plan.width, definitions=definitions)
         self.kernel, self.plan, self.arrays = kernel, plan, signature.arrays
+        self.sizes = sizes_of(kernel)
         self.pointers = {a: b.named("ptr", f"p{k}") for k, a in enumerate(signature.arrays)}
         self.status = b.named("ptr", "status")  # of a kernel that checks
         calls = Calls(functions, functions.called(f for s in surveys for f in s.calls))
@@ -81,6 +82,11 @@ class KernelEmitter:
             names = [f"p{k}" for k in range(len(self.arrays))] + ["status"] * self.checks
             for position, name in enumerate(names):
                 self.b.pointer_at(self.ctx, position, name)
+            for size in self.sizes:
+                assert size.array is not None
+                length = self.b.load("i64", self.pointers[size.array])
+                narrow = self.b.index_type == "i32"
+                self.indices.lengths[size] = length.trunc("i32") if narrow else length
         if not self.plan.tile:
             self._row_buffers()
         self._outer()
@@ -134,11 +140,12 @@ class KernelEmitter:
         self.indices.env.update(plan.outer.env)
         loops = plan.outer.vars
         lo, hi = self.lo, self.hi
-        if not plan.parallel:
+        if not (plan.parallel or self.sizes):
             lo, hi = self.b.word(0), self.b.word(plan.range)
 
         def part() -> None:
-            self.loops.vector(loops[-1], lo, hi, self._lanes, shared=plan.parallel)
+            shared = plan.parallel or bool(self.sizes)
+            self.loops.vector(loops[-1], lo, hi, self._lanes, shared=shared)
 
         if plan.mode == "inner" and plan.rows > 1:
             RowGroupEmitter(self, lo, hi).emit()
@@ -152,13 +159,16 @@ class KernelEmitter:
         elif len(loops) == 1:
             part()
         elif plan.split_last:
-            self.loops.rows(loops[:-1], 0, math.prod(v.extent for v in loops[:-1]), part)
+            before = self.indices.length(math.prod(v.extent for v in loops[:-1]))
+            self.loops.rows(loops[:-1], 0, before, part)
         else:
             self.loops.rows(
                 loops[:-1],
                 lo,
                 hi,
-                lambda: self.loops.vector(loops[-1], 0, loops[-1].extent, self._lanes),
+                lambda: self.loops.vector(
+                    loops[-1], 0, self.indices.length(loops[-1].extent), self._lanes
+                ),
             )
 
     def _squares(self, cross: Var, lo: Value, hi: Value) -> None:

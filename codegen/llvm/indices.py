@@ -8,6 +8,7 @@ from typing import Any
 from ...ir.types import I32, I64
 from ..loop_ir.index import Data, Div, Index, Mod, Var
 from ..scalar import DType, Expr
+from ..sizes import Size, size_of
 from .builder import Number, Value, vector_constant
 from .scalars import ScalarEmitter
 from .text import Operand
@@ -23,6 +24,12 @@ class IndexEmitter:
             Var, Value | Number
         ] = {}  # each loop's variable -> its value (of lane 0)
         self.lane: Var | None = None  # the variable that vectors follow
+        self.lengths: dict[Size, Value] = {}  # of axes, where they are known when code runs only
+
+    def length(self, extent: int) -> Value | int:
+        """How many iterations a loop has: its extent, or a multiple of the length that it goes by."""
+        size = size_of(extent)
+        return extent if size is None else self.lengths[size] * (extent // size.capacity)
 
     def stand_at(self, loops: Sequence[Var], q: Value | Number) -> None:
         """Set several loops' variables to the point that is `q` when they are taken as one."""

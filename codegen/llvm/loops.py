@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from ...ir.types import I32
 from ..loop_ir.index import Var
+from ..sizes import factor_of
 from .builder import Number, Value, vector_constant
 from .indices import IndexEmitter, iota
 from .text import Operand
@@ -93,7 +94,8 @@ class LoopEmitter:
         start, end = self.indices.as_index(lo), self.indices.as_index(hi)
         static = start.number == 0 and end.number == n
         # Shared loops are cut at whole vectors, but for the units of row blocks.
-        whole = n % width == 0 and (static or (start.number != 0 and self.grain % width == 0))
+        least = factor_of(n)  # of any length that the axis may have
+        whole = least % width == 0 and (static or (start.number != 0 and self.grain % width == 0))
         if width == 1:
             out = self.loop(lo, hi, 1, values, lambda i, v: self._at(var, i, None, v, body))
         elif self.aligned is not None and static and self.idempotent and not values:
@@ -106,7 +108,7 @@ class LoopEmitter:
             )
         elif whole:
             out = self.loop(lo, hi, width, values, lambda i, v: self._at(var, i, None, v, body))
-        elif not values and self.idempotent and n >= width and (static or shared):
+        elif not values and self.idempotent and least >= width and (static or shared):
             last = n - width if static else end - width
             out = self.loop(
                 lo,

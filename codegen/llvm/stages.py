@@ -75,7 +75,7 @@ class StageEmitter:
         stage = nest.stages[0]
         chunks = stage.chunks
         if chunks is None or self.indices.env[stage.dims[stage.outer]] != of_var(var):
-            return var.extent
+            return self.indices.length(var.extent)
         start = self.indices.value(self.indices.env[stage.dims[chunks.axis]] * chunks.length)
         left = chunks.total - start
         return self.indices.least(left, chunks.length)

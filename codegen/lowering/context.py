@@ -18,6 +18,7 @@ from ..schedule.fusion import fuse
 from ..schedule.rowblocks import row_blocks
 from ..schedule.sort_blocks import U32, count_words
 from ..schedule.time_tiles import time_tiles
+from ..sizes import sizes
 
 
 class Context:
@@ -54,6 +55,8 @@ class Context:
     def arrange(self, items: list[Any], keep: Collection[Array]) -> list[Any]:
         """The steps of a program that is made of `items`, stages and steps; `keep` is read outside."""
         steps = self.rewritten(fuse, items, keep)
+        if sizes():
+            return steps  # blocks of rows are cut for one length
         return self.rewritten(lambda s, k: row_blocks(s, self.target, k), steps, keep)
 
     def rewritten(

@@ -13,6 +13,7 @@ from ..loop_ir.index import Index, Var, of_var
 from ..loop_ir.kernel import Access, Array, Stage
 from ..math.combiners import FOLDS
 from ..scalar import const
+from ..sizes import has_size
 from .lower import Lowering, indices, lowering, variables
 from .lower_chunks import reduce_by_chunks, reduce_to, scan_by_chunks, scan_stage, search_by_chunks
 
@@ -112,7 +113,11 @@ def _reduce_aligned(low: Lowering, op: Op) -> None:
         dims = variables(op.result.shape)
         empty = const(identity(op.name, op.result.dtype), op.result.dtype)
         low.emit(low.point(), Stage(array, dims, empty, ops=[op.name], loc=op.loc))
-    elif rows * 8 < n and _many(low, n if last in axes else n * rows):
+    elif (
+        rows * 8 < n
+        and _many(low, n if last in axes else n * rows)
+        and not has_size([source.shape[d] for d in axes])
+    ):
         if op.name.startswith("arg"):
             search_by_chunks(low, op, outer_dims, axes[0], array)
         else:
@@ -168,7 +173,8 @@ def _scan(low: Lowering, op: Op) -> None:
     """A running sum (product, maximum, minimum) along one axis, from either end."""
     source, axis = op.operands[0], op.attrs["axis"]
     n = source.shape[axis]
-    if n >= 8 * low.context.scan_chunk and source.tensor.size < low.context.scan_rows * n:
+    long = n >= 8 * low.context.scan_chunk and not has_size((n,))
+    if long and source.tensor.size < low.context.scan_rows * n:
         length, head = low.context.scan_chunk, len(source.shape) - 1
         low.arrays[op.result] = scan_by_chunks(low, op, SCANS[op.name], length, head)
         return

@@ -19,6 +19,7 @@ from ...ir.record import record
 from ..limits import limits
 from ..llvm.builder import NULL, Builder, Value, constant, symbol
 from ..loop_ir.kernel import Array
+from ..sizes import Size, sizes
 from ..target import Target
 
 if TYPE_CHECKING:
@@ -33,11 +34,22 @@ Pointers = tuple[tuple[Array | None, int], ...]
 
 
 @record
+class Bound:
+    """`times` for each `per` of the length of an axis times `factor`, the last of which may be fewer."""
+
+    size: Size
+    factor: int
+    per: int = 1
+    times: int = 1
+
+
+@record
 class Call:
     """`name(ctx, 0, length)`, or its parts of `grain` on the thread pool if that is less.
 
     `pointers` are the arrays in ctx, None being the status block, and bytes from where they begin.
     `checks`: it may write to the status block. `polls`: it may take long, and look for signals.
+    `bound`: how long it is where the length of an axis says so; `length` is the most then.
     """
 
     name: str
@@ -46,6 +58,7 @@ class Call:
     grain: int
     checks: bool
     polls: bool = False
+    bound: Bound | None = None
 
     @property
     def shared(self) -> bool:
@@ -60,7 +73,7 @@ def emit_calls(e: EntryEmitter, calls: Sequence[Call]) -> None:
         e.imports.add(Target.PARALLEL_FOR)
     if any(call.shared and call.polls for call in calls):
         e.imports.add(Target.WATCHED_FOR)
-    if len(calls) >= limits().table_calls:
+    if len(calls) >= limits().table_calls and not sizes():
         _table(e, calls)
         return
     for call in calls:
@@ -72,10 +85,18 @@ def _straight(e: EntryEmitter, call: Call) -> None:
     words = [e.status if a is None else f.offset(e.pointer(a), by) for a, by in call.pointers]
     store_words(f, e.ctx, words)
     watch = STOPPED if call.polls else None
-    _run(e, symbol(call.name), call.length, call.grain, call.shared, watch)
+    length = call.length if call.bound is None else _length(e, call.bound)
+    _run(e, symbol(call.name), length, call.grain, call.shared, watch)
     if call.checks:
         site = f.load("i64", e.site_at, align=8)
         e.fail_if(site.ne(0), site.trunc("i32"))
+
+
+def _length(e: EntryEmitter, bound: Bound) -> Value:
+    n = e.f.load("i64", e.pointer(bound.size.array), align=8) * bound.factor
+    if bound.per > 1:
+        n = (n + (bound.per - 1)) // bound.per
+    return n * bound.times
 
 
 def store_words(f: Builder, block: Value, words: Iterable[Value], first: int = 0) -> None:

@@ -37,8 +37,10 @@ from ..lowering.parts import in_parts
 from ..module import Donation, NativeModule, Reason
 from ..schedule.aliasing import find_aliases, settle, with_copies
 from ..schedule.failures import fails_late
+from ..schedule.follows import check_ends, check_follows
 from ..schedule.knobs import answered
 from ..schedule.memory import lifetimes, plan
+from ..sizes import sized, sizes
 from ..target import Target
 from .entry import EntryEmitter
 from .memory_reports import buffers, copies_within, unstored
@@ -56,6 +58,7 @@ def compile_graph(
     signature: tuple[Sequence[Type], Sequence[Type]] | None = None,
     donations: Sequence[Donation] = (),
     verify: bool = False,
+    lengths: Sequence[tuple[int, int, int]] = (),
 ) -> NativeModule:
     """Native code for `graph` on `target`.
 
@@ -63,9 +66,10 @@ def compile_graph(
     parameters and outputs take no part in the call. `signature`, the types of inputs and outputs as
     the caller has them, says which pairs of them are the parts of one complex array. `donations` lists
     inputs that may be overwritten; see `place` for what becomes of them. `verify` checks the steps
-    after each rewriting of them.
+    after each rewriting of them. `lengths` are capacities of axes whose length is bound at the call, and
+    the parameters that are these lengths; NotSized if the graph cannot be compiled so (see `sizes`).
     """
-    return emitted(graph, target, input_strides, signature, donations, verify)[0]
+    return emitted(graph, target, input_strides, signature, donations, verify, lengths)[0]
 
 
 def emitted(
@@ -75,9 +79,15 @@ def emitted(
     signature: tuple[Sequence[Type], Sequence[Type]] | None = None,
     donations: Sequence[Donation] = (),
     verify: bool = False,
+    lengths: Sequence[tuple[int, int, int]] = (),
 ) -> tuple[NativeModule, LoweredProgram]:
     """What `compile_graph` gives, and the program that it was emitted from."""
-    with limited(target.limits), written(bool(target.probe)) as journal, answered(graph):
+    with (
+        limited(target.limits),
+        written(bool(target.probe)) as journal,
+        answered(graph),
+        sized(lengths),
+    ):
         graph = in_parts(graph)
         low = lowered(graph, lambda: Context(target, verify), input_strides, signature, donations)
         marks = low.context.marks
@@ -123,6 +133,7 @@ def _module(low: LoweredProgram, entry: EntryEmitter, text: str) -> NativeModule
         identity=probes.identity if isinstance(probes, Events) else 0,
         work=None if unknown else flops,
         keeps_gil=entry.keeps_gil,
+        lengths=tuple((s.capacity, s.param, s.least) for s in sizes()),
     )
 
 
@@ -175,6 +186,8 @@ def lowered(
     results = [t for t in returned if isinstance(t, TensorType)]
     strides = [tuple(s) for s in input_strides or [contiguous_strides(t.shape) for t in types]]
     inputs = _arrays("input", taken, strides)
+    for size in sizes():
+        size.array = next(a for a in inputs if a is not None and a.position == size.param)
     outputs = _arrays("output", returned, [contiguous_strides(t.shape) for t in results])
     if len(types) != len(inputs) or len(results) != len(outputs):
         donations = ()  # tokens, or parts of complex arrays: positions are not those of the caller
@@ -197,6 +210,9 @@ def lowered(
             context, expendable, program, ends = made(graph, [d for d in donations if not d.whole])
     in_place = settle(ends, inputs, outputs)
     replaced = {output for output, _ in in_place}
+    if sizes():
+        check_follows(program)
+        check_ends([*inputs, *outputs])
     lay_out_tapes(program, context.target)
     arena_bytes = plan(program)
     if context.verify:

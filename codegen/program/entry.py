@@ -46,6 +46,7 @@ from ..loop_ir.steps import (
 from ..marks import Marks
 from ..module import TOLD_WORD
 from ..schedule.blocking import Blocking, blocking
+from ..schedule.follows import check_loops
 from ..schedule.knobs import knobs_of
 from ..schedule.schedule import Schedule, schedule
 from ..schedule.signature import Signature, signature
@@ -57,9 +58,10 @@ from ..schedule.tiled import (
     LibraryCall,
     LongConvolution,
 )
+from ..sizes import size_of, sizes
 from ..target import Target
 from . import control
-from .calls import Call, Pointers, emit_calls
+from .calls import Bound, Call, Pointers, emit_calls
 from .probes import probes_for
 from .provenance import FAILED, Provenance
 from .thread_limit import limited_text
@@ -240,7 +242,7 @@ class EntryEmitter:
         name = self.definitions.setdefault(body, f"@data{len(self.definitions)}")
         return Value("ptr", name, self.f)
 
-    def copy(self, target: Value, source: Value, nbytes: int) -> None:
+    def copy(self, target: Value, source: Value, nbytes: Value | int) -> None:
         self.f.copy(target, source, nbytes, align=1)
 
     def fail_if(self, condition: Value, site: Value | Number) -> None:
@@ -258,7 +260,12 @@ class EntryEmitter:
         done, pointers = self._kernel(step, None)
         plan = done.plan
         grain = plan.grain if plan.parallel else plan.range
-        self.calls.append(Call(done.name, pointers, plan.range, grain, done.checks, done.polls))
+        size, bound = size_of(plan.range), None
+        if size is not None:
+            bound = Bound(size, plan.range // size.capacity)
+        self.calls.append(
+            Call(done.name, pointers, plan.range, grain, done.checks, done.polls, bound)
+        )
 
     def _kernel(self, step: Kernel, plan: Schedule | None) -> tuple[Done, Pointers]:
         """The function of a kernel, and what it takes.
@@ -325,6 +332,8 @@ class EntryEmitter:
 
     def _emit(self, step: Kernel, own: Signature, plan: Schedule | None) -> Done:
         plan = plan or schedule(step, self.target)
+        if sizes():
+            check_loops(plan)
         table = self.definitions, self.elementwise
         emitter = KernelEmitter(step, own, plan, self.target, *table, self.marks)
         text = emitter.function()
@@ -341,9 +350,14 @@ class EntryEmitter:
 
         cut = blocking(step, self.target)
         name, pointers = self._matmul(step, cut)
-        self.calls.append(
-            Call(name, pointers, cut.units(step), self._grain(cut.grain(step)), False)
-        )
+        grain, bound = self._grain(cut.grain(step)), None
+        size = size_of(step.batch) or size_of(step.m)
+        if size is not None and size_of(step.m) is None:
+            each = cut.blocks(step) * cut.groups(step)
+            bound = Bound(size, step.batch // size.capacity, times=each)
+        elif size is not None:
+            bound = Bound(size, step.m // size.capacity, cut.block, cut.groups(step))
+        self.calls.append(Call(name, pointers, cut.units(step), grain, False, bound=bound))
 
     def _matmul(self, step: Matmul, cut: Blocking) -> tuple[str, Pointers]:
         """The function of a matrix product, and what it takes."""
@@ -366,6 +380,7 @@ class EntryEmitter:
             (step.b, step.b_offset * size),
             (step.c, 0),
             *([(None, 0)] if step.watched else []),
+            *((s.array, 0) for s in (size_of(step.m) or size_of(step.k),) if s is not None),
         )
 
     def row_blocks(self, step: RowBlocks) -> None:
@@ -498,7 +513,12 @@ class EntryEmitter:
         return value if size == 8 else value.zext("i64")
 
     def whole_copy(self, step: Copy) -> None:
-        self.copy(self.pointer(step.target), self.pointer(step.source), step.source.nbytes)
+        nbytes: Value | int = step.source.nbytes
+        size = size_of(step.source.size)
+        if size is not None:
+            n = self.f.load("i64", self.pointer(size.array), align=8)
+            nbytes = n * (step.source.nbytes // size.capacity)
+        self.copy(self.pointer(step.target), self.pointer(step.source), nbytes)
 
 
 def _argument_name(array: Array) -> str:

@@ -18,6 +18,7 @@ from ...ir.record import record
 from ..limits import limits
 from ..loop_ir.steps import Matmul
 from ..scalar import DType
+from ..sizes import has_size
 from ..target import Target
 from .knobs import done, refused
 
@@ -124,12 +125,15 @@ def blocking(step: Matmul, target: Target) -> Blocking:
     rows the user wants to go together."""
     dtype, m, n, k = step.c.dtype, step.m, step.n, step.k
     rows, vectors = tile_for(target, dtype, step.batch, m, n, k)
+    sized = has_size((m,))
     lanes = target.lanes(dtype.itemsize)
     far = not step.panel and abs(step.b_strides[1]) * k * dtype.itemsize > 1 << 16
     longest = limits().shallow if far else limits().run_bytes // dtype.itemsize
     runs = -(-k // longest)
     depth = k if runs == 1 else -(-k // runs // 8) * 8
     block = _asked(step, _block(dtype, step.batch, m, n, k))
+    if sized:  # there may be few rows, and still several threads
+        block = min(block, -(-limits().least_rows // rows) * rows)
     count = panels(n, vectors * lanes)
     group = count
     if step.batch == 1 and block == m:

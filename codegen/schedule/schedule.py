@@ -25,6 +25,7 @@ from ..limits import limits
 from ..loop_ir.index import Index, Var, of_var, variables
 from ..loop_ir.kernel import Access, Kernel, Nest, Stage
 from ..scalar import Expr
+from ..sizes import has_size
 from ..target import Target
 from .cache_lines import align, fetch_ahead
 from .fusion import vector_mode
@@ -216,6 +217,8 @@ def collapse(variables: Sequence[Var], flats: Iterable[Index]) -> Loops:
     while pending:
         last = pending.pop()
         while pending and last.extent and all(_walks_as_one(f, pending[-1], last) for f in flats):
+            if has_size((last.extent,)):
+                break  # its length is what the loop before it would step by
             before = pending.pop()
             merged = Var(before.name, before.extent * last.extent)
             q = of_var(merged)
@@ -352,6 +355,8 @@ def _stream(kernel: Kernel, plan: Schedule, target: Target) -> None:
     if plan.mode != "outer" or plan.width == 1 or any(v.loops for v in plan.surveys.values()):
         return
     columns = plan.outer.vars[-1].extent
+    if has_size((columns,)):
+        return
     itemsize = max((s.array.dtype.itemsize for s in kernel.stages), default=1)
     rows = max((math.prod(n.extents) for n in kernel.nests), default=1)
     if not folds or columns * rows * itemsize < limits().stream_bytes or columns < 2 * plan.width:
@@ -425,6 +430,8 @@ def _turn(kernel: Kernel, plan: Schedule, target: Target) -> None:
         kernel.stages, plan.outer.vars, plan.outer.env, lambda e, v: _guarded_apart(e, v, plan)
     )
     by_loop = {v: exprs for v, exprs in by_loop.items() if v.extent >= side}
+    if has_size([v.extent for v in (last, *by_loop)]):
+        return
     if not by_loop or last.extent < side or side < 4:
         return
     cross = max(by_loop, key=lambda v: len(by_loop[v]))

@@ -20,6 +20,7 @@ from ...ir.record import fields
 from ..loop_ir.index import Div, Index, Mod, Var, data_of
 from ..loop_ir.kernel import Access, Array, Bound, Demand, Kernel, Stage
 from ..scalar import Expr, LoopBody, Unique
+from ..sizes import Size, size_of, sizes
 
 # All other fields of a stage are part of its key as they are.
 _SPECIAL = frozenset(
@@ -43,7 +44,22 @@ def signature(kernel: Kernel) -> Signature:
     """The kernel's text but for the memory that it works on: equal kernels share code."""
     walk = _Walk(kernel)
     key = walk.kernel()
-    return Signature(key, [a for a in walk.numbers if a not in kernel.local], walk.origins)
+    arrays = [a for a in walk.numbers if a not in kernel.local]
+    for size in sizes_of(kernel):  # the code reads how far its loops run
+        assert size.array is not None
+        if size.array not in walk.origins:
+            arrays.append(size.array)
+            walk.origins[size.array] = 0
+    return Signature(key, arrays, walk.origins)
+
+
+def sizes_of(kernel: Kernel) -> list[Size]:
+    """The sizes that loops of a kernel go by."""
+    if not sizes():
+        return []
+    extents = [*kernel.extents, *(n for nest in kernel.nests for n in nest.extents)]
+    found = [s for n in extents if (s := size_of(n)) is not None]
+    return list(dict.fromkeys(found))
 
 
 def _accesses(stage: Stage) -> Iterator[tuple[Array, tuple[Index, ...]]]:

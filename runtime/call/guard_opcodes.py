@@ -99,6 +99,27 @@ def _strided(f: Interpreter) -> None:
     _array(f, strided=True)
 
 
+@opcode(Opcode.SIZED_ARRAY)
+def _sized(f: Interpreter) -> None:
+    array, ndim, flags = f.get(1), f.word(4), f.word(5)
+    layout = f.layout
+    f.check_type(array, "ndarray_type")
+    _dtype(f, f.load("ptr", array, layout.descr), f.pointer(3))
+    have = f.load("i32", array, layout.flags).zext("i64")
+    rank = f.load("i32", array, layout.ndim).zext("i64")
+    f.check((have & flags).eq(flags) & rank.eq(ndim))
+    dims, wanted = f.load("ptr", array, layout.dims), f.offset(f.pc, 8 * 10)
+    length = f.load("i64", dims)
+    f.check(length.uge(f.word(8)) & length.ule(f.word(9)))
+    with f.each(ndim - 1) as i:
+        f.check(f.load("i64", dims, i + 1, "i64").eq(f.load("i64", wanted, i, "i64")))
+    with f.when(f.word(7).ne(0)):
+        f.put(6, length)
+    f.check(f.get(6, "i64").eq(length))
+    f.put(2, f.data_of(array))
+    f.go(9, ndim)
+
+
 @opcode(Opcode.FLOAT)
 def _float(f: Interpreter) -> None:
     number = f.get(1)

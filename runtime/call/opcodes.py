@@ -90,6 +90,11 @@ class Opcode:
     PACK_FLOAT_ROWS = 69  # src, data, n, columns: a list of so many lists of so many floats
     PACK_INT_ROWS = 70
     PACK_BOOL_ROWS = 71
+    # src, block, descr, ndim, flags, where the length is, bind it?, least, most, dims behind...
+    SIZED_ARRAY = 73
+    # owned, block, handler, its functions, another for so many bytes and more, its functions, how many,
+    # length, bytes of a row, words for dims, descr, ndim, dims...
+    SIZED_ALLOCATE = 74
     FAR = 72  # function: the opcode that follows is run by this one, see `list_opcodes`
     # Native containers become Python's: owned (of the first of n), array of handles, function, n, kinds,
     # and whether behind the handles is one of what was there before the call

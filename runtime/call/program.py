@@ -96,6 +96,9 @@ class CallProgram:
         self._n_owned = 0
         self._scratch = 0
         self._handlers: dict[int, tuple[Owned, int]] = {}
+        self.lengths: dict[
+            int, int
+        ] = {}  # by the capacity of an axis: the word where its length is
 
     # The frame
 
@@ -163,6 +166,25 @@ class CallProgram:
             op, layout, flags = Opcode.ARRAY, type.shape, flags | C_CONTIGUOUS
         descr = self.ref(native_dtype(type.dtype))
         self.emit(op, src, block, descr, type.rank, flags, *layout)
+
+    def sized_array(self, src: Word, block: Word, type: TensorType, least: int) -> None:
+        """A C-contiguous ndarray of this type, but for the length of its first axis: at most as long as
+        there, and at least so long. What has the same capacity has the same length."""
+        capacity, *dims = type.shape
+        bind = capacity not in self.lengths
+        if bind:
+            self.lengths[capacity] = self.reserve()
+        where = self.lengths[capacity]
+        descr = self.ref(native_dtype(type.dtype))
+        flags = ALIGNED | C_CONTIGUOUS
+        self.emit(
+            *(Opcode.SIZED_ARRAY, src, block, descr, type.rank, flags),
+            *(where, int(bind), least, capacity, *dims),
+        )
+
+    def length(self, block: Word, capacity: int) -> None:
+        """Where the length of the axes of a capacity is."""
+        self.emit(Opcode.SLOT, block, self.lengths[capacity])
 
     def scalar(self, src: Word, block: Word, cls: type) -> None:
         """A Python number, or a NumPy scalar."""
@@ -337,6 +359,21 @@ class CallProgram:
         memory = self._memory(handler)
         dst = self.own()
         self.emit(Opcode.ALLOCATE, dst, block, *memory, type.nbytes, *layout)
+        return dst
+
+    def allocate_sized(
+        self, block: Word, type: TensorType, handler: Any = None, big: int = 0
+    ) -> Owned:
+        """A fresh array whose first axis is as long as those of its capacity; its memory from `handler`,
+        if there is one, where it has `big` bytes or more."""
+        capacity = type.shape[0]
+        memory = *self._memory(None), *self._memory(handler), big
+        dst = self.own()
+        self.emit(
+            *(Opcode.SIZED_ALLOCATE, dst, block, *memory, self.lengths[capacity]),
+            *(type.nbytes // capacity, self.reserve(type.rank)),
+            *(self.ref(native_dtype(type.dtype)), type.rank, *type.shape),
+        )
         return dst
 
     def _memory(self, handler: Any) -> tuple[Owned, int]:

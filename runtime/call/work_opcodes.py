@@ -76,6 +76,24 @@ def _allocate(f: Interpreter) -> None:
     f.go(8, f.word(7))
 
 
+@opcode(Opcode.SIZED_ALLOCATE)
+def _sized_allocate(f: Interpreter) -> None:
+    ndim, dims, length = f.word(12), f.slot(10), f.get(8, "i64")
+    given = f.offset(f.pc, 8 * 13)
+    with f.each(ndim) as i:
+        f.store(f.load("i64", given, i, "i64"), dims, i, "i64")
+    f.store(length, dims)
+    nbytes = length * f.word(9)
+    nbytes = f.select(nbytes.eq(0), f.literal("i64", 1), nbytes)
+    big = nbytes.uge(f.word(7))
+    memory = (f.select(big, f.get(k + 2), f.get(k)) for k in (3, 4))
+    args = (f.pointer(11), ndim.trunc("i32"), dims, nbytes, *memory)
+    array = f.call("ptr", "own_array", *args)
+    f.put_new(1, array)
+    f.put(2, f.data_of(array))
+    f.go(13, ndim)
+
+
 @opcode(Opcode.RUN)
 def _run(f: Interpreter) -> None:
     entry, block, status = f.pointer(1), f.slot(2), f.slot(3)

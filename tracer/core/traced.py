@@ -60,7 +60,8 @@ class Traced:
     the ndarray of every value of an eager trace. `token` is the last of its effects, None without.
     Native code writes to the parameters that are `overwritten` itself. `advanced` are states of
     enclosing traces, and the values of the graph that they have afterwards (see `streams`). `casts`
-    are arrays that a scalar made float64.
+    are arrays that a scalar made float64. `lengths` are names of the last parameters, which are
+    lengths of axes that a call binds.
     """
 
     graph: Graph
@@ -73,6 +74,7 @@ class Traced:
     overwritten: list[int] = field(default_factory=list)
     advanced: list[tuple[Storage, Value]] = field(default_factory=list)
     casts: list[Cast] = field(default_factory=list)
+    lengths: tuple[str, ...] = ()
 
     def settled(self, in_place: Sequence[tuple[int, int]]) -> Traced:
         """As compiled: some outputs have taken the place of parameters, which are `overwritten`."""

@@ -211,6 +211,8 @@ def trace_function(
     del out, out_leaves, outputs, args, kwargs, leaves
     if alone:
         _settle_captures(trace)
+    if trace.lengths:
+        _lengths_last(trace)
     if not values_only:
         results = [_result_is_capture(trace, result) for result in results]
     return Traced(
@@ -223,7 +225,17 @@ def trace_function(
         trace.token,
         advanced=[] if borrowed is None else borrowed.advanced,
         casts=trace.casts,
+        lengths=tuple(trace.lengths),
     )
+
+
+def _lengths_last(trace: Trace) -> None:
+    """The parameters that are lengths come behind what is captured."""
+    lengths = [count._storage.value for count in trace.lengths.values()]
+    others = [value for value in trace.graph.params if value not in lengths]
+    trace.graph.params = [*others, *lengths]
+    for index, value in enumerate(trace.graph.params):
+        value.index = index
 
 
 def opened_results(out: Any) -> Any:

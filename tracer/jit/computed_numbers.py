@@ -86,7 +86,7 @@ class ComputedNumbers:
         """Note what the error asks for, for which the call could not be traced. False if that is nothing
         new, or cannot be computed."""
         rounds = self._rounds.get(call.key, 0)
-        if not call.on_cpu or rounds == _ROUNDS:
+        if not call.on_cpu or call.lengths or rounds == _ROUNDS:
             return False
         if any(isinstance(leaf, ShapeDtype) for leaf in call.leaves):
             return False

@@ -35,6 +35,7 @@ def jit(
     autotune: bool | None = ...,
     fallback: Fallbacks = ...,
     threads: int | None = ...,
+    dynamic: Any = ...,
 ) -> JitFunction[P, R]: ...
 @overload
 def jit(
@@ -55,6 +56,7 @@ def jit(
     autotune: bool | None = ...,
     fallback: Fallbacks = ...,
     threads: int | None = ...,
+    dynamic: Any = ...,
 ) -> Callable[[Callable[P, R]], JitFunction[P, R]]: ...
 
 
@@ -77,6 +79,7 @@ def jit(
     autotune: bool | None = None,
     fallback: Fallbacks = None,
     threads: int | None = None,
+    dynamic: Any = None,
 ) -> Any:
     """`function`, compiled for what it is called with. Works as a decorator, with and without options.
 
@@ -169,6 +172,15 @@ def jit(
         `jt.config.threads` says. Results are the same. `f.explain(...)` shows it, and it is for asking
         whether fewer would be faster.
 
+    dynamic
+        Which first axes may have any length, with one program for all of them (on the CPU):
+        `{"x": {0: "batch"}}`, by the names of arguments, or "auto", which compiles the first two sizes of
+        an axis for themselves and then one program for all others. Axes of one name have one length. In
+        the function such an array is one whose length is a value: `x.shape[0]` is a traced int. What
+        cannot be compiled so (views of arguments that are returned, assignment to arguments, a slice
+        along the axis, ...) is compiled for each size, and `cache_info()` says why. False or None: each
+        size is compiled for itself.
+
     What the function returns. Fresh arrays, except: an argument or closed-over array that is returned
     itself comes back as the same object, and a view of it as a view of the caller's array, as in
     NumPy. Views of arrays made inside come back as separate arrays. 0-d results are NumPy scalars
@@ -215,6 +227,7 @@ def jit(
         autotune=autotune,
         fallback=fallback,
         threads=threads,
+        dynamic=None if dynamic is None else _lengths(dynamic),
     )
 
     @shortened
@@ -222,6 +235,12 @@ def jit(
         return JitFunction(function, options)
 
     return jitted if function is None else jitted(function)
+
+
+def _lengths(dynamic: Any) -> Any:
+    from ..lengths.found import normal_form  # few functions have such
+
+    return normal_form(dynamic)
 
 
 def unbound(

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
 from ...ir.record import record, replace
-from ...ir.types import TensorType, is_supported
+from ...ir.types import TensorType, dtype_name, is_supported
 from ...runtime.cuda.array import DeviceArray
 from ...runtime.devices import CPU, Device
 from ..captures.frozen import can_change, is_random_state
@@ -218,6 +218,10 @@ class Call:
         # Those that tracing may ask for, and what it was given, see `computed_numbers`.
         self.computed: Mapping[str, Any] = {}
         self.guard: Any = None
+        # Of first axes whose length each call binds, see `lengths`; else why there are none.
+        self.lengths: Sequence[Any] = ()
+        self.family: Any = None
+        self.why_static = ""
         self.still: Sequence[tuple[Any, Any]] = ()  # see `Trace`
         self.names: list[str] = []
         # Where the call has to run; None: wherever what the function reads is, or by default.
@@ -473,6 +477,10 @@ def show_spec(spec: Spec) -> str:
         inner = f"lists of {spec.type.shape[1]} " if spec.holder.table else ""
         return f"list of {spec.type.shape[0]} {inner}{spec.holder.cls.__name__}s"
     layout = f" strides {list(spec.strides)}" if spec.strides is not None else ""
+    name = getattr(spec.holder, "name", None)
+    if isinstance(name, str):  # of the length of its first axis
+        shape = ",".join(map(str, (name, *spec.type.shape[1:])))
+        return f"{dtype_name(spec.type.dtype)}[{shape}]"
     return f"{spec.type}{layout}"
 
 

@@ -61,6 +61,7 @@ from .specialise import make_entry, note_failure, trace_call
 
 if TYPE_CHECKING:
     from ...runtime.call.callable import NativeProgram
+    from ..lengths.found import Lengths
     from .cache_info import CacheInfo
 
 P = ParamSpec("P")
@@ -140,6 +141,12 @@ class JitFunction(Inspection, Generic[P, R]):
         self.times: dict[Any, Iterator[int]] = {}  # see `Trace.times`
         self._numbers = CompiledNumbers()
         self._computed = ComputedNumbers()
+        asked = options.dynamic if options.backend == "native" else None
+        self._lengths: Lengths | None = None
+        if asked is not None:
+            from ..lengths.found import Lengths  # few functions have such
+
+            self._lengths = Lengths(asked)
         self._tables = (
             False  # some calls had tables: the leaves of all containers are not looked at
         )
@@ -252,6 +259,11 @@ class JitFunction(Inspection, Generic[P, R]):
             if args is not written[0]:
                 return self(*args, **kwargs)  # arrays of other libraries are ndarrays now
         work = lambda call: self._call_of(call, args, kwargs, fast)  # noqa: E731
+        if self._lengths is not None:
+            from ..lengths.sized import OneSize
+
+            with suppress(OneSize):
+                return self._settled(work, args, kwargs)
         if self._fallback is None:
             return self._settled(work, args, kwargs)
         return self._fallback.call(
@@ -261,9 +273,15 @@ class JitFunction(Inspection, Generic[P, R]):
             kwargs,
         )
 
-    def _settled(self, work: Callable[[Call], T], args: Sequence[Any], kwargs: dict[str, Any]) -> T:
+    def _settled(
+        self,
+        work: Callable[[Call], T],
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        looked_at: bool = False,
+    ) -> T:
         """What `work` makes of the call, once it is known which numbers are compiled in."""
-        return settled(self, lambda: self._analysed(args, kwargs), work)
+        return settled(self, lambda: self._analysed(args, kwargs, looked_at), work)
 
     def _call_of(
         self, call: Call, args: Sequence[Any], kwargs: dict[str, Any], fast: Hashable | None
@@ -380,14 +398,19 @@ class JitFunction(Inspection, Generic[P, R]):
     def _target(self) -> Callable[..., Any]:
         return self._function
 
-    def _analysed(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Call:
+    def _analysed(
+        self, args: Sequence[Any], kwargs: dict[str, Any], looked_at: bool = False
+    ) -> Call:
         try:
-            return self._analyse(args, kwargs)
+            return self._analyse(args, kwargs, looked_at)
         except Exception as error:
             note_refusal(error)
             raise
 
-    def _analyse(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Call:
+    def _analyse(
+        self, args: Sequence[Any], kwargs: dict[str, Any], looked_at: bool = False
+    ) -> Call:
+        """What is only looked at is for the sizes that it has."""
         call = Call(
             args,
             kwargs,
@@ -399,6 +422,8 @@ class JitFunction(Inspection, Generic[P, R]):
             packs=self._packs,
         )
         call.computed = self._computed.of(call)
+        if self._lengths is not None and not looked_at:
+            self._lengths.widen(call)
         return call
 
     def _order(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[int] | None:
@@ -434,8 +459,19 @@ class JitFunction(Inspection, Generic[P, R]):
 
     def _compile(self, call: Call, bucket: Bucket) -> Entry:
         try:
-            entry = make_entry(self, call, reason(call, bucket, list(self._buckets.values())))
+            why = reason(call, bucket, list(self._buckets.values()))
+            if self._lengths is not None:
+                why = self._lengths.reason(call, why)
+            entry = make_entry(self, call, why)
+        except ChangedArgument:
+            raise
         except Exception as error:
+            if call.lengths:
+                from ..lengths.found import refuse
+                from ..lengths.sized import OneSize
+
+                refuse(call, error)
+                raise OneSize from error
             note_refusal(error)
             raise
         self._misses += 1
@@ -478,7 +514,7 @@ class JitFunction(Inspection, Generic[P, R]):
                 return work(self, call)
 
         try:
-            return self._settled(of, args, kwargs)
+            return self._settled(of, args, kwargs, looked_at=True)
         except ChangedArgument as error:
             self._note_changed(error.place)
             return self._looked_at(work, args, kwargs)

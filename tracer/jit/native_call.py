@@ -402,16 +402,10 @@ class _Writer(GuardWriter):
         self._array(handle, number)
 
     def _array(self, word: int, number: int) -> None:
-        module, program = self.executable.module, self.program
+        program = self.program
         self.objects[number] = word
         writeable = number in self.entry.written
-        program.array(
-            word,
-            self.block + number,
-            module.inputs[number],
-            module.input_strides[number],
-            writeable,
-        )
+        self.executable.take(program, word, self.block + number, number, writeable)
         # By the program, by the caller.
         is_held = isinstance(word, Owned) or word < self.n_arguments
         if self.executable.runs_python and not is_held:

@@ -26,6 +26,7 @@ Save = Literal["min_cut"] | int | None
 InPlace = Literal["require"] | None
 Fallbacks = Literal["python"] | None
 Check = Literal["bounds", "inf", "nan", "overflow", "ranks", "trace"]
+Dynamic = Literal["auto"] | tuple[tuple[str, str], ...] | None
 Checks = bool | Check | Iterable[Check] | None
 
 
@@ -51,6 +52,7 @@ class Options:
     autotune: bool | None = None
     fallback: Fallbacks = None
     threads: int | None = None
+    dynamic: Dynamic = None
 
     def __post_init__(self) -> None:
         save, autotune = self.save, self.autotune

@@ -87,6 +87,10 @@ def make_entry(function: JitFunction, call: Call, reason: str) -> Entry:
         donated = frozenset(_donated(function, call))
         return Entry(call, traced, captured, runnable, reason, seconds, donated)
     traced, captured = trace_call(function, call, captured)
+    if call.lengths:
+        from ..lengths.sized import refuse_changes
+
+        refuse_changes(traced, captured)
     if captured.heap is not None:
         captured.heap.interpreted = function._options.backend == "interpreter"
     if "trace" in function._options.check:
@@ -186,7 +190,20 @@ def _compile_graph(
             )
             return Trapped(graph, kinds, runnable, log, handles)
     donations = _donations(function, traced, call)
-    return _runnable(graph, options.backend, options.compile(donations), traced, call, captured)
+    asked = replace(options.compile(donations), lengths=_lengths(traced, call))
+    return _runnable(graph, options.backend, asked, traced, call, captured)
+
+
+def _lengths(traced: Traced, call: Call) -> tuple[tuple[int, int, int], ...]:
+    """The lengths that a call binds: capacities, parameters, and the least. Where lengths are compared,
+    one of 1 could have to be broadcast: that is compiled for itself."""
+    if not traced.lengths:
+        return ()
+    capacities = {length.name: length.capacity for length in call.lengths}
+    first = len(traced.graph.params) - len(traced.lengths)
+    least = 2 if any(op.name == "assert" for op in traced.graph.walk()) else 0
+    call.family.least = least
+    return tuple((capacities[n], first + k, least) for k, n in enumerate(traced.lengths))
 
 
 def watching(function: JitFunction, graph: Graph) -> Graph | None:
@@ -414,4 +431,4 @@ def _strides(traced: Traced, call: Call, captured: CapturedVariables) -> list[tu
         array = capture.outer
         assert isinstance(array, np.ndarray)
         strides.append(tuple(s // array.itemsize for s in array.strides))
-    return strides
+    return [*strides, *(() for _ in traced.lengths)]

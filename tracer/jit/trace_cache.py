@@ -105,8 +105,8 @@ class StoredTrace:
         from ...runtime.executable import prepare
 
         module, count = executable.module, len(self.captures)
-        first = len(module.inputs) - count
-        layouts = zip(module.inputs[first:], module.input_strides[first:], strict=True)
+        first, end = executable.n_arguments - count, executable.n_arguments
+        layouts = zip(module.inputs[first:end], module.input_strides[first:end], strict=True)
         pairs = zip(self.captures, layouts, strict=True)
         arrays = [prepare(array, type, strides) for array, (type, strides) in pairs]
         captures = [Capture(array, Value(type_of(array), None, 0)) for array in arrays]

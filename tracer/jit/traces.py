@@ -385,7 +385,12 @@ def _trace_once(
         work = partial(call_with_stand_ins, captured, args, kwargs, hidden, kept)
         result = annotated(function._function, args, kwargs, work)
         call.refuse_changes(before, call.parts(args, kwargs))
-        return leaving(with_exact(result))
+        result = leaving(with_exact(result))
+        if here.lengths:
+            from ..lengths.sized import whole_results
+
+            return whole_results(result, here)
+        return result
 
     # Static leaves of hidden containers are handed on as they are.
     hidden_leaves = iter(pytree.flatten(stand_ins)[0])

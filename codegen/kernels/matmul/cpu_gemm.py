@@ -9,7 +9,7 @@ de Geijn, Anatomy of high-performance matrix multiplication, 2008).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import NamedTuple
 
@@ -18,6 +18,7 @@ from ...llvm.text import TextEmitter
 from ...llvm.whole import Whole, Word, constant_of
 from ...loop_ir.steps import Matmul
 from ...schedule.blocking import Blocking, panels
+from ...sizes import factor_of, size_of
 from ...target import Target
 from .cpu_tiles import LINE, TileFunction, element, tile_function
 
@@ -70,6 +71,7 @@ class _Gemm:
         context, lo, hi = e.takes(ctx="ptr", lo="i64", hi="i64")
         self.a, self.b, self.c = (e.argument(context, i) for i in range(3))
         self.status = [e.argument(context, 3)] if step.watched else []
+        self.m, self.k = self._length(context, step.m), self._length(context, step.k)
         if cut.copied:
             nbytes = self.a_step * (cut.depth if self.adjacent else cut.block) * self.size
             self.rows = e.stack(f"[{nbytes} x i8]", LINE, "rows")
@@ -84,6 +86,14 @@ class _Gemm:
         e.ret()
         return e.unnamed(noalias=("ctx",)), list(self.tiles.values()), set(e.declarations)
 
+    def _length(self, context: Value, extent: int) -> Word:
+        """An extent, or a multiple of the length of the axis that it goes by."""
+        size = size_of(extent)
+        if size is None:
+            return extent
+        assert not self.step.watched, "the third word is the length"
+        return self.e.times(self.e.load("i64", self.e.argument(context, 3)), factor_of(extent))
+
     def _moved(self, base: Value, *by: tuple[Word, int]) -> Value:
         """The address `base` moved by steps: pairs of how many and how long, in elements."""
         return element(self.e, self.dtype, base, *(self.e.times(i, n) for i, n in by))
@@ -92,14 +102,16 @@ class _Gemm:
         """One block of rows times one group of panels."""
         e, step, cut = self.e, self.step, self.cut
         first = e.times(block, cut.block)
-        last = e.least(e.plus(first, cut.block), step.m)
+        last = e.least(e.plus(first, cut.block), self.m)
         begin = e.times(group, cut.group)
         if step.upper:
             begin = e.most(begin, e.split(first, cut.panel)[0])
         end = e.least(e.plus(begin, cut.group), self.panels)
         c = self._moved(c, (first, step.n))
-        with steps(e, 0, step.k, cut.depth) as k:
-            depth = e.least(e.minus(step.k, k), cut.depth)
+        if isinstance(self.k, Value):
+            self._clear(c, e.minus(last, first))
+        with steps(e, 0, self.k, cut.depth) as k:
+            depth = e.least(e.minus(self.k, k), cut.depth)
             add = False if k.number == 0 else k.ne(0)
             rows = self._moved(a, (k, step.a_strides[2]), (first, step.a_strides[1]))
             if cut.copied:
@@ -113,6 +125,12 @@ class _Gemm:
                 always = end.number == self.panels and not step.upper
                 with nullcontext() if always else e.when(end.eq(self.panels)):
                     self._panel(run, self.whole, self.vectors_left, self.lanes_left)
+
+    def _clear(self, c: Value, rows: Value) -> None:
+        """Nothing is summed where the length is 0."""
+        e, step = self.e, self.step
+        with e.when(e.word(self.k).eq(0)):
+            e.fill(c, 0, e.times(rows, step.n * self.size))
 
     def _copy(self, rows: Value, count: Value, depth: Value) -> Value:
         """The block's part of A close together; pieces are side by side as they are in memory."""
@@ -168,6 +186,9 @@ class _Gemm:
                 function, left, self.a_step, b_at, b_step, out, *sizes, fetch, share, *self.status
             )
 
+        if isinstance(self.m, Value):
+            self._any_rows(tile, e.minus(run.last, run.first))
+            return
         whole, rest = self._row_tiles(cut.block)
         final_whole, final_rest = self._row_tiles(step.m - (cut.blocks(step) - 1) * cut.block)
         alike = whole == final_whole
@@ -185,6 +206,21 @@ class _Gemm:
             if count:
                 with e.when(e.compare(how, last, step.m)):
                     tile(count, stop)
+
+    def _any_rows(self, tile: Callable[[int, Word], None], count: Value) -> None:
+        """Tiles for so many rows: whole ones, then those of 8, 4, 2 and 1 that are left."""
+        e, rows = self.e, self.cut.rows
+        at = e.minus(count, e.split(count, rows)[1])
+        with loop(e, 0, at, rows) as i:
+            tile(rows, i)
+        few = 1 << (rows - 1).bit_length() - 1 if rows > 1 else 0
+        while few:
+            left = e.minus(count, at)
+            take = e.compare("sge", left, few)
+            with e.when(take):
+                tile(few, at)
+            at = e.plus(at, e.select(take, e.word(few), 0))
+            few //= 2
 
     def _row_tiles(self, n: int) -> tuple[int, int]:
         """Rows of n that whole tiles cover, and what is left."""

@@ -27,6 +27,7 @@ from ...lowering.lower_chunks import sum_partials
 from ...lowering.pointwise import index_value
 from ...scalar import compare, const, select
 from ...schedule.blocking import panels, tile_for
+from ...sizes import has_size
 
 CACHE_BYTES, WAYS = 1 << 12, 4  # of the nearest cache: one way, and how many a panel of B may take
 MOST_CHUNKS = 4096
@@ -307,6 +308,8 @@ def _chunk_length(op: Op, results: int, inner: tuple[Var, ...]) -> int:
     count = math.prod(v.extent for v in inner)
     largest = max(v.tensor.size for v in op.operands)
     if results * 8 >= count or largest < limits().many_elements or inner[0].extent < 64:
+        return 0
+    if has_size([v.extent for v in inner]):
         return 0
     each = largest // inner[0].extent * op.result.dtype.itemsize
     length = max(limits().chunk_bytes // each // 8 * 8, 8)

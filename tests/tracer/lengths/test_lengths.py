@@ -1,0 +1,256 @@
+"""First axes of any length: one program for all sizes, whose results are those of each size for itself."""
+
+import numpy as np
+import pytest
+
+import jitney as jt
+
+W1 = np.random.default_rng(1).standard_normal((6, 32)).astype(np.float32)
+W2 = np.random.default_rng(2).standard_normal((32, 4)).astype(np.float32)
+SIZES = (5, 7, 1, 0, 64, 33, 2, 301, 16)
+
+
+def softmax(x):
+    e = np.exp(x - x.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+def layer_norm(x):
+    d = x - x.mean(axis=1, keepdims=True)
+    return d / np.sqrt((d * d).mean(axis=1, keepdims=True) + 1e-5)
+
+
+def mlp(x):
+    return np.maximum(x @ W1, 0) @ W2
+
+
+def totals(x):
+    return x.sum(), x.sum(axis=0), (x * x).sum(axis=1), x.shape[0] * 2
+
+
+def moments(x):
+    return x.mean(axis=0), x.std(axis=0), x.max(), x.argmax(axis=0)
+
+
+def sizes_as_numbers(x):
+    n = x.shape[0]
+    return x / n + np.arange(n)[:, None], np.zeros(n) + 1, np.ones((n, 2)) * n
+
+
+def joined(x):
+    return np.concatenate([x, 2 * x], axis=1), np.where(x > 0, x, 0)
+
+
+def squares(x):
+    return x.T @ x, x.astype(np.float64).T @ np.abs(x)
+
+
+def turned(x):
+    return np.exp(x[:, 1]), x[:, ::2] * 2, x.T.sum(axis=0)
+
+
+def rows(x):
+    return x.sum(axis=1) - np.float32(1), (x > 0).any(axis=1), x.max(axis=1).sum()
+
+
+def branch(x):
+    return x * 2 if x.shape[0] > 10 else x + 1
+
+
+FUNCTIONS = (
+    *(softmax, layer_norm, mlp, totals, moments, sizes_as_numbers),
+    *(joined, squares, turned, rows, branch),
+)
+
+
+def rows_of(n, dtype=np.float32, seed=0):
+    return np.random.default_rng([n, seed]).standard_normal((n, 6)).astype(dtype)
+
+
+def same(got, wanted):
+    if isinstance(wanted, tuple):
+        assert len(got) == len(wanted)
+        for a, b in zip(got, wanted, strict=True):
+            same(a, b)
+        return
+    assert np.shape(got) == np.shape(wanted)
+    assert np.asarray(got).dtype == np.asarray(wanted).dtype
+    tolerance = 2e-3 if np.asarray(wanted).dtype == np.float16 else 2e-5
+    np.testing.assert_allclose(got, wanted, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.filterwarnings("ignore")  # NumPy's, of means of nothing
+def test_any_length_is_as_each_for_itself(function):
+    f = jt.jit(function, dynamic={"x": {0: "batch"}})
+    for n in SIZES:
+        x = rows_of(n)
+        try:
+            wanted = function(x)
+        except ValueError:  # the largest of nothing
+            with pytest.raises(ValueError):
+                f(x)
+            continue
+        same(f(x), wanted)
+        same(f(np.asfortranarray(x)), wanted)
+        same(f(np.repeat(x, 2, axis=0)[::2]), wanted)
+        x.flags.writeable = False
+        same(f(x), wanted)
+    assert f.cache_info().misses <= 3, f.cache_info()
+
+
+def test_nothing_behind_the_last_row_is_read():
+    f = jt.jit(lambda x: (softmax(x), x.sum(), x.T @ x, mlp(x)), dynamic={"x": {0: None}})
+    f(rows_of(4))
+    for n in (3, 17, 100):
+        whole = np.full((n + 40, 6), np.nan, np.float32)
+        whole[20 : 20 + n] = rows_of(n)
+        before = whole.copy()
+        results = f(whole[20 : 20 + n])
+        assert all(np.isfinite(r).all() for r in results)
+        np.testing.assert_array_equal(whole, before)
+    assert f.cache_info().misses == 1
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.int64, np.int8, np.bool_, np.complex64, np.float16])
+def test_dtypes(dtype):
+    f = jt.jit(lambda x: (x + x, x.sum(axis=0), x[:, 0] * x[:, 1]), dynamic={"x": {0: "n"}})
+    for n in (3, 1, 40, 0, 129):
+        x = (rows_of(n, np.float64) * 9).astype(dtype)
+        same(f(x), (x + x, x.sum(axis=0), x[:, 0] * x[:, 1]))
+    assert f.cache_info().misses == 1
+
+
+def test_vectors_and_several_lengths():
+    f = jt.jit(lambda x, y: (2 * x + 1, x.sum() + y.sum(), y * y), dynamic={"x": {0: "n"}, "y": {0: "m"}})
+    for n, m in ((3, 4), (4, 3), (0, 7), (100, 1), (9000, 2), (2, 9000)):
+        x, y = np.arange(n) / 7, np.arange(m) / 3
+        same(f(x, y), (2 * x + 1, x.sum() + y.sum(), y * y))
+    assert f.cache_info().misses <= 3  # above some thousands it is another program
+
+
+def test_lengths_that_must_agree():
+    f = jt.jit(lambda x, y: x + y, dynamic={"x": {0: "n"}, "y": {0: "m"}})
+    for n in (3, 8, 2):
+        same(f(np.ones(n), np.arange(n)), np.ones(n) + np.arange(n))
+    with pytest.raises(ValueError):
+        f(np.ones(3), np.ones(4))
+    same(f(np.ones(1), np.ones(5)), np.full(5, 2.0))  # NumPy broadcasts it
+    same(f(np.ones(5), np.ones(1)), np.full(5, 2.0))
+
+
+def test_gradients():
+    def loss(w, x, y):
+        return ((np.tanh(x @ w) - y) ** 2).mean()
+
+    step = jt.jit(jt.value_and_grad(loss), dynamic={"x": {0: "batch"}, "y": {0: "batch"}})
+    each = jt.jit(jt.value_and_grad(loss))
+    for n in (4, 9, 2, 50):
+        x, y = rows_of(n), rows_of(n, seed=1)[:, :1] + np.zeros(32, np.float32)
+        same(step(W1, x, y), each(W1, x, y))
+    assert step.cache_info().misses == 1
+
+
+def test_found_by_itself():
+    f, each = jt.jit(softmax, dynamic="auto"), jt.jit(softmax)
+    for n in np.random.default_rng(0).integers(0, 400, 200):
+        if n:
+            same(f(rows_of(n)), softmax(rows_of(n)))
+    assert f.cache_info().misses == 3
+    assert "the third size" in f.explain_recompile()
+    assert "n0" in str(f.cache_info())
+    np.testing.assert_array_equal(f(rows_of(37)), each(rows_of(37)))
+
+
+def test_axes_that_change_together_share_a_length():
+    f = jt.jit(lambda x, y, w: (x * y) @ w, dynamic="auto")
+    w = np.ones((6, 2), np.float32)
+    for n in (3, 5, 8, 13, 1):
+        same(f(rows_of(n), rows_of(n, seed=1), w), (rows_of(n) * rows_of(n, seed=1)) @ w)
+    assert f.cache_info().misses == 3
+    with pytest.raises(ValueError):
+        f(rows_of(3), rows_of(4), w)
+    same(f(rows_of(4), rows_of(1), w), (rows_of(4) * rows_of(1)) @ w)
+
+
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [
+        (lambda x: x[:, 0], "view"),
+        (lambda x: x[::-1] * 2, ""),
+        (lambda x: x.reshape(-1, 2, 3) + 1, ""),
+        (lambda x: np.sort(x, axis=0), ""),
+        (lambda x: np.linalg.norm(x @ x.T), ""),
+        (lambda x: x[:-1] + 1, ""),
+        (lambda x: np.cumsum(x, axis=0), ""),
+    ],
+)
+def test_what_cannot_be_is_compiled_for_each_size(function, why):
+    f = jt.jit(function, dynamic={"x": {0: "n"}})
+    for n in (4, 6, 8, 6):
+        same(f(rows_of(n)), function(rows_of(n)))
+    if why:
+        assert why in f.explain_recompile()
+
+
+def test_assignment_to_arguments():
+    @jt.jit(dynamic={"x": {0: "n"}})
+    def f(x):
+        x *= 2
+
+    for n in (3, 4, 5):
+        x = rows_of(n)
+        f(x)
+        same(x, 2 * rows_of(n))
+    assert "changes its arguments" in f.explain_recompile()
+
+
+def test_an_argument_is_returned_as_it_came():
+    f = jt.jit(lambda x: (x, x + 1), dynamic={"x": {0: "n"}})
+    for n in (3, 4):
+        x = rows_of(n)
+        assert f(x)[0] is x
+
+
+def test_arguments_in_containers_and_closures():
+    bias = np.arange(4, dtype=np.float32)
+
+    @jt.jit(dynamic={"batch": {0: "n"}})
+    def f(params, batch):
+        return {"y": batch["x"] @ params["w"] + bias, "m": batch["mask"].sum()}
+
+    params = {"w": np.ones((6, 4), np.float32)}
+    for n in (3, 8, 1, 70):
+        batch = {"x": rows_of(n), "mask": rows_of(n)[:, 0] > 0}
+        got = f(params, batch)
+        same(got["y"], batch["x"] @ params["w"] + bias)
+        assert got["m"] == batch["mask"].sum()
+    bias += 1
+    same(f(params, batch)["y"], batch["x"] @ params["w"] + bias)
+    assert f.cache_info().misses == 1
+
+
+def test_large_results_and_threads():
+    f = jt.jit(lambda x: (np.exp(x), x @ W1), dynamic={"x": {0: "n"}})
+    for n in (20_000, 131_000, 3, 200_000):
+        x = rows_of(n)
+        same(f(x), (np.exp(x), x @ W1))
+    assert f.cache_info().misses <= 3
+
+
+@pytest.mark.parametrize(
+    ("dynamic", "error"),
+    [("maybe", TypeError), ({"x": {1: "n"}}, ValueError), (3, TypeError)],
+)
+def test_wrong_options(dynamic, error):
+    with pytest.raises(error, match="dynamic"):
+        jt.jit(softmax, dynamic=dynamic)
+    assert jt.jit(softmax, dynamic=False)(rows_of(3)).shape == (3, 6)
+
+
+def test_looking_at_a_call_shows_its_sizes():
+    f = jt.jit(softmax, dynamic="auto")
+    for n in (3, 4, 5):
+        f(rows_of(n))
+    assert "f32[5,6]" in str(f.lower(rows_of(5)).graph)
+    assert f.explain(rows_of(5))

@@ -1,0 +1,82 @@
+"""What an array is for a function that is traced for any length of its first axis, and what the function
+may do with it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...ir.record import record
+from ...ir.types import I64, TensorType
+from ..messages.errors import TraceAgain
+
+if TYPE_CHECKING:
+    from ..captures.captured_variables import CapturedVariables
+    from ..core.trace import Trace
+    from ..core.traced import Traced
+
+
+class OneSize(TraceAgain):
+    """A call cannot be compiled for any length: it is compiled for the one that it has."""
+
+
+class NotGeneral(Exception):
+    """Why not."""
+
+
+@record
+class Sized:
+    """What an array is for the function that is traced: its first axis has the length `name`."""
+
+    name: str
+
+    def __call__(self, leaf: Any) -> Any:
+        # Only tracing wants these.
+        from ..core.trace import require_trace
+        from ..core.tracers import parameter
+        from ..indexing.bounded import Bounded
+
+        trace = require_trace()
+        count = trace.lengths.get(self.name)
+        if count is None:
+            count = parameter(trace, TensorType((), I64), _identifier(self.name), weak="i")
+            count._storage.parameter = None  # no argument of the caller's
+            value = count._storage.value
+            trace.lengths[self.name] = count
+            trace.reaches[value] = (0, leaf.shape[0])
+        return Bounded(leaf, {0: count})
+
+
+def whole_results(out: Any, trace: Trace) -> Any:
+    """What a function returns: arrays that are as long as an argument are the padded ones, which
+    compiled code makes as long as they are to be. NotGeneral for views of arguments."""
+    from ..data import pytree
+    from ..indexing.bounded import Bounded
+
+    counts = {id(count._storage.value): count for count in trace.lengths.values()}
+
+    def whole(leaf: Any) -> Any:
+        if not isinstance(leaf, Bounded):
+            return leaf
+        value = leaf.counts[0]._storage.value if set(leaf.counts) == {0} else None
+        length = counts.get(id(value))
+        if length is None:
+            return leaf
+        padded = leaf.padded
+        if value is None or padded.shape[0] != trace.reaches[value][1]:
+            raise NotGeneral("a result is shorter than the axis that its length is of")
+        if padded._view is not None:
+            raise NotGeneral("the function returns a view of an array")
+        return padded
+
+    leaves, tree = pytree.flatten_whole(out)
+    return pytree.unflatten(tree, [whole(leaf) for leaf in leaves])
+
+
+def refuse_changes(traced: Traced, captured: CapturedVariables) -> None:
+    """NotGeneral for a function that changes what it is given, or what it reaches."""
+    if traced.mutated or captured.heap is not None or captured.effects is not None:
+        raise NotGeneral("the function changes its arguments, or what it reaches")
+
+
+def _identifier(name: str) -> str:
+    return name if name.isidentifier() else "length"
