@@ -122,11 +122,18 @@ def generate(
 
     signature = graph.input_types, graph.output_types
     verify = config.verify
-    if options.lengths:
-        from ..ir.passes.lengths import within_lengths  # few programs have such
-
-        graph = within_lengths(graph, options.lengths)
+    params = graph.params
     graph = optimise(storable(graph), verify=verify)
+    if options.lengths:
+        from ..codegen.sizes import NotSized  # few programs have such
+        from ..ir.passes.lengths import counted, within_lengths
+
+        if counted(graph, [capacity for capacity, *_ in options.lengths]):
+            raise NotSized("the number of elements is computed with")
+
+        # Last, as it is right only for code whose loops end at lengths.
+        lengths = {params[param]: capacity for capacity, param, _ in options.lengths}
+        graph = within_lengths(graph, lengths)
     optimised = time.perf_counter()
     free = replace(target, fastmath=options.fastmath, threads=options.threads)
     module = compile_graph(

@@ -16,6 +16,7 @@ from ..loop_ir.kernel import Array, Kernel
 from ..loop_ir.steps import Carry, Loop, Moving, Program, Scan, touched
 from ..schedule.in_place import Carried, carried, keeps_memory
 from ..schedule.survey import survey
+from ..sizes import has_size
 from .lower import Lowering, lower, lowering, memory_type
 from .lower_control import bind, contiguous, operand_array, result_array
 from .lower_scalars import scalar_loop
@@ -43,7 +44,7 @@ def _while(low: Lowering, op: Op) -> None:
 
 @lowering("scan")
 def _scan(low: Lowering, op: Op) -> None:
-    if scalar_loop(low, op):
+    if not has_size((op.attrs["length"],)) and scalar_loop(low, op):
         return
     count, carries = op.attrs["consts"], op.attrs["carries"]
     (region,) = op.regions
@@ -68,7 +69,7 @@ def _scan(low: Lowering, op: Op) -> None:
         body,
         op.loc,
     )
-    if not (step.xs or step.ys):
+    if not (step.xs or step.ys or has_size((step.length,))):
         step.tiles = low.context.tiles(step.carries, body, step.length)
     low.items.append(step)
     bind(low, op, [*(home and home.array for home in homes), *wholes])

@@ -28,6 +28,7 @@ from ..loop_ir.steps import (
     steps_within,
 )
 from ..module import CALLBACK_ERROR, PYTHON_ERROR
+from ..sizes import size_of
 from ..target import Target
 from .calls import store_words
 from .time_tiles import tiled_iterations
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def counted(f: Builder, n: int) -> Iterator[Value]:
+def counted(f: Builder, n: Value | int) -> Iterator[Value]:
     """`with counted(f, n) as i:` emits the body n times over, in a loop over i."""
     head, body, end = f.later("each", i="i64"), f.later("item"), f.later("after")
     f.jump(head, 0)
@@ -101,11 +102,15 @@ def scan(e: EntryEmitter, step: Scan) -> None:
             _swap(e, step.carries, trips.trunc("i1"))
         _finish(e, step.carries, homes)
         return
-    with counted(f, step.length) as i:
+    size = size_of(step.length)
+    length: Value | int = step.length
+    if size is not None:
+        length = f.load("i64", e.pointer(size.array), align=8)
+    with counted(f, length) as i:
         if step.length * work > POLLED_WORK:
             poll(e, work)
         if step.reverse:
-            i = step.length - 1 - i
+            i = length - 1 - i
         for part, base in zip(moving, bases, strict=True):
             f.store(f.offset(base, i * _stride(part)), e.slots[part.slice], align=8)
         e.program(step.body)

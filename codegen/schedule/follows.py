@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ..loop_ir.index import Index, Var, of_var
 from ..loop_ir.kernel import Access, Array, Kernel, Stage
-from ..loop_ir.steps import Copy, Matmul, Program, RowBlocks, direct, steps_within
+from ..loop_ir.steps import Copy, Matmul, Program, RowBlocks, Scan, direct, steps_within
 from ..sizes import has_size, refuse, size_of
 from .schedule import Schedule
 
@@ -27,12 +27,27 @@ def check_follows(program: Program) -> None:
             case Copy():
                 if has_size(step.source.shape[1:]):
                     refuse("an axis of an unknown length that is not the first is copied")
+            case Scan():
+                _check_scan(step)
             case RowBlocks():
                 refuse("blocks of rows are as long as the axis")
             case _:
                 reads, writes = direct(step)
                 if any(has_size(a.shape) for a in (*reads, *writes)):
                     refuse(f"{type(step).__name__} is made for one length of its arrays")
+
+
+def _check_scan(step: Scan) -> None:
+    """A loop over the axis moves along arrays of that axis; what it carries has no length."""
+    size = size_of(step.length)
+    arrays = [a for c in step.carries for a in (c.init, c.now, c.next, c.result, c.spare)]
+    if any(a is not None and has_size(a.shape) for a in arrays):
+        refuse("a loop carries an array whose axis has a length")
+    for moving in (*step.xs, *step.ys):
+        if has_size(moving.whole.shape) and (size is None or step.length != size.capacity):
+            refuse("a loop over several axes, of which one has a length")
+        if has_size(moving.whole.shape[1:]):
+            refuse("a loop over an axis, of arrays of which another has a length")
 
 
 def check_ends(arrays: Sequence[Array | None]) -> None:

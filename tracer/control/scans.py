@@ -15,6 +15,7 @@ import numpy as np
 from ...ir.graph import Graph
 from ...runtime.cuda.array import DeviceArray
 from ..arrays.common import common_dtype
+from ..arrays.whole import Rows, whole_rows
 from ..core.trace import Trace, current_trace, tracing
 from ..core.tracers import Tracer
 from ..data import pytree
@@ -60,10 +61,28 @@ def scan(
     (np.int64(6), array([0, 1, 3]))
     """
     check_callable("scan", "f", f)
+    rows = whole_rows(xs) if length is None and unroll == 1 else None
+    if rows is not None:
+        return _scan_rows(f, init, rows, reverse)
     count = _length(xs, length, "scan")
     steps = unroll_count(unroll, count, "scan")
     variable = parameter_name(f, 0)
     return _scan(f, init, xs, count, "scan", variable=variable, reverse=reverse, unroll=steps)
+
+
+def _scan_rows(f: Function, init: Any, rows: Rows, reverse: bool) -> tuple[Any, Any]:
+    """A scan of as many steps as the length of an axis: behind it the carry stays."""
+
+    def step(carry: Any, x: Any) -> Any:
+        before, (row, alive) = carry, x
+        after, y = f(carry, row)
+        kept = pytree.tree_map(lambda new, old: np.where(alive, new, old), after, before)
+        return kept, y
+
+    xs = rows.tree, rows.alive()
+    count = _length(xs, None, "scan")
+    carry, ys = _scan(step, init, xs, count, "scan", variable=parameter_name(f, 0), reverse=reverse)
+    return carry, rows.counted(ys)
 
 
 @compiled_on_devices("f", "dtype")
@@ -77,8 +96,12 @@ def map_fn(f: Function, xs: Any, dtype: Any = None) -> Any:
     array([1, 4, 9])
     """
     check_callable("map_fn", "f", f)
-    count = _length(xs, None, "map_fn")
-    ys = _scan(lambda carry, x: (carry, f(x)), None, xs, count, "map_fn")[1]
+    rows = whole_rows(xs)
+    if rows is not None:
+        ys = _scan_rows(lambda carry, x: (carry, f(x)), None, rows, reverse=False)[1]
+    else:
+        count = _length(xs, None, "map_fn")
+        ys = _scan(lambda carry, x: (carry, f(x)), None, xs, count, "map_fn")[1]
     if dtype is not None:
         _check_dtypes(ys, dtype)
     return ys

@@ -7,12 +7,13 @@ and what meets it from other operands gets no derivative back.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from ...ir.types import BOOL
+from ...ir.types import BOOL, I64
 from ..arrays import ufuncs
 from ..arrays.common import array, given
 from ..arrays.lowerings import LOWERINGS
@@ -22,6 +23,8 @@ from ..containers.growing import list_of
 from ..containers.kinds import current
 from ..containers.walking import Numbered
 from ..control.unions import one_value, only
+from ..core.linear_forms import same_value
+from ..core.tracers import Tracer, as_value
 from ..indexing.bounded import (
     RULES,
     Aligned,
@@ -146,7 +149,29 @@ def _flattened(entry: ArrayFunction, a: Any, *shape: Any, **options: Any) -> Any
         return x
     if x.ndim == 1 and wanted in ((-1, 1), (1, -1)):
         return x[:, None] if wanted == (-1, 1) else x[None, :]
+    inner = _inner_shape(x, wanted) if entry.name == "reshape" and not options else None
+    if inner is not None:  # rows of another shape
+        padded = entry.traced(x.padded, (x.padded.shape[0], *inner))
+        return Bounded(padded, x.counts)
     refuse(x, f"np.{entry.name}")
+
+
+def _inner_shape(x: Bounded, wanted: Any) -> tuple[int, ...] | None:
+    """The new shape of a row, if as many rows are wanted as there are: `(len, -1)`, `(-1, *sizes)`."""
+    if set(x.counts) != {0} or not isinstance(wanted, tuple) or len(wanted) < 2:
+        return None
+    rows, *inner = wanted
+    size = math.prod(x.padded.shape[1:])
+    if not all(isinstance(n, (int, np.integer)) and not isinstance(n, Tracer) for n in inner):
+        return None
+    known = math.prod(n for n in inner if n != -1)
+    if isinstance(rows, Tracer):
+        if not same_value(as_value(rows, I64), as_value(x.counts[0], I64)) or inner.count(-1) > 1:
+            return None
+        whole = known == size if -1 not in inner else known > 0 and size % known == 0
+    else:
+        whole = rows == -1 and -1 not in inner and known == size > 0
+    return tuple(size // known if n == -1 else int(n) for n in inner) if whole else None
 
 
 @bounded_method("reshape")

@@ -64,8 +64,11 @@ def whole_results(out: Any, trace: Trace) -> Any:
         padded = leaf.padded
         if value is None or padded.shape[0] != trace.reaches[value][1]:
             raise NotGeneral("a result is shorter than the axis that its length is of")
-        if padded._view is not None:
-            raise NotGeneral("the function returns a view of an array")
+        whole = padded
+        while whole._view is not None:
+            whole = whole._view.base
+        if whole is not padded and whole._storage.parameter is not None:
+            raise NotGeneral("the function returns a view of an argument")
         return padded
 
     leaves, tree = pytree.flatten_whole(out)

@@ -22,6 +22,7 @@ from ...ir.build import Builder
 from ...ir.graph import Graph, Value
 from ...ir.interpreter import evaluate
 from ...ir.record import replace
+from ..arrays.whole import Rows, whole_rows
 from ..control.regions import show_tree
 from ..core.specs import Spec, Static, is_array, spec_of
 from ..core.threaded_state import BorrowedStates, settle
@@ -86,12 +87,18 @@ def vmap(
         axes = in_axes if isinstance(in_axes, tuple) else (in_axes,) * len(args)
         mapped = [i for i, axis in enumerate(axes) if axis is not None]
         function, args = open_call(fun, args, mapped, gradient=False)
+        rows = None if axis_name is not None else whole_rows((args, kwargs))
+        if rows is not None:
+            args, kwargs = rows.tree
         leaves, tree = pytree.flatten((args, kwargs))
         leaves_and_axes = arguments(fun, args, kwargs, leaves, in_axes)
         size = common_size(fun, leaves_and_axes, axis_size)
+        if rows is not None:
+            _check_rows(rows, leaves_and_axes, out_axes)
         call = _BatchedCall(function, leaves_and_axes, tree, size, axis_name)
         results = call.results(_out_axes(out_axes, call.traced))
-        return closed(pytree.unflatten(call.traced.out_tree, results))
+        result = pytree.unflatten(call.traced.out_tree, results)
+        return closed(result if rows is None else rows.counted(result))
 
     @named("vmap", fun)
     def vmap_fun(*args: Any, **kwargs: Any) -> Any:
@@ -102,6 +109,18 @@ def vmap(
         return state.run(batched, leaves, tree) if state.changes else batched(*args, **kwargs)
 
     return vmap_fun
+
+
+def _check_rows(rows: Rows, arguments: Sequence[Argument], out_axes: Any) -> None:
+    """Examples that are as many as the length of an axis are along the first one, in and out."""
+    padded = {id(x) for x in rows.padded}
+    first = all(a.axis == 0 for a in arguments if id(a.leaf) in padded)
+    if not first or any(axis != 0 for axis in pytree.flatten_with_none(out_axes)[0]):
+        complain(
+            errors.DynamicShapeError,
+            "vmap over another axis than the first of an array whose length is a value",
+            "give such arrays, and the results, the axis 0.",
+        )
 
 
 class _BatchedCall:

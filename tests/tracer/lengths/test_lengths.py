@@ -1,4 +1,4 @@
-"""First axes of any length: one program for all sizes, whose results are those of each size for itself."""
+"""First axes of any length: one program for all sizes, with the results that each has for itself."""
 
 import numpy as np
 import pytest
@@ -53,13 +53,60 @@ def rows(x):
     return x.sum(axis=1) - np.float32(1), (x > 0).any(axis=1), x.max(axis=1).sum()
 
 
+def rows_of_other_shapes(x):
+    images = x.reshape(x.shape[0], 2, 3) * 2
+    return images.sum(axis=2), images.reshape(x.shape[0], 6), np.reshape(x, (-1, 3, 2)) + 1
+
+
+def examples(x):
+    one = jt.vmap(lambda r: np.tanh(r).sum() * 2)
+    both = jt.vmap(lambda r, w: np.log(r * r + 1) @ w, (0, None))
+    return one(x), both(x, W1), jt.map_fn(lambda r: r[0] * r, x)
+
+
+def steps(x):
+    last, states = jt.scan(lambda c, r: (np.tanh(c + r), c * 2), np.zeros(6, np.float32), x)
+    back = jt.scan(lambda c, r: (c * np.float32(0.9) + r[0], c), np.float32(0), x, reverse=True)
+    return last, states, *back
+
+
+def numbers(x):
+    n = x.shape[0]
+    ones = np.ones(n)
+    return (
+        ones.sum(),
+        ones @ ones,
+        (np.zeros(n) + 1).prod(),
+        np.arange(n).sum(),
+        np.full(n, 2.5).mean(),
+    )
+
+
+def slopes(x):
+    w = W1[:, :3] + 0
+
+    def loss(w, b):
+        return (np.tanh(jt.vmap(lambda r: r @ w)(x) + b) ** 2).mean()
+
+    return (
+        *jt.grad(loss, argnums=(0, 1))(w, np.ones(3, np.float32)),
+        jt.grad(through_time)(w[:, :1], x),
+    )
+
+
+def through_time(w, x):
+    state = np.zeros(1, np.float32)
+    return jt.scan(lambda c, r: (np.tanh(c + r @ w), None), state, x)[0].sum()
+
+
 def branch(x):
     return x * 2 if x.shape[0] > 10 else x + 1
 
 
 FUNCTIONS = (
     *(softmax, layer_norm, mlp, totals, moments, sizes_as_numbers),
-    *(joined, squares, turned, rows, branch),
+    *(joined, squares, turned, rows, branch, rows_of_other_shapes),
+    *(examples, steps, numbers, slopes),
 )
 
 
@@ -75,7 +122,7 @@ def same(got, wanted):
         return
     assert np.shape(got) == np.shape(wanted)
     assert np.asarray(got).dtype == np.asarray(wanted).dtype
-    tolerance = 2e-3 if np.asarray(wanted).dtype == np.float16 else 2e-5
+    tolerance = 2e-2 if np.asarray(wanted).dtype == np.float16 else 2e-5
     np.testing.assert_allclose(got, wanted, rtol=tolerance, atol=tolerance)
 
 
@@ -112,7 +159,9 @@ def test_nothing_behind_the_last_row_is_read():
     assert f.cache_info().misses == 1
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.int64, np.int8, np.bool_, np.complex64, np.float16])
+@pytest.mark.parametrize(
+    "dtype", [np.float64, np.int64, np.int8, np.bool_, np.complex64, np.float16]
+)
 def test_dtypes(dtype):
     f = jt.jit(lambda x: (x + x, x.sum(axis=0), x[:, 0] * x[:, 1]), dynamic={"x": {0: "n"}})
     for n in (3, 1, 40, 0, 129):
@@ -122,7 +171,9 @@ def test_dtypes(dtype):
 
 
 def test_vectors_and_several_lengths():
-    f = jt.jit(lambda x, y: (2 * x + 1, x.sum() + y.sum(), y * y), dynamic={"x": {0: "n"}, "y": {0: "m"}})
+    f = jt.jit(
+        lambda x, y: (2 * x + 1, x.sum() + y.sum(), y * y), dynamic={"x": {0: "n"}, "y": {0: "m"}}
+    )
     for n, m in ((3, 4), (4, 3), (0, 7), (100, 1), (9000, 2), (2, 9000)):
         x, y = np.arange(n) / 7, np.arange(m) / 3
         same(f(x, y), (2 * x + 1, x.sum() + y.sum(), y * y))
@@ -178,7 +229,7 @@ def test_axes_that_change_together_share_a_length():
     [
         (lambda x: x[:, 0], "view"),
         (lambda x: x[::-1] * 2, ""),
-        (lambda x: x.reshape(-1, 2, 3) + 1, ""),
+        (lambda x: x.reshape(-1, 3) + 1, ""),
         (lambda x: np.sort(x, axis=0), ""),
         (lambda x: np.linalg.norm(x @ x.T), ""),
         (lambda x: x[:-1] + 1, ""),
