@@ -36,6 +36,7 @@ WIDEST = 64  # lanes: more, of single bytes, gain little, and a gather has code 
 PAGE_BYTES = 1 << 12  # a tile narrower than a page is hard on the prefetcher
 NOTABLE = 1 << 10  # points from which it is worth saying why there are no vectors
 NOTABLE_NS = 1000.0  # and why one thread does it
+MANY_CHUNKS = 1 << 12  # of a loop whose length is not known
 LIGHT = 12  # operations per point up to which accumulators have the registers to themselves
 
 
@@ -483,7 +484,8 @@ def _share(kernel: Kernel, plan: Schedule) -> None:
         plan.grain = max(length, 1)
         return
     plan.parallel = True
-    chunks = int(max(2, min(nanoseconds / limits().chunk_ns, 64)))
+    most = MANY_CHUNKS if has_size(extents) else 64  # there are few where the length is
+    chunks = int(max(2, min(nanoseconds / limits().chunk_ns, most)))
     lanes = plan.mode == "outer" and plan.split_last and not plan.tile
     unit = plan.width if lanes else plan.rows if plan.mode == "inner" else 1
     grain = -(-length // chunks)

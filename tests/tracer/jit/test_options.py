@@ -44,6 +44,7 @@ OTHERS: dict[str, Any] = {
     "autotune": True,
     "fallback": "python",
     "threads": 2,
+    "dynamic": "auto",
 }
 OTHER_COMPILATION = {
     "fastmath": True,
@@ -51,6 +52,7 @@ OTHER_COMPILATION = {
     "autotune": False,
     "donations": (Donation(0),),
     "threads": 2,
+    "lengths": ((8419, 1, 0),),
 }
 DONATIONS = [Donation(0), Donation(1), Donation(0, 1), Donation(0, whole=True)]
 
@@ -158,6 +160,7 @@ def test_what_type_checkers_see_runs() -> None:
 
 # What is a context variable: what no parameter can carry.
 CONTEXTS = {
+    "codegen/sizes.py": "_current",  # leaves of every pass ask; most programs have none
     "codegen/journal.py": "_current",  # leaves of every pass note why they do not do a thing
     "codegen/limits.py": "_current",  # asked by leaves of every pass; tests alone set it
     "codegen/schedule/knobs.py": "_current",  # schedules tell whether they do what a user asks
