@@ -5,6 +5,7 @@ Code is checked by the sanitizer at the same time, and compared with the interpr
 
 from __future__ import annotations
 
+import platform
 import re
 from typing import Any
 
@@ -148,6 +149,10 @@ def test_code_for_a_level_has_no_instruction_above_it(cpu, has, lacks):
     assert not re.search(lacks, text)
 
 
+levels = pytest.mark.skipif(platform.machine() != "x86_64", reason="levels are x86-64's")
+
+
+@levels
 def test_levels_are_said_by_name(monkeypatch):
     with pytest.raises(ValueError, match="cpu is 'native', 'host', .*'avx2' or 'sse', not 'mmx'"):
         jt.config.cpu = "mmx"
@@ -163,6 +168,7 @@ def test_levels_are_said_by_name(monkeypatch):
         held_to("x86-64-v3", arm)
 
 
+@levels
 def test_a_level_that_the_cpu_lacks_is_an_error_at_the_call(monkeypatch):
     from jitney.runtime.native import host
 
