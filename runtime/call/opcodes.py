@@ -34,7 +34,9 @@ class Opcode:
     ATTRIBUTE = 21  # owned, src, name
     ASK = 22  # owned, callable, n, src: call it with n words; raising counts as a mismatch
     CODE = 23  # src, code object: a function with this code
-    APART = 24  # n, dst, (block, low, high, written)...: none has a byte of one that is written
+    # n, dst, (block, low, high, written + 2 * (1 + where the length is, `high` being for each))...: none
+    # has a byte of one that is written
+    APART = 24
     # Work
     HOLD = 25  # owned, src: keep a reference while others may run
     SCRATCH = 26  # block, dst, bytes, memory handler or 0, its functions
@@ -91,10 +93,10 @@ class Opcode:
     PACK_INT_ROWS = 70
     PACK_BOOL_ROWS = 71
     # src, block, descr, ndim, flags, where the length is, bind it?, least, most, dims behind...
-    SIZED_ARRAY = 73
+    SIZED_ARRAY = 74
     # owned, block, handler, its functions, another for so many bytes and more, its functions, how many,
     # length, bytes of a row, words for dims, descr, ndim, dims...
-    SIZED_ALLOCATE = 74
+    SIZED_ALLOCATE = 75
     FAR = 72  # function: the opcode that follows is run by this one, see `list_opcodes`
     # Native containers become Python's: owned (of the first of n), array of handles, function, n, kinds,
     # and whether behind the handles is one of what was there before the call

@@ -326,14 +326,18 @@ class CallProgram:
         assert len(arguments) < 2
         self.emit(Opcode.ASK, dst, self.ref(function), len(arguments), *(arguments or (0,)))
 
-    def apart(self, reaches: Sequence[tuple[Word, int, int, bool]]) -> None:
+    def apart(self, reaches: Sequence[tuple[Word, int, int, bool, int]]) -> None:
         """No pointer reaches a byte that is written through another one.
 
         Of each pointer: its word, the first byte that it reaches and the one after the last,
-        relative to it, and whether those between are written.
+        relative to it, whether those between are written, and the capacity of its first axis if that
+        has a length, of which it reaches so many bytes for each.
         """
         dst = self.reserve(2 * len(reaches))
-        words = [int(word) for reach in reaches for word in reach]
+        words: list[int] = []
+        for src, low, high, written, capacity in reaches:
+            where = self.lengths[capacity] + 1 if capacity else 0
+            words += (src, low, high, int(written) | where << 1)
         self.emit(Opcode.APART, len(reaches), dst, *words)
 
     def mark(self) -> tuple[int, int]:

@@ -319,3 +319,10 @@ def test_static_fields_and_odd_dataclasses() -> None:
     for _ in range(3):
         same(g(Computed(X)), X + 1)
     assert native_hits(g) == 0
+
+
+def test_no_two_opcodes_have_one_number():
+    from jitney.runtime.call.opcodes import Opcode
+
+    numbers = [number for name, number in vars(Opcode).items() if name.isupper()]
+    assert len(set(numbers)) == len(numbers)

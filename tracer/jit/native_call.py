@@ -426,7 +426,7 @@ class _Writer(GuardWriter):
             self.heap.apart_from(self.taken_apart)
             self.heap.enter(self.entering)
         written = set(self.entry.written)
-        numbers = range(len(self.executable.module.inputs)) if written else ()
+        numbers = range(self.executable.n_arguments) if written else ()
         groups: dict[Any, list[int]] = {}
         for k in numbers:
             whole = self.fields.get(self.objects.get(k, -1), (("alone", k), 0))[0]
@@ -436,9 +436,13 @@ class _Writer(GuardWriter):
         if len(reaches) > 1:
             self.program.apart(reaches)
 
-    def _reach_of(self, group: list[int], written: set[int]) -> tuple[int, int, int, bool]:
+    def _reach_of(self, group: list[int], written: set[int]) -> tuple[int, int, int, bool, int]:
         """What one input reaches, or the fields of a structured array together, which lie between each
         other; from the first one's pointer."""
+        first = self.executable.module.inputs[group[0]]
+        if self.executable.is_sized(first):
+            each = first.nbytes // first.shape[0]
+            return self.block + group[0], 0, each, False, first.shape[0]
         starts = [self.fields.get(self.objects.get(k, -1), (0, 0))[1] for k in group]
         lows, highs = [], []
         for k, start in zip(group, starts, strict=True):
@@ -447,7 +451,7 @@ class _Writer(GuardWriter):
                 lows.append(low + start - starts[0])
                 highs.append(high + start - starts[0])
         ends = min(lows, default=0), max(highs, default=0)
-        return self.block + group[0], *ends, not written.isdisjoint(group)
+        return self.block + group[0], *ends, not written.isdisjoint(group), 0
 
     def _reach(self, number: int) -> tuple[int, int]:
         """The bytes that an input reaches, from its pointer."""

@@ -90,7 +90,7 @@ def make_entry(function: JitFunction, call: Call, reason: str) -> Entry:
     if call.lengths:
         from ..lengths.sized import refuse_changes
 
-        refuse_changes(traced, captured)
+        refuse_changes(traced, call.specs)
     if captured.heap is not None:
         captured.heap.interpreted = function._options.backend == "interpreter"
     if "trace" in function._options.check:

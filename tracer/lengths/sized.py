@@ -3,14 +3,15 @@ may do with it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...ir.record import record
 from ...ir.types import I64, TensorType
+from ..core.specs import Spec
 from ..messages.errors import TraceAgain
 
 if TYPE_CHECKING:
-    from ..captures.captured_variables import CapturedVariables
     from ..core.trace import Trace
     from ..core.traced import Traced
 
@@ -75,10 +76,14 @@ def whole_results(out: Any, trace: Trace) -> Any:
     return pytree.unflatten(tree, [whole(leaf) for leaf in leaves])
 
 
-def refuse_changes(traced: Traced, captured: CapturedVariables) -> None:
-    """NotGeneral for a function that changes what it is given, or what it reaches."""
-    if traced.mutated or captured.heap is not None or captured.effects is not None:
-        raise NotGeneral("the function changes its arguments, or what it reaches")
+def refuse_changes(traced: Traced, specs: Sequence[Any]) -> None:
+    """NotGeneral for a function that assigns to an argument whose axis has a length. `specs` are those
+    of the leaves."""
+    explicit = [spec for spec in specs if isinstance(spec, Spec)]
+    if any(
+        isinstance(spec.holder, Sized) for k, spec in enumerate(explicit) if k in traced.mutated
+    ):
+        raise NotGeneral("the function assigns to an argument whose first axis has any length")
 
 
 def _identifier(name: str) -> str:
