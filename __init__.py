@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from .tracer import random as random
     from .tracer import sparse as sparse
     from .tracer.ahead.cost import cost as cost
+    from .tracer.ahead.export import export as export
     from .tracer.ahead.shapes import eval_shape as eval_shape
     from .tracer.autograph.recursion.recursive import recursive as recursive
     from .tracer.checks import filters as filters
@@ -97,6 +98,7 @@ if TYPE_CHECKING:
     from .tracer.devices.devices import device as device
     from .tracer.devices.devices import device_put as device_put
     from .tracer.devices.devices import devices as devices
+    from .tracer.export.loaded import load_exported as load_exported
     from .tracer.indexing.concatenators import c_ as c_
     from .tracer.indexing.concatenators import r_ as r_
     from .tracer.interop.array_api import __array_namespace_info__ as __array_namespace_info__
@@ -212,6 +214,7 @@ _HOMES = {
     "guvectorize": "tracer.kernels.guvectorize",
     "hessian": "tracer.transforms.jacobians",
     "eval_shape": "tracer.ahead.shapes",
+    "export": "tracer.ahead.export",
     "finfo": "tracer.data.promotion",
     "hvp": "tracer.transforms.linear",
     "implicit": "tracer.transforms.implicit",
@@ -224,6 +227,7 @@ _HOMES = {
     "jvp": "tracer.transforms.derivatives",
     "linear_transpose": "tracer.transforms.linear",
     "linearize": "tracer.transforms.linear",
+    "load_exported": "tracer.export.loaded",
     "machine_limits": "runtime.machine_limits",
     "map_fn": "tracer.control.scans",
     "name": "tracer.core.naming",

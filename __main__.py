@@ -1,5 +1,6 @@
 """`python -m jitney`, or `jitney`: the demo (the default), `info` about this machine and installation,
-`cache info` and `cache clear` for the compiled code on disk, `checkpoint` for files of `jt.train`."""
+`cache info` and `cache clear` for the compiled code on disk, `checkpoint` for files of `jt.train`,
+`export` for functions as files and as libraries for C."""
 
 from __future__ import annotations
 
@@ -32,6 +33,7 @@ def parser() -> argparse.ArgumentParser:
     commands.add_parser(
         "checkpoint", help="files of jt.train: list, show, compare, rename what is in them"
     )
+    commands.add_parser("export", help="a function as a file, or as a library for C")
     return top
 
 
@@ -64,6 +66,10 @@ def _run(argv: Sequence[str] | None) -> int:
         from .train.checkpoint_command import run as run_checkpoint
 
         return run_checkpoint(arguments[1:])
+    if arguments[:1] == ["export"]:  # so does this
+        from .tracer.ahead.export_command import run as run_export
+
+        return run_export(arguments[1:])
     options = parser().parse_args(arguments)
     if options.command == "info":
         from .runtime.info import describe

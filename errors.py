@@ -17,6 +17,7 @@ from .tracer.messages.errors import ConflictError as ConflictError
 from .tracer.messages.errors import DTypeError as DTypeError
 from .tracer.messages.errors import DynamicShapeError as DynamicShapeError
 from .tracer.messages.errors import EndlessRecursionError as EndlessRecursionError
+from .tracer.messages.errors import ExportError as ExportError
 from .tracer.messages.errors import FailedAssertion as FailedAssertion
 from .tracer.messages.errors import FallbackWarning as FallbackWarning
 from .tracer.messages.errors import ImpureFunctionError as ImpureFunctionError

@@ -77,7 +77,7 @@ class Executable:
         self.module = module
         self.timings: dict[str, float] = dict(module.notes.get("timings", {}))
         target = target or host_target()
-        if not runs_here(target):
+        if not self._runs(target):
             raise ValueError(f"code for {target.triple} ({target.cpu}) cannot run on this machine")
         self._target = target
         self.key = key
@@ -102,6 +102,9 @@ class Executable:
         self._entry = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(self._address)
         if is_native(self):
             install(self, [self._program()])
+
+    def _runs(self, target: Target) -> bool:
+        return runs_here(target)
 
     def _program(self) -> NativeProgram:
         """Arrays in, a list of arrays out."""

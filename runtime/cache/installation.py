@@ -88,7 +88,10 @@ def _sources() -> list[str]:
 
 
 def _llvmlite() -> str:
-    spec = find_spec("llvmlite")
+    try:
+        spec = find_spec("llvmlite")
+    except (ImportError, ValueError):  # somebody keeps it away
+        spec = None
     if spec is None or not spec.origin:
         return ""
     folder = os.path.dirname(spec.origin)

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, TypeVar
 from ...ir.collector import loading
 from ..config import config
 from ..native.layout import array_api, free_threaded, ndarray_layout
-from ..native.support import load_code_generator, load_support
+from ..native.support import at_hand, load_code_generator, load_support
 from .call_fields import CHAIN_OBJECT, CHAIN_WORDS, FALLBACK, FIELDS, OBJECTS, VECTORCALL
 from .program import HITS, CallProgram
 
@@ -138,7 +138,7 @@ def _vectorcall(base_size: int) -> int:
     table = array_api()
     imports = {name: table[index] for name, index in _NUMPY.items()}
     imports |= {name: id(value) for name, value in OBJECTS.items()}
-    name = f"call {base_size} {layout}"
+    name = _support_name(base_size)
     # Where this is compiled, so will be the function that somebody wants to call.
     library = load_support(name, text, ["jitney_vectorcall"], imports, load_code_generator)
     return library.keep().address("jitney_vectorcall")
@@ -187,6 +187,15 @@ def new_callable(base: type[T]) -> Any:
     install(made, ())
     fields[VECTORCALL] = _vectorcall(size)
     return made
+
+
+def _support_name(base_size: int) -> str:
+    return f"call {base_size} {ndarray_layout()}"
+
+
+def calls_at_hand() -> bool:
+    """Whether calls can be native here without asking LLVM for the code of it."""
+    return native_calls() and at_hand(_support_name(_Plain.__basicsize__))
 
 
 def load_native_calls() -> None:

@@ -48,6 +48,14 @@ _EXTENDED = ((0x80000000, 0), (0x80000001, 0), (0x80000007, 0), (0x80000008, 0),
 
 def host_identity() -> str | None:
     """What tells this CPU from those that need other code; None where nothing does."""
+    found = cpu_words()
+    return (
+        None if found is None else digest(struct.pack(f"<{len(found[0])}IQ", *found[0], found[1]))
+    )
+
+
+def cpu_words() -> tuple[list[int], int] | None:
+    """The registers of cpuid, four for each of the leaves, and which registers the system saves."""
     if sys.platform != "linux" or platform.machine() != "x86_64":
         return None
     code = _CPUID.ljust(_XGETBV_AT, b"\xcc") + _XGETBV
@@ -74,29 +82,40 @@ def host_identity() -> str | None:
     saved = 0
     if words[4 + 2] & _OSXSAVE:
         saved = ctypes.CFUNCTYPE(ctypes.c_uint64)(library.address("xgetbv"))()
-    return digest(struct.pack(f"<{len(words)}IQ", *words, saved))
+    return words, saved
 
 
 @lru_cache(maxsize=1)
 def host_target() -> Target:
     """The CPU that this process runs on, with what the runtime found there."""
+    target = known_host()
+    if target is None:
+        target = _ask_llvm()
+        identity = host_identity()
+        if identity is not None:
+            key = digest("host", installation(), identity)
+            disk_cache().put(key, pickle.dumps(target))
+    return target
+
+
+def known_host() -> Target | None:
+    """The same, if an earlier process has asked LLVM."""
     identity = host_identity()
     if identity is None:
-        return _ask_llvm()
+        return None
     cache = disk_cache()
     key = digest("host", installation(), identity)
     data = cache.get(key)
-    if data is not None:
-        try:
-            target = pickle.loads(data)
-        except Exception:  # whatever a pickle of another making may raise
-            target = None
-        if isinstance(target, Target):
-            return target
-        cache.discard(key)
-    target = _ask_llvm()
-    cache.put(key, pickle.dumps(target))
-    return target
+    if data is None:
+        return None
+    try:
+        target = pickle.loads(data)
+    except Exception:  # whatever a pickle of another making may raise
+        target = None
+    if isinstance(target, Target):
+        return target
+    cache.discard(key)
+    return None
 
 
 probe = ""  # of the code that is made now: see `codegen.target`; `runtime.recording` sets it

@@ -20,10 +20,29 @@ from contextlib import suppress
 
 from ..cache.disk import DiskCache, disk_cache
 from ..cache.installation import digest, installation
+from ..config import config
 from .engine import NativeError, engine_for, load_code
-from .host import process_target
+from .host import held_to, known_host, process_target
 from .image import LoadedImage
 from .records import Code, dump_code, load_code_record
+
+_provided: dict[str, Code] = {}
+
+
+def provide(name: str, code: Code) -> None:
+    """Code that `name` stands for, for processes that find none on disk: LLVM may not be there."""
+    _provided.setdefault(name, code)
+
+
+def at_hand(name: str) -> bool:
+    """Whether code is on disk, or LLVM, which makes it, is in this process already."""
+    if "llvmlite.binding" in sys.modules:
+        return True
+    host = known_host()
+    if host is None:
+        return False
+    key = digest("support", installation(), held_to(config.cpu, host).key(), name)
+    return key in disk_cache()
 
 
 def load_support(
@@ -40,7 +59,12 @@ def load_support(
     """
     exports = list(exports)
     cache = disk_cache()
-    key = digest("support", installation(), process_target().key(), name)
+    try:
+        key = digest("support", installation(), process_target().key(), name)
+    except ImportError:  # without llvmlite
+        if name not in _provided:
+            raise
+        return load_code(_provided[name], exports, imports)
     draft = digest("draft", key)
     for name_on_disk in (key, draft):
         code = load_code_record(cache.get(name_on_disk))
@@ -53,6 +77,9 @@ def load_support(
             if name_on_disk == draft:  # the process that left it was killed
                 atexit.register(_finish, cache, key, draft, text)
             return library
+    if name in _provided:
+        with suppress(NativeError):  # of another making: build it here
+            return load_code(_provided[name], exports, imports)
     code = _draft(text(), meanwhile)
     library = load_code(code, exports, imports)
     cache.put(draft, dump_code(code))

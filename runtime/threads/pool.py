@@ -44,6 +44,10 @@ from ..native.support import load_support
 from .futex import supported
 
 MAX_THREADS = 1024
+POOL_EXPORTS = (
+    *(Target.PARALLEL_FOR, Target.WATCHED_FOR, Target.RECORD, "clock", "recorder"),
+    *("reset", "limit", "started", "forks", "joins", "inlines"),  # of a pool with workers
+)
 
 
 def _cgroup_cpus() -> float:
@@ -129,9 +133,7 @@ class ThreadPool:
 
     def __init__(self, threads: int) -> None:
         self.parallel = supported()
-        exports = [Target.PARALLEL_FOR, Target.WATCHED_FOR, Target.RECORD, "clock", "recorder"]
-        if self.parallel:
-            exports += ["reset", "limit", "started", "forks", "joins", "inlines"]
+        exports = POOL_EXPORTS if self.parallel else POOL_EXPORTS[:5]
         # Workers run this code until the process ends.
         library = load_support("pool", _text, exports).keep()
         self.parallel_for = library.address(Target.PARALLEL_FOR)

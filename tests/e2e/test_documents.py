@@ -23,6 +23,7 @@ DOCUMENTS = {
     "docs/solve.md": 4,
     "docs/data.md": 6,
     "docs/train.md": 7,
+    "docs/ahead_of_time.md": 6,
     "docs/recurrent.md": 6,
     "docs/sequences.md": 10,
     "docs/from_tensorflow_tasks.md": 25,

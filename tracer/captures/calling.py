@@ -258,6 +258,8 @@ class _Copies:
         for path, stand_in in attrs.items():
             inner.setdefault(path[0], {})[path[1:]] = stand_in
         for name, rest in inner.items():
-            substituted[name] = self._exchange(substituted[name], rest)
+            # What is not the object's own is its class's: only the copy gets the stand-in.
+            own = substituted[name] if name in substituted else getattr(value, name)
+            substituted[name] = self._exchange(own, rest)
             object.__setattr__(copy, name, substituted[name])
         return copy

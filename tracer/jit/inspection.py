@@ -13,11 +13,15 @@ from ..messages import errors
 from ..messages.errors import complain
 from ..messages.tracebacks import shortened
 from .dispatch import Call
-from .specialise import follow_call, lower, prepare, ptx, trace_call, watching
+from .specialise import alone, follow_call, lower, prepare, ptx, trace_call, watching
 
 if TYPE_CHECKING:
+    import inspect
+
+    from ..data.shapes import ShapeDtype
     from ..explain.explanation import Explanation
     from ..explain.lowered import Lowered
+    from ..export.cfunc import CFunction
     from ..stages.drawing import Drawing
     from ..stages.exploring import Exploration
     from ..stages.stages import Stage, Stages
@@ -31,6 +35,7 @@ class Inspection:
 
     if TYPE_CHECKING:
         __name__: str
+        _signature: inspect.Signature | None
 
         def _looked_at(
             self,
@@ -90,6 +95,36 @@ class Inspection:
         for job in jobs:  # from disk, if other processes have left it there
             job()
         return self
+
+    @shortened
+    def cfunc(
+        self, signature: str, *, size: int | None = None, data: ShapeDtype | None = None
+    ) -> CFunction:
+        """The function as one that C calls, with no Python and no GIL: `.address`, and `.ctypes` for
+        `scipy.LowLevelCallable` (`quad`, `generic_filter`, ...).
+
+        `signature` is C's or Numba's: "double (double, int64_t)", "float64(float64)". The function gets
+        numbers of NumPy's with these types. "double (int, double *)", which `quad` has for functions of
+        several numbers, gives it as many numbers as it has parameters, or with `size` one array;
+        "int (double *, intptr_t, double *, void *)" gives it one array of that `size`, and stores the
+        number that it returns, as `generic_filter` wants it. A `void *` at the end is not looked at, or
+        is an array as `data` says. What the function reads from outside is compiled in as it is.
+
+        After an error (an index out of bounds, an assertion) the result is NaN, or 0 is returned where
+        the result is stored; so it is if the count that comes along is another. Raises ExportError for
+        functions that change what is outside, call Python, need much memory, or return an array, and
+        ArgumentError for other signatures.
+
+        >>> square = jit(lambda x: x * x).cfunc("double (double)")
+        >>> square(3.0), type(square.address)
+        (9.0, <class 'int'>)
+        """
+        from ..export.cfunc import cfunc, examples, parsed  # when it is asked for: no call needs it
+
+        asked = parsed(signature)
+        arity = None if self._signature is None else len(self._signature.parameters)
+        args = examples(asked, arity, size, data)
+        return self._looked_at(lambda f, call: cfunc(alone(f, call), asked, size), args, {})
 
     @shortened
     def explain(self, *args: Any, **kwargs: Any) -> Explanation:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from ...runtime.executable import Executable
     from ...runtime.following import Followed
     from ..explain.lowered import Lowered
+    from ..export.alone import Alone
     from .function import JitFunction
 
 
@@ -294,6 +295,28 @@ def lower(function: JitFunction, call: Call) -> Lowered:
         )
     lowered = Lowered(graph, executable, options, plan, device, clocked, arrays, traced.casts)
     return replace(lowered, unwatched=plain)
+
+
+def alone(function: JitFunction, call: Call) -> Alone:
+    """A call as a program that depends on nothing outside."""
+    from ..export.alone import alone as on_its_own
+    from ..export.alone import refuse
+
+    options = function._options
+    if options.backend != "native" or options.watched:
+        remedy = "leave out `backend` and `check`"
+        refuse(function.__name__, "is interpreted, or watched for what it computes", remedy)
+    with function._lock:
+        traced, captured = trace_call(function, call, views=False)
+    if _device(call, captured) != CPU:
+        refuse(function.__name__, "runs on a GPU", "give shapes, or arrays in main memory")
+    _fetch_captures(traced)
+    graph, _ = _plan(function, traced.graph)
+    strides = _strides(traced, call, captured)
+    compiled = options.compile()
+    return on_its_own(
+        function.__name__, graph, traced, captured, compiled, strides, call.specs, call
+    )
 
 
 def _arguments(

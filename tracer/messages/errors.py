@@ -222,6 +222,10 @@ class ImpureFunctionError(JitneyError, ValueError):
     """A function whose trace depends on more than its arguments: random numbers, changing state."""
 
 
+class ExportError(JitneyError, ValueError):
+    """A function that cannot leave the process, or a file that is none of an exported function."""
+
+
 class SettingError(JitneyError, ValueError):
     """A setting of a library's function or object that makes no sense: a decay of 2, steps below 1."""
 

@@ -160,6 +160,22 @@ def test_arrays_in_class_attributes() -> None:
     np.testing.assert_array_equal(f(X), X * 3)
 
 
+def test_arrays_in_class_attributes_by_an_object() -> None:
+    class Base:
+        w = np.ones(3)
+
+    class Derived(Base):
+        pass
+
+    for cls in (Base, Derived):
+        thing = cls()
+        f, g = jt.jit(lambda m, x: m.w * x), jt.jit(lambda x: thing.w * x)  # noqa: B023
+        for value in (1.0, 3.0):
+            Base.w[:] = value
+            np.testing.assert_array_equal(f(thing, X), X * value)
+            np.testing.assert_array_equal(g(X), X * value)
+
+
 def test_arrays_seen_through_methods_and_properties() -> None:
     class Model:
         def __init__(self) -> None:
