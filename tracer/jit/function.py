@@ -502,11 +502,15 @@ class JitFunction(Inspection, Generic[P, R]):
     # Looking inside; see `inspection`
 
     def _looked_at(
-        self, work: Callable[[JitFunction, Call], T], args: Sequence[Any], kwargs: dict[str, Any]
+        self,
+        work: Callable[[JitFunction, Call], T],
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        looked_at: bool = True,
     ) -> T:
-        """As `_settled`, for what is only looked at."""
+        """As `_settled`, for what is only looked at, or prepared for calls."""
         if ASKED.any and self._asked and not ASKED.off:
-            return self._watched_twin()._looked_at(work, args, kwargs)
+            return self._watched_twin()._looked_at(work, args, kwargs, looked_at)
         kwargs = {**kwargs, **self._defaults.missing(args, kwargs)}
 
         def of(call: Call) -> T:
@@ -514,10 +518,10 @@ class JitFunction(Inspection, Generic[P, R]):
                 return work(self, call)
 
         try:
-            return self._settled(of, args, kwargs, looked_at=True)
+            return self._settled(of, args, kwargs, looked_at)
         except ChangedArgument as error:
             self._note_changed(error.place)
-            return self._looked_at(work, args, kwargs)
+            return self._looked_at(work, args, kwargs, looked_at)
 
     def cache_info(self) -> CacheInfo:
         """Hits, misses, and every specialisation with the reason why it was made."""

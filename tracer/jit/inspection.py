@@ -4,6 +4,7 @@ there. Nothing here runs a call for its result."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -42,6 +43,7 @@ class Inspection:
             work: Callable[[JitFunction, Call], T],
             args: Sequence[Any],
             kwargs: dict[str, Any],
+            looked_at: bool = True,
         ) -> T: ...
 
     @shortened
@@ -84,7 +86,7 @@ class Inspection:
         (np.float64(36.0), 1)
         """
         calls = [as_call(signature) for signature in signatures]
-        jobs = [partial(self._looked_at, prepare, args, kwargs) for args, kwargs in calls]
+        jobs = [partial(self._prepare, args, kwargs) for args, kwargs in calls]
         if processes != 1:
             from ...runtime.processes import cannot_share, in_processes
 
@@ -95,6 +97,13 @@ class Inspection:
         for job in jobs:  # from disk, if other processes have left it there
             job()
         return self
+
+    def _prepare(self, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        from ..lengths.sized import OneSize  # which few functions have
+
+        with suppress(OneSize):
+            return self._looked_at(prepare, args, kwargs, looked_at=False)
+        return self._looked_at(prepare, args, kwargs, looked_at=False)  # for the size that it has
 
     @shortened
     def cfunc(

@@ -84,6 +84,16 @@ def test_several_signatures() -> None:
     assert f.cache_info()[:2] == (1, 1)
 
 
+@pytest.mark.parametrize("f", [lambda x: np.tanh(x).sum(1), lambda x: np.sort(x, axis=0)])
+def test_axes_of_any_length(f: Any) -> None:
+    """The second function is compiled for each size after all."""
+    compiled = jt.jit(f, dynamic={"x": {0: "batch"}})
+    compiled.compile(SD((9, 4)))
+    assert compiled.cache_info()[:2] == (0, 1)
+    compiled.compile(SD((9, 4)))
+    assert compiled.cache_info()[:2] == (0, 1)
+
+
 def test_methods() -> None:
     class Twice:
         def __init__(self) -> None:
