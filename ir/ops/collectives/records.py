@@ -107,11 +107,11 @@ class Collective:
 
     def _infer(self, x: TensorType, *, group: str, size: int, **attrs: Any) -> TensorType:
         check_kind(x, self.kinds)
-        if not isinstance(group, str) or size < 1:
+        if not isinstance(group, str) or size < 0:
             raise GraphError(f"group={group!r} of {size} members")
         if attrs.get("kind", "sum") not in KINDS:
             raise GraphError(f"kind={attrs['kind']!r}; there are {', '.join(KINDS)}")
-        if not 0 <= attrs.get("root", 0) < size:
+        if size and not 0 <= attrs.get("root", 0) < size:
             raise GraphError(f"root={attrs['root']} of {size} members")
         if "perm" in attrs:
             check_perm(attrs["perm"], size)
@@ -244,7 +244,10 @@ def _reduced(shards: Shards, *, size: int, kind: str) -> Shards:
 
 
 def _reduce_stacked(b: Builder, x: Value, attrs: dict[str, Any]) -> tuple[Value, bool]:
-    return b.op(attrs["kind"], x, axes=(0,)), False
+    kind = (
+        attrs["kind"] if attrs["size"] else "sum"
+    )  # of none: nobody gets it, and no extreme is asked
+    return b.op(kind, x, axes=(0,)), False
 
 
 Collective(
@@ -364,7 +367,7 @@ Collective(
 
 
 def _infer_index(*, group: str, size: int) -> TensorType:
-    if not isinstance(group, str) or size < 1:
+    if not isinstance(group, str) or size < 0:
         raise GraphError(f"group={group!r} of {size} members")
     return TensorType((), I64)
 

@@ -249,3 +249,21 @@ def test_what_is_refused(name: str) -> None:
     call, kind, said = WRONG[name]
     with pytest.raises(kind, match=said):
         call()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda v: jt.psum(v, "i"),
+        lambda v: jt.pmean(v, "i"),
+        lambda v: jt.pmax(v, "i"),
+        lambda v: jt.ppermute(v, "i", []),
+        lambda v: v * jt.axis_index("i"),
+        lambda v: jt.all_gather(v, "i").sum(axis=0),
+    ],
+)
+def test_an_axis_without_examples(function: Callable[[Any], Any]) -> None:
+    none = np.zeros((0, 3))
+    batched = jt.vmap(function, axis_name="i")
+    for run in (batched, jt.jit(batched), jt.grad(lambda x: batched(x).sum())):
+        assert run(none).shape == (0, 3)
