@@ -11,10 +11,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 
 from ...codegen.module import STATUS_WORDS, NativeModule
 from ...codegen.target import Target
 from ...ir.record import record
+from .layouts import laid_out
 
 STACK = 32 << 10  # bytes of the caller's stack that a call may take
 NO_MEMORY = -4  # what a call gives where malloc does
@@ -43,9 +47,16 @@ class ByValue:
 
 @record
 class Constant:
-    """An input is in the code."""
+    """An input is in the code: its first element is so many bytes behind where the content begins."""
 
     content: bytes
+    offset: int = 0
+
+    @classmethod
+    def of(cls, array: np.ndarray[Any, Any], strides: Sequence[int]) -> Constant:
+        """An array whose elements lie so many elements apart."""
+        memory, start, _ = laid_out(array, strides)
+        return cls(memory.tobytes(), start)
 
 
 @record
@@ -124,8 +135,9 @@ def c_function(
             lines += _at(f"%a{place.number}", f"i{k}", place.offset)
             pointer = f"%i{k}"
         elif isinstance(place, Constant):
-            pointer = f"@{symbol}_constant_{k}"
-            constants.append(_constant(pointer, place.content))
+            constants.append(_constant(f"@{symbol}_constant_{k}", place.content))
+            lines += _at(f"@{symbol}_constant_{k}", f"i{k}", place.offset)
+            pointer = f"%i{k}"
         else:
             lines += _at("%scratch", f"i{k}", offsets[k])
             pointer = f"%i{k}"

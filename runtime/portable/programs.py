@@ -20,6 +20,7 @@ from ..native.support import provide
 from ..threads.pool import POOL_EXPORTS
 from .format import Field, Pieces
 from .images import packed_image, read_image
+from .layouts import spread
 
 _MOST_BYTES = 1 << 40  # of what a call takes or allocates
 _KINDS = ("index", "assert", "value", "memory", "linalg")
@@ -69,6 +70,9 @@ def unpacked(field: Field) -> Program:
     strides = [tuple(item.items_of(int)) for item in field["strides"].items()]
     if [len(s) for s in strides] != [len(t.shape) for t in inputs]:
         raise field["strides"].wrong("does not fit the inputs")
+    layouts = zip(inputs, strides, strict=True)
+    if any(spread(t.shape, s) * t.dtype.itemsize > _MOST_BYTES for t, s in layouts):
+        raise field["strides"].wrong("reaches beyond memory")
     pairs = [tuple(item.items_of(int)) for item in field["in_place"].items()]
     if not all(len(p) == 2 and p[0] >= 0 and 0 <= p[1] < len(inputs) for p in pairs):
         raise field["in_place"].wrong("has no such arguments")
@@ -107,8 +111,10 @@ def _types(types: Sequence[TensorType]) -> list[str]:
 def _read_types(field: Field) -> list[TensorType]:
     def read(text: Any) -> TensorType:
         type = parse_type(text)
-        if not isinstance(type, TensorType) or math.prod(type.shape) > _MOST_BYTES:
+        if not isinstance(type, TensorType) or min(type.shape, default=0) < 0:
             raise ValueError("no array")
+        if math.prod(type.shape) > _MOST_BYTES:
+            raise ValueError("larger than memory")
         return type
 
     return [item.checked(read) for item in field.items()]

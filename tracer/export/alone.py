@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -11,8 +11,10 @@ from ...codegen.module import Donation, NativeModule
 from ...codegen.target import Target
 from ...ir.graph import Graph
 from ...ir.record import record, replace
+from ...ir.types import contiguous_strides
 from ...runtime.native.image import Image
 from ...runtime.options import CompileOptions
+from ...runtime.portable.layouts import most_spread, spread
 from ..captures.captured_variables import CapturedVariables
 from ..captures.effects.recipes import build
 from ..core.specs import Same, Spec, Static
@@ -52,6 +54,11 @@ class Alone:
     def explicit(self) -> list[int]:
         """The leaves that are parameters of the graph."""
         return [i for i, spec in enumerate(self.specs) if isinstance(spec, Spec)]
+
+    @property
+    def outside(self) -> Iterator[tuple[Array, tuple[int, ...]]]:
+        """`arrays`, with their strides."""
+        return zip(self.arrays, self.strides[len(self.explicit) :], strict=True)
 
     def compile(self, target: Target) -> tuple[NativeModule, Traced]:
         """The program for a CPU, as LLVM text, and the trace as it is compiled there."""
@@ -108,7 +115,7 @@ def alone(
     outside = [*captured.arrays(), *(capture.outer for capture in traced.captures)]
     first = len([spec for spec in specs if isinstance(spec, Spec)])
     read = {id(v) for op in graph.ops for v in op.operands} | {id(v) for v in graph.outputs}
-    arrays = []
+    arrays, layouts = [], list(map(tuple, strides))
     for k, value in enumerate(outside):
         param = graph.params[first + k]
         if k < len(hidden) and hidden[k].holder is not None:
@@ -120,6 +127,8 @@ def alone(
                 )
             value = np.zeros(param.shape, param.dtype)
         arrays.append(np.asarray(value, param.dtype))
+        if spread(param.shape, layouts[first + k]) > most_spread(param.tensor.size):
+            layouts[first + k] = contiguous_strides(param.shape)  # a part of something larger
     if any(p >= first for p in (*traced.mutated, *(d.input for d in options.donations))):
         refuse(name, "assigns to an array from outside", "pass the array as an argument")
     return Alone(
@@ -127,7 +136,7 @@ def alone(
         graph,
         traced,
         replace(options, donations=_assigned(traced)),
-        tuple(map(tuple, strides)),
+        tuple(layouts),
         tuple(specs),
         names,
         _parameters(call),

@@ -7,8 +7,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from ...codegen.module import NativeModule
 from ...codegen.target import Target
 from ...ir.record import record
@@ -41,6 +39,7 @@ _C_TYPES = {
     "i32": "int32_t", "i64": "int64_t", "u8": "uint8_t", "u16": "uint16_t", "u32": "uint32_t",
     "u64": "uint64_t", "c128": "double", "c64": "float",
 }  # fmt: skip
+_MOST_CONSTANTS = 64 << 20  # bytes: they are text on the way
 _IN_LLVM = {"f64": "double", "f32": "float"}
 
 
@@ -69,7 +68,12 @@ def c_library(functions: Mapping[str, Alone], cpu: str) -> tuple[str, bytes]:
     library = next(iter(functions))
     machine = MACHINES["aarch64" if target.triple.startswith("aarch64") else "x86_64"]
     exports = [{f.name: f.name, f"{f.name}_error": f"{f.name}_error"} for f in made]
-    code = shared_object(f"lib{library}.so", [f.image for f in made], exports, machine)
+    try:
+        code = shared_object(f"lib{library}.so", [f.image for f in made], exports, machine)
+    except ValueError as error:
+        functions[library].refuse(
+            f"has machine code that no library takes ({error})", "report this"
+        )
     return _header(library, made, cpu), code
 
 
@@ -112,7 +116,12 @@ def _made(name: str, alone: Alone, target: Target) -> CFunctionText:
             place = ByValue(len(arguments), _llvm(type))
         inputs.append(place)
         arguments.append(_argument(type, called, by_value, k in written))
-    inputs += [Constant(np.ascontiguousarray(a).tobytes()) for a in alone.arrays]
+    if sum(a.nbytes for a in alone.arrays) > _MOST_CONSTANTS:
+        alone.refuse(
+            f"reads arrays from outside of more than {_MOST_CONSTANTS >> 20} MiB",
+            "take them as arguments, which the C program reads from where they are",
+        )
+    inputs += [Constant.of(a, strides) for a, strides in alone.outside]
     outputs = _outputs(alone, module, traced, arguments, inputs, taken)
     parameters = [a.llvm for a in arguments]
     text = c_function(module, name, parameters, inputs, outputs, Returned())

@@ -196,7 +196,7 @@ def _inputs(
     alone: Alone, signature: Signature, size: int | None
 ) -> tuple[list[Place], tuple[tuple[int, str, int], ...]]:
     plain = signature.plain
-    outside: list[Place] = [Constant(np.ascontiguousarray(a).tobytes()) for a in alone.arrays]
+    outside: list[Place] = [Constant.of(a, strides) for a, strides in alone.outside]
     count = len(alone.explicit)
     own: list[Place]
     counts: tuple[tuple[int, str, int], ...] = ()

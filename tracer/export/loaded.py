@@ -12,9 +12,9 @@ from ...ir.record import record
 from ...ir.types import TensorType, parse_type
 from ...ir.version import __version__
 from ...runtime.config import config
-from ...runtime.executable import prepare
 from ...runtime.native.engine import NativeError
 from ...runtime.portable.format import Field, FormatError, read
+from ...runtime.portable.layouts import laid_out, most_spread, spread
 from ...runtime.portable.levels import NATIVE, X86, identity, levels_here
 from ...runtime.portable.programs import Program, load, missing_imports, type_text, unpacked
 from ..messages.errors import ExportError
@@ -327,6 +327,8 @@ def _read_arrays(field: Field, program: Program, first: int) -> list[Array]:
         content = piece.piece()
         if text.of(str) != str(type) or len(content) != type.nbytes:
             raise field.wrong("has an array of another type")
-        array = np.frombuffer(content, type.dtype).reshape(type.shape).copy()
-        arrays.append(field.checked(lambda _: prepare(array, type, strides)))  # noqa: B023
+        if spread(type.shape, strides) > most_spread(type.size):
+            raise field.wrong("has an array that is spread too far")
+        array = np.frombuffer(content, type.dtype).reshape(type.shape)
+        arrays.append(laid_out(array, strides)[2])
     return arrays

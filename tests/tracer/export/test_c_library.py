@@ -19,6 +19,8 @@ import jitney as jt
 SD = jt.ShapeDtype
 RNG = np.random.default_rng(0)
 W = RNG.normal(size=(6, 5))
+F, S, R = np.asfortranarray(W), np.repeat(W, 9, 1)[:, ::9], W[::-1, ::-1]
+B, E = np.broadcast_to(np.array(3.0), 5), np.zeros((0, 2))
 CPU = jt.export(lambda x: x, SD(1)).cpus[-1]
 
 
@@ -47,6 +49,7 @@ PROGRAMS = {
     "integers": (lambda x: (x // 3, x % 3 == 0), (np.arange(-9, 9, dtype="i2"),)),
     "tree": (lambda p: {"s": p["a"].sum(), "b": [p["b"] * 2]}, ({"a": W, "b": W[0]},)),
     "empty": (lambda x: (x * 2, x.sum()), (np.zeros((0, 3)),)),
+    "outside": (lambda x: (F @ x, S @ x, B * x, E.sum() + x, R @ x), (RNG.normal(size=5),)),
     "solve": (lambda a, b: np.linalg.solve(a, b), (W[:5] + 4 * np.eye(5), W[5])),
     "loop": (lambda x: jt.fori_loop(0, 50, lambda i, v: np.sin(v + i), x), (RNG.normal(size=9),)),
 }

@@ -13,6 +13,7 @@ import pytest
 import jitney as jt
 
 W = np.arange(4.0)
+M, R = np.asfortranarray(np.arange(8.0).reshape(2, 4)), W[::-1]
 
 
 def branchy(x: Any) -> Any:
@@ -35,6 +36,7 @@ SCALARS = {
     "bool": ("bool (double)", lambda x: x > 1, (2.0,)),
     "unsigned": ("uint8(uint8)", lambda x: x * np.uint8(3), (9,)),
     "outside": ("double (double)", lambda x: (W * x).sum(), (2.0,)),
+    "layouts": ("double (double)", lambda x: (M.T @ np.array([x, x + 1]) * R).sum(), (2.0,)),
     "arrays": ("double (double)", lambda x: np.sort(np.sin(x * np.arange(100.0)))[50], (0.3,)),
     "gradient": ("double (double)", jt.grad(lambda x: np.sin(x) ** 2), (0.7,)),
     "user data": ("double (double, void *)", lambda x: x + 1, (0.7, None)),

@@ -25,6 +25,8 @@ SD = jt.ShapeDtype
 RNG = np.random.default_rng(0)
 W = RNG.normal(size=(6, 5))
 Point = namedtuple("Point", "x y")
+F, S, R = np.asfortranarray(W), np.repeat(W, 9, 1)[:, ::9], W[::-1, ::-1]
+B, E = np.broadcast_to(np.array(3.0), 5), np.zeros((0, 2))
 CPU = levels.levels_here()[0] if levels.levels_here() else "native"
 
 
@@ -45,6 +47,8 @@ def assigns(x: Any, y: Any) -> Any:
 MODEL = Model()
 PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[], tuple[Any, ...]]]] = {
     "array": (lambda x: np.tanh(W @ x), lambda: (RNG.normal(size=5),)),
+    "layouts outside": (lambda x: (F @ x, S @ x, B * x, E.sum() + x, R @ x),
+                        lambda: (RNG.normal(size=5),)),
     "model": (lambda x: MODEL(x), lambda: (RNG.normal(size=6),)),
     "gradient": (jt.value_and_grad(lambda x: (W @ x).sum() ** 2), lambda: (RNG.normal(size=5),)),
     "large": (lambda x: np.exp(x).sum(0) * 2, lambda: (RNG.normal(size=(700, 400)),)),
@@ -406,6 +410,7 @@ STRANGE = [
     True,
     "x",
     "f64[99999999999]",
+    "f64[-3]",
     "",
     [],
     {},
