@@ -32,12 +32,10 @@ class Alone:
     rank, size, threads = 0, 1, True
 
     def start(self, name: str, x: Any, out: Any, **attrs: Any) -> Any:
-        from ..ir.ops.collectives.records import COLLECTIVES
-
-        if out is not None and name == "receive":
-            raise DistributedError("a process alone receives nothing")
+        if name in ("send", "receive"):
+            raise DistributedError("a process alone sends and receives nothing")
         if out is not None:
-            out[...] = COLLECTIVES[name].together([x], size=1, **attrs)[0]
+            out[...] = 0 if attrs.get("perm") == () else x.reshape(out.shape)
         return iter(())
 
     def split(self, color: int, key: int) -> Alone:
@@ -65,7 +63,7 @@ class Members:
         self.broken: DistributedError | None = None
         self.ended: dict[int, str] = {}
         self.done: dict[int, int] = {}  # how many collectives who has ended has been through
-        self.place = "at no collective yet"
+        self._here: Any = "at no collective yet"
         self.waiting = False
         self._count = 0
         self._lock = threading.RLock()
@@ -79,7 +77,7 @@ class Members:
                 raise type(self.broken)(str(self.broken), self.broken.ranks)
             message = name in ("send", "receive")  # between two of the members
             self._count += not message
-            self.place = self._described(name, x, out, line or jt.errors.user_line(), attrs)
+            self._here = name, out if x is None else x, line or jt.errors.user_line(), attrs
             if self.debug and not message:
                 self._agree(x)
             try:
@@ -89,8 +87,12 @@ class Members:
             except Exception as error:
                 self._break(DistributedError(f"rank {self.rank}, {self.place}: {error}"))
 
-    def _described(self, name: str, x: Any, out: Any, line: Any, attrs: dict[str, Any]) -> str:
-        array = out if x is None else x
+    @property
+    def place(self) -> str:
+        """Where this process is: which collective, of what, at which line. Made when it is asked for."""
+        if isinstance(self._here, str):
+            return self._here
+        name, array, line, attrs = self._here
         what = "" if array is None else f" of {array.dtype}{list(array.shape)}"
         rest = "".join(f", {k}={v}" for k, v in attrs.items())
         number = "" if name in ("send", "receive") else f"collective {self._count}, "
@@ -203,7 +205,7 @@ class Members:
 
     def leave(self, patience: float) -> None:
         """Say that this process ends in order, and hear the same of the others."""
-        self.place = "the end of its program"
+        self._here = "the end of its program"
         if self.broken is not None:
             self.tell("gave up", (str(self.broken), self.broken.ranks))
         else:

@@ -34,7 +34,7 @@ def launched(
     """Exit status and output of each process (of the whole job, under MPI)."""
     path = HERE / program if isinstance(program, str) else program
     threads = {"JITNEY_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    environment = {**os.environ, **threads, **env}
+    environment = {**os.environ, "JITNEY_QUICK": "1", **threads, **env}
     command = [sys.executable, str(path), *args]
     with tempfile.TemporaryDirectory() as folder:
         started = []

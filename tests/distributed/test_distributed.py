@@ -10,10 +10,11 @@ from launching import WAYS, launched
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_every_collective_in_every_place(way: str) -> None:
-    results = launched(way, "collectives.py")
+def test_every_collective_in_every_place(way: str, all_cases: bool) -> None:
+    count = 3 if all_cases else 2
+    results = launched(way, "collectives.py", "all" if all_cases else "some", count=count)
     assert all(status == 0 for status, _ in results), "\n".join(said for _, said in results)
-    assert sum(said.count("right") for _, said in results) == 3
+    assert sum(said.count("right") for _, said in results) == count
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -26,7 +27,11 @@ def test_groups_that_break_say_why_on_every_process(way: str) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("mode", ["raise", "early", "kill"])
-def test_a_process_that_ends_is_an_error_on_all_others(way: str, mode: str) -> None:
+def test_a_process_that_ends_is_an_error_on_all_others(
+    way: str, mode: str, all_cases: bool
+) -> None:
+    if mode != "raise" and not all_cases:
+        pytest.skip("with --cases=all")
     start = time.monotonic()
     results = launched(way, "faults.py", mode)
     said = "\n".join(said for _, said in results)

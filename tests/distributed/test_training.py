@@ -23,8 +23,10 @@ def test_shards_on_processes_are_those_of_one(way: str, all_cases: bool) -> None
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("killed", [False, True])
 def test_another_number_of_processes_goes_on_with_the_same_bits(
-    way: str, killed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    way: str, killed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, all_cases: bool
 ) -> None:
+    if not killed and not all_cases:
+        pytest.skip("with --cases=all")
     pytest.importorskip("sklearn")
     monkeypatch.syspath_prepend(str(ROOT / "examples"))
     import train_digits_mpi

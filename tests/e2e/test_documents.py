@@ -27,6 +27,7 @@ DOCUMENTS = {
     "docs/recurrent.md": 6,
     "docs/sequences.md": 10,
     "docs/from_tensorflow_tasks.md": 25,
+    "docs/scaling.md": 4,
 }  # and how many blocks they have at least
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

@@ -46,6 +46,12 @@ def test_ridge_regression_is_the_closed_form():
     assert importlib.import_module("diabetes").main() < 1e-6
 
 
+def test_digits_on_processes_fall_in_loss():
+    pytest.importorskip("sklearn")
+    losses = importlib.import_module("train_digits_mpi").main(steps=12, batch=32)
+    assert losses[-1] < losses[0]
+
+
 def test_digits_are_read_row_by_row():
     pytest.importorskip("sklearn")
     assert 0 <= importlib.import_module("digits_by_row").main(steps=1) <= 1

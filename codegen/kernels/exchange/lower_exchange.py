@@ -27,6 +27,8 @@ class Exchange:
     """What native code calls: the collective `name` of a group. It can lie in the cache on disk."""
 
     name: str
+    group: str
+    size: int
     attrs: dict[str, Any]
     results: tuple[TensorType, ...]
     loc: SourceLine | None = None
@@ -35,12 +37,10 @@ class Exchange:
 
     def fill(self, operands: Sequence[Array], results: Sequence[Array]) -> None:
         """Carry it out: `results` are filled."""
-        attrs = {
-            k: v for k, v in self.attrs.items() if k not in ("group", "size", "shape", "dtype")
-        }
-        members = find_group(self.attrs["group"], self.attrs["size"])
         x = operands[0] if operands else None
-        members.collective(self.name, x, results[0] if results else None, line=self.loc, **attrs)
+        out = results[0] if results else None
+        members = find_group(self.group, self.size)
+        members.collective(self.name, x, out, line=self.loc, **self.attrs)
 
 
 @lowering(
@@ -60,7 +60,9 @@ def _exchange(low: Lowering, op: Op) -> None:
     results = [result_array(low, v) for v in op.results]
     types = tuple(v.type for v in op.operands if isinstance(v.type, TensorType))
     given = tuple(v.type for v in op.results if isinstance(v.type, TensorType))
-    number = low.context.python(Exchange(op.name, dict(op.attrs), given, op.loc), types, op)
+    attrs = {k: v for k, v in op.attrs.items() if k not in ("group", "size", "shape", "dtype")}
+    made = Exchange(op.name, op.attrs["group"], op.attrs["size"], attrs, given, op.loc)
+    number = low.context.python(made, types, op)
     present = [a for a in operands if a is not None]
     low.items.append(Callback(number, present, [a for a in results if a is not None]))
     bind(low, op, results)

@@ -1,0 +1,1 @@
+"""Training steps that several processes share: jitney, mpi4py with NumPy, PyTorch over gloo."""
