@@ -73,7 +73,7 @@ class NativeHeap:
             if not node.log:
                 self._node(self.words[number], node, now[number])
         for group in self.heap.apart:
-            self.program.apart([(self.words[n], 0, 1, changed) for n, changed in group])
+            self.program.apart([(self.words[n], 0, 1, changed, 0) for n, changed in group])
 
     def apart_from(self, containers: Sequence[tuple[type, int]]) -> None:
         """None of these is a node, or a container that is a native one."""

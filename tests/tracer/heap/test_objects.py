@@ -437,7 +437,7 @@ class Mixture:
     def fit(self, x: Any) -> Any:
         self.priors = x.sum() * np.ones(self.count)
         self.start = x[np.random.choice(range(len(x)))]
-        return np.array2string(self.priors)
+        return np.busday_offset(self.priors, 1)
 
 
 def test_what_cannot_be_compiled_is_named_and_leaves_the_object_as_it_was() -> None:
@@ -445,7 +445,7 @@ def test_what_cannot_be_compiled_is_named_and_leaves_the_object_as_it_was() -> N
     before = dict(vars(mixture))
     for _ in range(2):
         with pytest.raises(
-            jt.errors.UnsupportedFunctionError, match="array2string"
+            jt.errors.UnsupportedFunctionError, match="busday_offset"
         ):  # not self.count
             jt.jit(mixture.fit)(np.arange(3.0))
         assert vars(mixture) == before
