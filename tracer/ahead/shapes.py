@@ -51,7 +51,9 @@ def eval_shape(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 def bare(leaf: Any) -> Any:
-    """A tracer is as good as its shape and dtype."""
+    """A tracer is as good as its shape and dtype; DynamicShapeError for one of any length."""
+    if isinstance(leaf, ShapeDtype):
+        return ShapeDtype(leaf.type.shape, leaf.dtype)
     return ShapeDtype.like(leaf) if isinstance(leaf, Tracer) else leaf
 
 

@@ -19,21 +19,32 @@ class ShapeDtype:
 
     >>> ShapeDtype((2, 3), np.float32)
     ShapeDtype((2, 3), float32)
+
+    In `f.lower` and `f.compile` the first axis may have any length: None, or a name, which is the same
+    length wherever it stands.
+
+    >>> ShapeDtype(("batch", 3), np.float32)
+    ShapeDtype(('batch', 3), float32)
     """
 
-    __slots__ = ("shape", "dtype")
+    __slots__ = ("shape", "dtype", "length")
 
     def __init__(self, shape: int | Sequence[int], dtype: Any = np.float64) -> None:
         dims = shape if isinstance(shape, (tuple, list)) else (shape,)
         try:
-            self.shape = tuple(operator.index(n) for n in dims)
+            # Of a first axis of any length: its name, "" if it has none.
+            self.length: str | None = None
+            if len(dims) and (dims[0] is None or isinstance(dims[0], str)):
+                self.length = dims[0] or ""
+            first = dims[:1] if self.length is not None else ()
+            self.shape = (*first, *(operator.index(n) for n in dims[len(first) :]))
         except TypeError:
             complain(
                 errors.ArgumentError,
                 f"the sizes of a shape are integers, not as in {shape!r}",
-                "give one size: there is no sign for any size, and each is compiled for itself.",
+                "give one size; the first axis may have any length, None or a name.",
             )
-        if any(n < 0 for n in self.shape):
+        if any(n < 0 for n in self.inner):
             raise ValueError(f"negative dimensions are not allowed: {self.shape}")
         self.dtype = canonical(dtype)
 
@@ -45,7 +56,18 @@ class ShapeDtype:
         return cls(array.shape, array.dtype)
 
     @property
+    def inner(self) -> tuple[int, ...]:
+        """The sizes that are known."""
+        return self.shape if self.length is None else self.shape[1:]
+
+    @property
     def type(self) -> TensorType:
+        if self.length is not None:
+            complain(
+                errors.DynamicShapeError,
+                f"{self!r} has an axis of any length, which stands where a size must be known",
+                "give a size; f.lower and f.compile take any length.",
+            )
         return TensorType(self.shape, self.dtype)
 
     @property
@@ -57,10 +79,12 @@ class ShapeDtype:
         return self.type.size
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ShapeDtype) and self.type == other.type
+        if not isinstance(other, ShapeDtype):
+            return False
+        return self.dtype == other.dtype and self.shape == other.shape
 
     def __hash__(self) -> int:
-        return hash(self.type)
+        return hash((self.shape, self.dtype))
 
     def __repr__(self) -> str:
         return f"ShapeDtype({self.shape}, {self.dtype.name})"

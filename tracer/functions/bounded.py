@@ -23,6 +23,7 @@ from ..containers.growing import list_of
 from ..containers.kinds import current
 from ..containers.walking import Numbered
 from ..control.unions import one_value, only
+from ..core.effects import check
 from ..core.linear_forms import same_value
 from ..core.tracers import Tracer, as_value
 from ..indexing.bounded import (
@@ -145,14 +146,16 @@ def _deepcopy(x: Bounded, memo: Any) -> Bounded:
 def _flattened(entry: ArrayFunction, a: Any, *shape: Any, **options: Any) -> Any:
     x = one_of(a)
     wanted = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple) else shape
-    if x.ndim == 1 and wanted in ((), (-1,), ("C",)):
-        return x
-    if x.ndim == 1 and wanted in ((-1, 1), (1, -1)):
-        return x[:, None] if wanted == (-1, 1) else x[None, :]
     inner = _inner_shape(x, wanted) if entry.name == "reshape" and not options else None
     if inner is not None:  # rows of another shape
         padded = entry.traced(x.padded, (x.padded.shape[0], *inner))
         return Bounded(padded, x.counts)
+    if isinstance(wanted, tuple) and any(isinstance(n, Tracer) for n in wanted):
+        refuse(x, f"np.{entry.name}")
+    if x.ndim == 1 and wanted in ((), (-1,), ("C",)):
+        return x
+    if x.ndim == 1 and wanted in ((-1, 1), (1, -1)):
+        return x[:, None] if wanted == (-1, 1) else x[None, :]
     refuse(x, f"np.{entry.name}")
 
 
@@ -169,6 +172,12 @@ def _inner_shape(x: Bounded, wanted: Any) -> tuple[int, ...] | None:
         if not same_value(as_value(rows, I64), as_value(x.counts[0], I64)) or inner.count(-1) > 1:
             return None
         whole = known == size if -1 not in inner else known > 0 and size % known == 0
+        if whole and -1 in inner:
+            check(
+                rows > 0,
+                "cannot reshape array of size 0 into shape (0,newaxis)",
+                error="ValueError",
+            )
     else:
         whole = rows == -1 and -1 not in inner and known == size > 0
     return tuple(size // known if n == -1 else int(n) for n in inner) if whole else None

@@ -306,7 +306,8 @@ class Call:
         if cls is DeviceArray:
             return array_spec(leaf)
         if cls is ShapeDtype:
-            return Spec(TensorType(leaf.shape, leaf.dtype))
+            first = () if leaf.length is None else (2,)  # any length, see `lengths`
+            return Spec(TensorType((*first, *leaf.inner), leaf.dtype))
         if isinstance(leaf, np.generic):
             return Spec(TensorType((), check_dtype(leaf, self.leaf_names()[index])), None, True)
         if isinstance(leaf, _CONSTANTS) or (callable(leaf) and not _is_object(leaf)):

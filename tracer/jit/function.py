@@ -37,9 +37,10 @@ from ..core.current import CURRENT
 from ..data import pytree
 from ..data.foreign import borrowed
 from ..data.objects import standing_in
+from ..data.shapes import ShapeDtype
 from ..devices.devices import CHOSEN
 from ..messages import errors
-from ..messages.errors import ChangedArgument
+from ..messages.errors import ChangedArgument, TraceAgain
 from ..messages.tracebacks import shorten
 from .asked import ASKED
 from .binding import BoundJitFunction, is_owner
@@ -422,7 +423,15 @@ class JitFunction(Inspection, Generic[P, R]):
             packs=self._packs,
         )
         call.computed = self._computed.of(call)
-        if self._lengths is not None and not looked_at:
+        if any(type(leaf) is ShapeDtype and leaf.length is not None for leaf in call.leaves):
+            from ..lengths.found import opened
+
+            lengths = opened(call, self._lengths)
+            if not looked_at:
+                self._lengths = lengths  # calls that follow have such axes
+            if lengths is not None:
+                lengths.widen(call)
+        elif self._lengths is not None and not looked_at:
             self._lengths.widen(call)
         return call
 
@@ -522,6 +531,12 @@ class JitFunction(Inspection, Generic[P, R]):
         except ChangedArgument as error:
             self._note_changed(error.place)
             return self._looked_at(work, args, kwargs, looked_at)
+        except TraceAgain as error:
+            if self._lengths is not None:
+                from ..lengths.sized import refuse_opened
+
+                refuse_opened(error, (args, kwargs))
+            raise
 
     def cache_info(self) -> CacheInfo:
         """Hits, misses, and every specialisation with the reason why it was made."""

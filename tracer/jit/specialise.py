@@ -72,6 +72,22 @@ def _lowering() -> Iterator[None]:
         )
 
 
+@contextmanager
+def _any_length() -> Iterator[None]:
+    """What cannot be compiled for any length of an axis, where only that is asked for, is an error."""
+    from ...codegen.sizes import NotSized  # with a code generator
+
+    try:
+        yield
+    except NotSized as error:
+        complain(
+            errors.DynamicShapeError,
+            f"this cannot be compiled for any length of an axis: {error}",
+            "give the sizes.",
+            cause=error,
+        )
+
+
 def make_entry(function: JitFunction, call: Call, reason: str) -> Entry:
     """Recall the trace and the code from disk, or make them."""
     start = time.perf_counter()
@@ -258,7 +274,7 @@ def outlined(function: JitFunction, call: Call) -> NativeModule:
         traced, captured = trace_call(function, call)
     _fetch_captures(traced)
     graph, donations, _ = _as_compiled(function, traced, call)
-    options = function._options.compile(donations)
+    options = replace(function._options.compile(donations), lengths=_lengths(traced, call))
     with _lowering():
         return outlined_graph(graph, options, _strides(traced, call, captured))
 
@@ -273,7 +289,7 @@ def lower(function: JitFunction, call: Call) -> Lowered:
         traced, captured = trace_call(function, call, captured, views=device == CPU)
     graph, donations, plan = _as_compiled(function, traced, call)
     options = function._options
-    compile_options = options.compile(donations)
+    compile_options = replace(options.compile(donations), lengths=_lengths(traced, call))
     if device != CPU:
         _refuse_watching(function)
         program: LoadedProgram = client(device).compile(graph, compile_options)
@@ -283,7 +299,7 @@ def lower(function: JitFunction, call: Call) -> Lowered:
 
     _fetch_captures(traced)
     strides = _strides(traced, call, captured)
-    with _lowering():
+    with _lowering(), _any_length():
         executable = compile(graph, compile_options, strides)
     arrays = _arguments(call, traced, captured)
     clocked = partial(probed, graph, compile_options, strides)

@@ -10,6 +10,7 @@ import numpy as np
 from ...ir.record import replace
 from ...ir.types import TensorType
 from ..core.specs import Spec
+from ..data.shapes import ShapeDtype
 from .sized import Sized
 
 Call = Any  # a jit.dispatch.Call, which lies above
@@ -55,14 +56,15 @@ class Lengths:
         self._families: dict[Hashable, _Family] = {}
 
     def widen(self, call: Call) -> None:
-        """Give arrays of a call axes of any length, where that is asked for or has been found."""
+        """Give arrays of a call axes of any length, where that is asked for or has been found, or a
+        ShapeDtype says so."""
         if not call.on_cpu:
             return
         arrays = [
             k
             for k, (spec, leaf) in enumerate(zip(call.specs, call.leaves, strict=True))
             if isinstance(spec, Spec) and spec.type.shape and spec.holder is None
-            if isinstance(leaf, np.ndarray) or not hasattr(leaf, "device")
+            if isinstance(leaf, (np.ndarray, ShapeDtype))
         ]
         family = self._family(call, arrays)
         call.family = family
@@ -70,7 +72,13 @@ class Lengths:
             call.why_static = family.refused
             return
         sizes = tuple(_size(call.leaves[k], call.specs[k]) for k in arrays)
-        names = self._named(call, arrays) if self.asked is not None else _found(family, sizes)
+        opened = _opened(call)
+        if self.asked is not None or opened:
+            names = self._named(call, arrays)
+        else:
+            names = _found(family, sizes)
+        if opened:
+            family.least = 0
         by_name: dict[str, int] = {}
         for name, size in zip(names, sizes, strict=True):
             if name and by_name.setdefault(name, size) != size:
@@ -107,11 +115,11 @@ class Lengths:
         call.lengths = tuple(lengths.values())
 
     def _named(self, call: Call, arrays: Sequence[int]) -> list[str]:
-        assert self.asked is not None
         names = call.leaf_names()
+        asked = {**(self.asked or {}), **_opened(call)}
         found = []
         for k in arrays:
-            own = [n for root, n in self.asked.items() if _is_of(names[k], root)]
+            own = [n for root, n in asked.items() if _is_of(names[k], root)]
             found.append((own[0] or names[k]) if own else "")
         return found
 
@@ -129,6 +137,25 @@ class Lengths:
                 self._families.pop(next(iter(self._families)))
             family = self._families[key] = _Family()
         return family
+
+
+def _opened(call: Call) -> dict[str, str]:
+    """Of the leaves that stand for arrays of any length: their names, and those of the lengths."""
+    pairs = zip(call.leaf_names(), call.leaves, strict=True)
+    return {
+        name: leaf.length
+        for name, leaf in pairs
+        if isinstance(leaf, ShapeDtype) and leaf.length is not None
+    }
+
+
+def opened(call: Call, known: Lengths | None) -> Lengths | None:
+    """What a function knows of lengths, with those of a call that has some itself; else None."""
+    found = _opened(call)
+    if not found:
+        return None
+    asked = {} if known is None or known.asked is None else dict(known.asked)
+    return Lengths({**asked, **found})
 
 
 def refuse(call: Call, error: Exception) -> None:

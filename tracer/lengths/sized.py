@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 from ...ir.record import record
 from ...ir.types import I64, TensorType
 from ..core.specs import Spec
-from ..messages.errors import TraceAgain
+from ..data import pytree
+from ..data.shapes import ShapeDtype
+from ..messages import errors
+from ..messages.errors import TraceAgain, complain
 
 if TYPE_CHECKING:
     from ..core.trace import Trace
@@ -18,6 +21,17 @@ if TYPE_CHECKING:
 
 class OneSize(TraceAgain):
     """A call cannot be compiled for any length: it is compiled for the one that it has."""
+
+
+def refuse_opened(error: BaseException, arguments: Any) -> None:
+    """DynamicShapeError if among the arguments there is a ShapeDtype of any length."""
+    leaves = pytree.flatten(arguments)[0]
+    if any(isinstance(leaf, ShapeDtype) and leaf.length is not None for leaf in leaves):
+        complain(
+            errors.DynamicShapeError,
+            f"this cannot be compiled for any length of an axis: {error.__cause__ or error}",
+            "give the sizes.",
+        )
 
 
 class NotGeneral(Exception):
@@ -50,7 +64,6 @@ class Sized:
 def whole_results(out: Any, trace: Trace) -> Any:
     """What a function returns: arrays that are as long as an argument are the padded ones, which
     compiled code makes as long as they are to be. NotGeneral for views of arguments."""
-    from ..data import pytree
     from ..indexing.bounded import Bounded
 
     counts = {id(count._storage.value): count for count in trace.lengths.values()}

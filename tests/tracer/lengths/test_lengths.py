@@ -54,7 +54,7 @@ def rows(x):
 
 
 def rows_of_other_shapes(x):
-    images = x.reshape(x.shape[0], 2, 3) * 2
+    images = x.reshape(x.shape[0], 2, -1) * 2
     return images.sum(axis=2), images.reshape(x.shape[0], 6), np.reshape(x, (-1, 3, 2)) + 1
 
 
@@ -351,3 +351,33 @@ def test_looking_at_a_call_shows_its_sizes():
         f(rows_of(n))
     assert "f32[5,6]" in str(f.lower(rows_of(5)).graph)
     assert f.explain(rows_of(5))
+
+
+def test_ahead_of_time():
+    any_rows, weights = jt.ShapeDtype(("batch", 6), np.float32), jt.ShapeDtype((6, 32), np.float32)
+    f = jt.jit(lambda x, w: np.tanh(x @ w))
+    assert "%batch: i64[]" in str(f.lower(any_rows, weights).graph)
+    assert f(rows_of(3), W1).shape == (3, 32)
+    assert f.cache_info().misses == 1  # what is only looked at changes nothing
+    g = jt.jit(lambda x, w: np.tanh(x @ w))
+    g.compile((jt.ShapeDtype((None, 6), np.float32), weights))
+    for n in (3, 4, 50):
+        same(g(rows_of(n), W1), np.tanh(rows_of(n) @ W1))
+    assert g.cache_info()[:2] == (3, 1)
+    h = jt.jit(softmax, dynamic={"x": {0: "n"}})
+    h.compile((jt.ShapeDtype((8, 6), np.float32),))
+    same(h(rows_of(5)), softmax(rows_of(5)))
+    assert h.cache_info().misses == 1
+    backwards = jt.jit(lambda x: x[::-1] * 2)
+    for ask in (lambda: backwards.lower(any_rows), lambda: backwards.compile((any_rows,))):
+        with pytest.raises(jt.errors.DynamicShapeError, match="any length"):
+            ask()
+    for ask in (jt.eval_shape, jt.cost):
+        with pytest.raises(jt.errors.DynamicShapeError, match="any length"):
+            ask(softmax, any_rows)
+    with pytest.raises(jt.errors.ArgumentError, match="first axis may have any length"):
+        jt.ShapeDtype((6, None))
+    assert repr(any_rows) == "ShapeDtype(('batch', 6), float32)"
+    assert (
+        any_rows == jt.ShapeDtype(("batch", 6), np.float32) != jt.ShapeDtype((None, 6), np.float32)
+    )
