@@ -19,6 +19,7 @@ import numpy as np
 
 from ...ir.types import I64
 from ..control.control import cond, fori_loop
+from ..control.number_classes import FLAGS
 from ..core.effects import check
 from ..core.tracers import WEAK_DTYPES, Tracer, as_value, wrap
 from ..data import pytree
@@ -26,7 +27,7 @@ from ..messages import errors
 from ..messages.errors import complain
 from ..messages.source import user_line
 from .boxes import is_box
-from .elements.forms import MIXED, Form
+from .elements.forms import Form
 from .kinds import NOTHING, current
 from .numpy_folds import FOLDS, fold_of, folded, numbers_of
 from .packed import Packed
@@ -414,7 +415,7 @@ def _numbers(columns: list[np.ndarray[Any, Any]], form: Form) -> list[np.ndarray
     """A column for each leaf: of ints where all are."""
     numbers, flags = columns[: len(form.leaves)], iter(columns[len(form.leaves) :])
     for k, (_, weak) in enumerate(form.leaves):
-        if weak == MIXED and next(flags).all() and len(numbers[k]):
+        if weak in FLAGS and (next(flags) == 1).all() and len(numbers[k]):
             numbers[k] = numbers[k].astype(np.int64)
     return numbers
 

@@ -17,6 +17,7 @@ import numpy as np
 from ...ir.ops.control import python_sets
 from ...ir.ops.control.store_sets import Members
 from ...ir.ops.control.stores import HANDLE, RUNS, Items, Table
+from ..control.number_classes import MIXED
 from ..control.unions import Union
 from ..core.tracers import Tracer
 from ..messages import errors
@@ -265,7 +266,7 @@ def _can_enter(field: Field) -> bool:
     if form is None or field.static is not UNKNOWN:
         return not (field.optional and field.static is not UNKNOWN)
     if form.is_mixed:
-        return form.tree.is_leaf()
+        return form.tree.is_leaf() and form.leaves[0][1] == MIXED
     example = form.example
     return not form.is_varied or (
         type(example) is Union and all(map(is_constant, example.options.values()))

@@ -196,7 +196,7 @@ class Kind(AnyKind):
         old: Form | None = getattr(self, name)
         if old == form:
             return False
-        new = form if old is None else old.joined(form)
+        new = form if old is None else old.joined(form, name == "_key")
         if new is None:
             assert old is not None
             what = "keys" if name == "_key" else "values" if self._key else "elements"

@@ -15,10 +15,11 @@ import numpy as np
 from ...ir.ops.control import python_sets
 from ...ir.ops.control.store_sets import words
 from ...ir.ops.control.stores import RUNS, Table
+from ..control.number_classes import FLAGS, of_code
 from ..data import pytree
 from .arrays import array_of
 from .boxes import BoxKind
-from .elements.forms import MIXED, Form
+from .elements.forms import Form
 from .kinds import Kind, empty_maker, lies_as_in_python
 from .objects import UNKNOWN, ClassKind
 from .stand_ins import Container
@@ -193,9 +194,8 @@ def _elements(
         for column, (_, weak) in zip(columns, form.leaves, strict=False)
     ]
     for k, (_, weak) in enumerate(form.leaves):
-        if weak == MIXED:
-            pairs = zip(lists[k], next(flags).tolist(), strict=True)
-            lists[k] = [int(x) if is_int else x for x, is_int in pairs]
+        if weak in FLAGS:
+            lists[k] = [*map(of_code, lists[k], next(flags).tolist())]
     if form.tree.is_leaf():
         return lists[0]
     plain = pytree.flatten(tuple(range(len(lists))))[1]

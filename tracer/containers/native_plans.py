@@ -16,11 +16,12 @@ from ...ir.record import record
 from ...ir.types import BOOL
 from ...runtime.call import objects, objects_ir
 from ...runtime.native.layout import instance_layout
+from ..control.number_classes import FLAGS, MIXED, of_code
 from ..control.unions import Union
 from ..data import pytree
 from .boxes import BoxKind
 from .elements import varied
-from .elements.forms import MIXED, Form
+from .elements.forms import Form
 from .kinds import Kind, empty_maker, lies_as_in_python
 from .objects import UNKNOWN, ClassKind, Field
 from .stand_ins import Container
@@ -102,7 +103,7 @@ _DETAILS: dict[type, str] = {deque: "maxlen", defaultdict: "default_factory"}
 def _attribute(plans: objects.Plans, field: Field, known: dict[Kind, int]) -> int:
     """Where it is said what an attribute holds that is there, and not None."""
     form = field.form
-    if form is not None and not form.is_mixed:
+    if form is not None and not any(weak == MIXED for _, weak in form.leaves):
         return _element(plans, form, known)
     place = plans.reserve(3)
     if form is not None:
@@ -117,8 +118,8 @@ def _attribute(plans: objects.Plans, field: Field, known: dict[Kind, int]) -> in
 def _element(plans: objects.Plans, form: Form, known: dict[Kind, int]) -> int:
     """Where it is said what elements of a form are."""
     nodes: list[tuple[int, int, int]] = []
-    words = [(d, "f" if weak == MIXED else weak) for d, weak in form.leaves]
-    words += [(BOOL, "b")] * len(form.flags)
+    words = [(d, "f" if weak in FLAGS else weak) for d, weak in form.leaves]
+    words += [(d, "b" if d == BOOL else "i") for d in form.flags]
     places = [*map(_Place, range(len(words)))]
     whole = pytree.unflatten(form.tree, places[: len(form.leaves)])
 
@@ -154,8 +155,8 @@ def _element(plans: objects.Plans, form: Form, known: dict[Kind, int]) -> int:
             parts(plans.ref(partial(_of_parts, tree)), items, objects_ir.CALL)
 
     if form.is_mixed:
-        items, tree = _opened(whole)
-        mixed = [weak == MIXED for _, weak in form.leaves]
+        items, tree = _opened(varied.again_marked(whole))
+        mixed = [weak in FLAGS for _, weak in form.leaves]
         made = plans.ref(partial(_with_ints, tree, mixed))
         parts(made, [*items, *places[len(items) :]], objects_ir.CALL)
     else:
@@ -185,10 +186,10 @@ def _of_parts(tree: Any, *parts: Any) -> Any:
 
 
 def _with_ints(tree: Any, mixed: list[bool], *words: Any) -> Any:
-    """An element of its words: behind the numbers stand flags, of each that is `mixed`: is it an int?"""
+    """An element of its words: behind the numbers stand flags, of which class each `mixed` one is."""
     numbers, flags = words[: len(mixed)], iter(words[len(mixed) :])
     pairs = zip(numbers, mixed, strict=True)
-    return pytree.unflatten(tree, [int(x) if m and next(flags) else x for x, m in pairs])
+    return pytree.unflatten(tree, [of_code(x, next(flags)) if m else x for x, m in pairs])
 
 
 _NUMBERS = {"b": objects_ir.BOOL, "i": objects_ir.INT, "f": objects_ir.FLOAT}

@@ -10,10 +10,10 @@ import numpy as np
 
 from ...ir.graph import Value
 from ..control.control import cond, fori_loop
+from ..control.number_classes import MIXED
 from ..core.kept import keep
 from ..core.tracers import as_value, wrap
 from .boxes import is_box
-from .elements.forms import MIXED
 from .stand_ins import fail, require
 
 Fold = Callable[..., Any]

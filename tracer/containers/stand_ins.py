@@ -11,7 +11,7 @@ from ...ir.graph import Value
 from ...ir.ops.control.stores import METHODS, STORE
 from ...ir.types import BOOL, I64
 from ..control.control import fori_loop
-from ..control.number_classes import check_kept_exactly, int_or_float, is_int
+from ..control.number_classes import FLAGS, check_kept_exactly, flag_of, of_flag
 from ..core.effects import advance, check, order_token
 from ..core.trace import require_trace
 from ..core.tracers import Tracer, as_value, wrap
@@ -21,7 +21,7 @@ from ..messages import errors
 from ..messages.errors import complain
 from ..messages.source import user_line
 from .elements import varied
-from .elements.forms import MIXED, Form
+from .elements.forms import Form
 from .kinds import CLASSES, Kind, current, kind_of, root_of
 
 DTypes = tuple[np.dtype[Any], ...]
@@ -203,7 +203,7 @@ def leaves_of(form: Form, value: Any) -> list[Value]:
         check_kept_exactly(x, dtype)
     numbers = [as_value(x, dtype) for x, dtype in zip(leaves, form.numbers, strict=True)]
     pairs = zip(leaves, form.leaves, strict=True)
-    return [*numbers, *(as_value(is_int(x), BOOL) for x, (_, weak) in pairs if weak == MIXED)]
+    return [*numbers, *(flag_of(x, weak) for x, (_, weak) in pairs if weak in FLAGS)]  # type: ignore[arg-type]
 
 
 def element(form: Form, values: Sequence[Value]) -> Any:
@@ -212,7 +212,9 @@ def element(form: Form, values: Sequence[Value]) -> Any:
     made = pytree.unflatten(
         form.tree,
         [
-            int_or_float(v, next(flags)) if weak == MIXED else wrap(v, weak, scalar=True)
+            of_flag(v, next(flags), weak)  # type: ignore[arg-type]
+            if weak in FLAGS
+            else wrap(v, weak, scalar=True)
             for v, (_, weak) in zip(values, form.leaves, strict=False)
         ],
     )

@@ -21,7 +21,14 @@ from ..core.tracers import Tracer, as_value, emit, weak_kind, wrap
 from .unions import Union, constant_tag, exact, is_one_of, kind_number, possible
 
 Class = tuple[str | None, np.dtype[Any]]  # how it promotes, and its type
-_INT, _FLOAT = ("i", I64), ("f", F64)
+_INT, _FLOAT, _NUMPYS = ("i", I64), ("f", F64), (None, F64)
+MIXED, ANY = (
+    "n",
+    "m",
+)  # how a number promotes that is an int or a float of Python's; or np.float64, too
+# The word behind it: whether it is an int; 0 for a float, 1 for an int, 2 for an np.float64.
+FLAGS = {MIXED: BOOL, ANY: I64}
+_OF_CODES = (_FLOAT, _INT, _NUMPYS)
 _MOST = 1 << 53  # an int among floats that is kept exactly: `check_kept`
 
 
@@ -125,6 +132,49 @@ def give_class(x: Tracer, flag: Any) -> Tracer:
     """Let a float be an int of Python's where the flag says so."""
     tags = [constant_tag(kind_number(*one)).value for one in (_INT, _FLOAT)]
     return of_class(x, emit("select", as_value(flag, BOOL), *tags).value, (_INT, _FLOAT))
+
+
+def mixture(x: Tracer) -> str | None:
+    """How a number promotes in memory."""
+    if may_be_both(x):
+        return MIXED
+    classes = set(classes_of(x))
+    return ANY if {_INT, _NUMPYS} <= classes <= set(_OF_CODES) else x.weak
+
+
+def flag_of(x: Any, weak: str) -> Value:
+    """The word that says of which class a number is."""
+    if weak == MIXED:
+        return as_value(is_int(x), BOOL)
+    several = exact(x)
+    if type(several) is not Union:
+        return as_value(np.int64(_code_of(x)), I64)
+    code = as_value(np.int64(0), I64)
+    for n in possible(several):
+        own = as_value(np.int64(_code_of(several.options[n])), I64)
+        code = emit("select", as_value(several.tag == n, BOOL), own, code).value
+    return code
+
+
+def _code_of(x: Any) -> int:
+    weak = weak_kind(x)
+    return 2 if weak is None else 1 if weak == "i" else 0
+
+
+def of_flag(number: Value, flag: Value, weak: str) -> Tracer:
+    """The number that these two words are."""
+    if weak == MIXED:
+        return int_or_float(number, flag)
+    code, tag = wrap(flag, scalar=True), constant_tag(kind_number(*_FLOAT)).value
+    for k, one in enumerate(_OF_CODES[1:], 1):
+        own = constant_tag(kind_number(*one)).value
+        tag = emit("select", as_value(code == k, BOOL), own, tag).value
+    return of_class(wrap(number, scalar=True), tag, _OF_CODES)
+
+
+def of_code(x: Any, code: Any) -> Any:
+    """A float of Python's as what it is."""
+    return int(x) if code == 1 else np.float64(x) if code == 2 else x
 
 
 def int_or_float(number: Value, flag: Value) -> Tracer:

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from ....ir.record import record
-from ....ir.types import BOOL, I64
-from ...control.number_classes import may_be_both
+from ....ir.types import BOOL, F64, I64
+from ...control.number_classes import ANY, FLAGS, MIXED, mixture
 from ...core.tracers import WEAK_DTYPES, Tracer, weak_kind
 from ...data import pytree
 from ...data.exact import Exact
@@ -27,7 +27,6 @@ from .varied import Slot, Unfit
 
 Leaf = tuple[np.dtype[Any], str | None]  # of an element: its dtype, and how it promotes
 
-MIXED = "n"  # how a number promotes that is an int of Python's or a float
 _MOST_LEAVES = 12
 _MUTABLE = (list, dict, deque, set, Counter, defaultdict, OrderedDict)
 
@@ -74,8 +73,8 @@ class Form:
 
     @property
     def flags(self) -> tuple[np.dtype[Any], ...]:
-        """The words behind them: whether it is an int, for each number that may be one."""
-        return tuple(BOOL for _, weak in self.leaves if weak == MIXED)
+        """The words behind them: of which class it is, for each number that may be an int."""
+        return tuple(FLAGS[weak] for _, weak in self.leaves if weak in FLAGS)
 
     @property
     def dtypes(self) -> tuple[np.dtype[Any], ...]:
@@ -98,11 +97,12 @@ class Form:
 
     @property
     def is_mixed(self) -> bool:
-        return any(weak == MIXED for _, weak in self.leaves)
+        return any(weak in FLAGS for _, weak in self.leaves)
 
     def unmixed(self) -> Form:
         """The form with floats in the place of what may be ints."""
-        return Form(self.tree, tuple((d, "f" if w == MIXED else w) for d, w in self.leaves))
+        plain = {MIXED: "f", ANY: None}
+        return Form(self.tree, tuple((d, plain.get(w, w)) for d, w in self.leaves))  # type: ignore[arg-type]
 
     @property
     def holds_containers(self) -> bool:
@@ -115,17 +115,20 @@ class Form:
         """Whether its elements are those of an older form in the same words, and more texts."""
         return self.leaves == old.leaves and self.tree != old.tree
 
-    def joined(self, other: Form) -> Form | None:
-        """The form of elements of both, or None. Kinds of containers in them become one."""
-        if not same_tree(self.tree, other.tree) or len(self.leaves) != len(other.leaves):
-            try:
-                both = varied.joined(self.example, other.example, _joined)
-            except Unfit:
-                return None
-            slots, tree = pytree.flatten(both)
-            return Form(tree, tuple(slot.leaf for slot in slots))
-        leaves = tuple(map(_joined, self.leaves, other.leaves))
-        return None if None in leaves else Form(self.tree, leaves)  # type: ignore[arg-type]
+    def joined(self, other: Form, are_keys: bool = False) -> Form | None:
+        """The form of elements of both, or None. Kinds of containers in them become one. A bool here and
+        a number there are two options of values, but may be one key."""
+        if same_tree(self.tree, other.tree) and len(self.leaves) == len(other.leaves):
+            leaves = tuple(map(_joined, self.leaves, other.leaves))
+            if None not in leaves:
+                return Form(self.tree, leaves)  # type: ignore[arg-type]
+        try:
+            join = _joined_of_keys if are_keys else _joined
+            both = varied.joined(self.example, other.example, join)
+        except Unfit:
+            return None
+        slots, tree = pytree.flatten(both)
+        return Form(tree, tuple(slot.leaf for slot in slots))
 
     def __str__(self) -> str:
         names = [_name(leaf) for leaf in self.leaves]
@@ -161,7 +164,7 @@ def _written(part: Any) -> str:
 
 
 def _name(leaf: Leaf) -> str:
-    names = {"b": "bool", "i": "int", "f": "float", MIXED: "int or float"}
+    names = {"b": "bool", "i": "int", "f": "float", MIXED: "int or float", ANY: "int or float64"}
     return names[leaf[1]] if leaf[1] else str(leaf[0])
 
 
@@ -171,7 +174,7 @@ def _leaf(x: Any) -> Leaf:
             raise Unfit
         if x.dtype.kind == "f" and x.dtype.itemsize < 4:
             raise Unfit
-        return x.dtype, MIXED if may_be_both(x) else x.weak
+        return x.dtype, mixture(x)
     weak = weak_kind(x)
     if weak in ("b", "i", "f"):
         if isinstance(x, IntEnum):  # it would be a number afterwards
@@ -184,10 +187,22 @@ def _leaf(x: Any) -> Leaf:
     raise Unfit
 
 
+_CLASSES: dict[Leaf, set[str | None]] = {
+    (I64, "i"): {"i"},
+    (F64, "f"): {"f"},
+    (F64, None): {None},
+    (F64, MIXED): {"i", "f"},
+    (F64, ANY): {"i", "f", None},
+}
+
+
 def _joined(a: Leaf, b: Leaf) -> Leaf | None:
     """What holds both: Python's numbers among NumPy's are NumPy's, where those can be any of them."""
     if a == b:
         return a
+    classes = _CLASSES.get(a, set()), _CLASSES.get(b, set())
+    if all(classes) and "i" in classes[0] | classes[1]:
+        return F64, ANY if None in classes[0] | classes[1] else MIXED
     (dtype, weak), (other, other_weak) = a, b
     if weak is not None and other_weak is not None:
         return None if "b" in (weak, other_weak) else (WEAK_DTYPES["f"], MIXED)
@@ -199,6 +214,13 @@ def _joined(a: Leaf, b: Leaf) -> Leaf | None:
     if strong.kind == "f" and strong.itemsize == 8:
         return strong, None
     return (strong, None) if strong == I64 and kind == "i" else None
+
+
+def _joined_of_keys(a: Leaf, b: Leaf) -> Leaf:
+    leaf = _joined(a, b)
+    if leaf is None:
+        raise Unfit
+    return leaf
 
 
 def same_tree(one: pytree.TreeDef, other: pytree.TreeDef) -> bool:

@@ -19,9 +19,12 @@ import numpy as np
 
 from ....ir.graph import Value
 from ....ir.types import BOOL, I64
+from ...control.number_classes import FLAGS, flag_of, of_flag
 from ...control.unions import NONE, Union, number_of, number_of_form, possible
 from ...core.tracers import Tracer, as_value, emit, wrap
 from ...data import pytree
+from ...messages import errors
+from ...messages.errors import complain
 
 Words = tuple[list[Value], Any]
 """The words of an element that is asked for, and whether there can be one: True, or traced."""
@@ -180,13 +183,11 @@ def has_unions(x: Any) -> bool:
 
 
 def joined(a: Any, b: Any, leaves: Callable[[Any, Any], Any]) -> Any:
-    """An example of what both are examples of; `leaves` joins two leaves, or gives None. Unfit if there
-    is none."""
+    """An example of what both are examples of; `leaves` joins two leaves, or gives None where they are
+    two options. Unfit if there is none."""
     if isinstance(a, Slot) and isinstance(b, Slot):
         leaf = leaves(a.leaf, b.leaf)
-        if leaf is None:
-            raise Unfit
-        return Slot(leaf)
+        return _apart(a, b, leaves) if leaf is None else Slot(leaf)
     if a is None and b is None:
         return None
     if type(a) is Union or type(b) is Union or a is None or b is None:
@@ -197,7 +198,13 @@ def joined(a: Any, b: Any, leaves: Callable[[Any, Any], Any]) -> Any:
     if type(a) is type(b) and hasattr(a, "kind") and a.kind.can_be_one(b.kind):
         a.kind.unite(b.kind)
         return a
-    raise Unfit
+    return _apart(a, b, leaves)
+
+
+def _apart(a: Any, b: Any, leaves: Callable[[Any, Any], Any]) -> Union:
+    if _number(a) == _number(b):
+        raise Unfit
+    return _either(a, b, leaves)
 
 
 def _either(a: Any, b: Any, leaves: Callable[[Any, Any], Any]) -> Union:
@@ -232,16 +239,23 @@ def words_of(example: Any, x: Any) -> list[Any]:
 
 
 def _nothing(example: Any) -> list[Any]:
-    leaves = pytree.flatten(_Constant(example) if is_constant(example) else example)[0]
-    return [leaf.leaf[0].type(0) for leaf in leaves]
+    return [leaf.leaf[0].type(0) for leaf in _leaves(example)]
+
+
+def _leaves(example: Any) -> list[Slot]:
+    return pytree.flatten(_Constant(example) if is_constant(example) else example)[0]
 
 
 def _where(test: Any, words: list[Any], example: Any) -> list[Any]:
     """The words if it is this option, else zeros."""
     found, chosen = [], as_value(test, BOOL)
-    for word, zero in zip(words, _nothing(example), strict=True):
-        value = emit("select", chosen, as_value(word, zero.dtype), as_value(zero)).value
-        found.append(wrap(value, scalar=True))
+    for word, leaf in zip(words, _leaves(example), strict=True):
+        dtype, weak = leaf.leaf
+        value = emit("select", chosen, as_value(word, dtype), as_value(dtype.type(0))).value
+        mixed = weak in FLAGS
+        found.append(
+            of_flag(value, flag_of(word, weak), weak) if mixed else wrap(value, scalar=True)
+        )
     return found
 
 
@@ -288,6 +302,7 @@ def asked(example: Any, x: Any, number: Ask) -> Words | None:
     if example is None:
         return ([], True) if x is None else None
     options = example.options if type(example) is Union else {_number(example): example}
+    _require_one_class(options)
     tag, given = _known(x) if type(x) is Union else (None, {_number(x): x})
     there = [n for n in given if n in options]
     if not there:
@@ -314,6 +329,17 @@ def asked(example: Any, x: Any, number: Ask) -> Words | None:
     if any(test is False for test in tests):
         return None
     return words, _all(tests)
+
+
+def _require_one_class(options: dict[int, Any]) -> None:
+    """True is 1 where something is looked for: bools and numbers would be options that are equal."""
+    classes = {x.leaf[0] == BOOL for x in options.values() if isinstance(x, Slot)}
+    if len(classes) > 1:
+        complain(
+            errors.TransformError,
+            "a search among elements of which some are bools and some numbers",
+            "compare them in a `for` statement, or keep bools as numbers, int(x).",
+        )
 
 
 def _all(tests: list[Any]) -> Any:
