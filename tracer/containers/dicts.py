@@ -11,10 +11,12 @@ import numpy as np
 
 from ...ir.types import I64
 from ..control.control import cond
-from ..control.unions import NONE, Union, number_of
+from ..control.unions import NONE, Union, is_one_of, number_of
+from ..core.effects import check
 from ..core.tracers import as_value, emit, wrap
 from ..messages import errors
 from ..messages.errors import complain
+from .elements import varied
 from .folds import total
 from .kinds import CLASSES, Kind, kind_of
 from .mixed import choose
@@ -49,6 +51,8 @@ class Dict(Table):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self.kind.see(key, value)
+        if self.kind.root.by_text is not None:
+            self.kind.see_text(key, varied.numbers_in(value))
         key_form, form = self.kind.key, self.kind.value
         assert key_form is not None and form is not None
         self._ask("table_put", *leaves_of(key_form, key), *leaves_of(form, value))
@@ -64,7 +68,15 @@ class Dict(Table):
         """The value of a key that is there."""
         place = self.find(key)
         self.require_key(place >= 0, key)
-        return self._value_at(place)
+        found = self._value_at(place)
+        if type(found) is not Union:
+            return found
+        numbers = self.kind.options_of(key)
+        options = {n: option for n, option in found.options.items() if n in numbers}
+        if not options:
+            return found
+        check(is_one_of(found, [*options]), "a dict has another value than was put into it")
+        return Union(found.tag, options) if len(options) > 1 else next(iter(options.values()))
 
     def item_of(self, key: Any) -> Any:
         """A key that is there as the table has it, and its value."""

@@ -31,7 +31,7 @@ from ..data import pytree
 from ..messages import errors
 from ..messages.errors import complain
 from .elements.forms import AnyKind, Form, form_of_keys
-from .elements.varied import Unfit, narrowed
+from .elements.varied import Unfit, has_bools_among_numbers, narrowed
 
 T = TypeVar("T")
 Site = Any  # code and a place in it; or which container of outside is meant
@@ -83,6 +83,10 @@ class Kind(AnyKind):
         self._changes = False  # whether something in the trace changes it
         self._same: Kind | None = None
         self._derived: dict[str, Kind] = {}
+        # Of dicts that the function writes out: of which options the values of each text are, and those
+        # that were asked for. None where keys are no known texts.
+        self.by_text: dict[str, set[int]] | None = None
+        self._texts_asked: set[str] = set()
 
     @property
     def root(self) -> Kind:
@@ -156,6 +160,11 @@ class Kind(AnyKind):
         b._same = a
         a._watched |= b._watched
         a._changes |= b._changes
+        if a.by_text is None or b.by_text is None:
+            a.by_text = None
+        else:
+            for text, numbers in b.by_text.items():
+                a.by_text.setdefault(text, set()).update(numbers)
         for name, form in (("_key", b._key), ("_value", b._value)):
             if form is not None:
                 a._take(name, form)
@@ -172,6 +181,29 @@ class Kind(AnyKind):
         if again:
             root._asked = False
             raise Again
+
+    def see_text(self, key: Any, numbers: set[int]) -> None:
+        """The value of a key is of one of these options (`varied.numbers_in`)."""
+        root = self.root
+        if root.by_text is None:
+            return
+        if type(key) is not str:
+            root.by_text = None
+            again = bool(root._texts_asked)
+        else:
+            known = root.by_text.setdefault(key, set())
+            again = key in root._texts_asked and not numbers <= known
+            known |= numbers
+        if again:
+            raise Again
+
+    def options_of(self, key: Any) -> set[int]:
+        """The options of which the value of a key can be; none if that is not known."""
+        root = self.root
+        if root.by_text is None or type(key) is not str:
+            return set()
+        root._texts_asked.add(key)
+        return root.by_text.get(key, set())
 
     def see_keys_of(self, other: Kind) -> None:
         """Take in the form of another kind's keys."""
@@ -197,6 +229,8 @@ class Kind(AnyKind):
         if old == form:
             return False
         new = form if old is None else old.joined(form, name == "_key")
+        if name == "_key" and new is not None and has_bools_among_numbers(new.example):
+            old, new = old or form, None
         if new is None:
             assert old is not None
             what = "keys" if name == "_key" else "values" if self._key else "elements"
@@ -421,7 +455,8 @@ def make_native(containers: list[Any]) -> None:
         if isinstance(site, Outside):
             outside.add(site.place)
             continue
-        kinds.sites[site] = kind_of(container)
+        kind = kinds.sites[site] = kind_of(container)
+        kind.by_text = {} if type(container) is dict else None
         found = True
     if outside:
         raise Enters(outside)

@@ -262,7 +262,7 @@ def test_what_is_refused() -> None:
         for v in x:
             if v > 0:
                 some.append(Mixed(v))
-        some[0].x = (1, 2)
+        some[0].x = np.float32(2)
         return len(some)
 
     with pytest.raises(jt.errors.CarryError, match=r"does not always set"):

@@ -159,6 +159,14 @@ def _number(x: Any) -> int:
     return number_of_form(tree, [leaf.leaf for leaf in leaves])
 
 
+def numbers_in(x: Any) -> set[int]:
+    """Of which options a value is, or may be, as an element."""
+    x = narrowed(x)
+    if type(x) is Union:
+        return {_number(marked(x.options[n])) for n in possible(x)}
+    return {_number(marked(x))}
+
+
 def _skeleton(x: Any) -> Any:
     if isinstance(x, Slot):
         dtype = x.leaf[0]
@@ -331,10 +339,19 @@ def asked(example: Any, x: Any, number: Ask) -> Words | None:
     return words, _all(tests)
 
 
+def has_bools_among_numbers(example: Any) -> bool:
+    """Whether something is a bool here and a number there: as keys these may be one."""
+    if type(example) is Union:
+        parts = example.options.values()
+        if len({x.leaf[0] == BOOL for x in parts if isinstance(x, Slot)}) > 1:
+            return True
+        return any(map(has_bools_among_numbers, parts))
+    return isinstance(example, tuple) and any(map(has_bools_among_numbers, example))
+
+
 def _require_one_class(options: dict[int, Any]) -> None:
     """True is 1 where something is looked for: bools and numbers would be options that are equal."""
-    classes = {x.leaf[0] == BOOL for x in options.values() if isinstance(x, Slot)}
-    if len(classes) > 1:
+    if has_bools_among_numbers(Union(None, options)):
         complain(
             errors.TransformError,
             "a search among elements of which some are bools and some numbers",
