@@ -91,6 +91,11 @@ _ENDLESS = 200  # iterations of a loop that only a traced condition ends
 _UNROLLED = 1  # with no more iterations left, a loop with a traced `break` goes on one by one
 
 
+def joint(consumer: Any, state: State) -> State:
+    """The state of a branch or loop in a generator function, in which the loop over it runs."""
+    return state.beside(consumer.state)
+
+
 def if_stmt(test: Any, then: Callable[[], Any], otherwise: Callable[[], Any], state: State) -> None:
     test = asked(test)
     if not is_undecided(test):

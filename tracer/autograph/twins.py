@@ -7,6 +7,7 @@ import ast
 import functools
 from collections.abc import Callable, Collection, Hashable
 from functools import partial
+from inspect import CO_GENERATOR
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -36,14 +37,16 @@ from .calls.numpy_calls import replaced_numpy, where_traced
 from .calls.scipy_calls import replaced_scipy
 from .calls.streams import STREAMS
 from .recursion.recursive import AS_IT_IS, if_native
-from .syntax.lazy import Lazy, is_lazy
-from .syntax.nodes import HELPERS, ORIGINAL, THUNK, placed, walk
+from .syntax.lazy import Lazy, bare, is_lazy
+from .syntax.nodes import HELPERS, ORIGINAL, THUNK, copied, placed, walk
 from .syntax.origin import Unreadable, find_origin, has_source
 from .syntax.private import mangled
 from .syntax.transform import Transformer
+from .syntax.yielding import with_consumer, yielding
 from .users import ordering
 from .users.operators import BY_FUNCTION, SPECIAL, binary, serve, special, unary
 from .uses import Method, over_unions
+from .variables import in_graph
 from .world import replaced_world
 
 _FUTURE = functools.reduce(
@@ -55,6 +58,8 @@ _FUTURE = functools.reduce(
 _codes: dict[int, tuple[CodeType, CodeType | Unreadable]] = {}
 # Transformed code by its id, and the code of the function that it was made of.
 _done: dict[int, tuple[CodeType, CodeType]] = {}
+# Generator functions that call their consumer, by the id of the original, which is kept.
+_yielding: dict[int, tuple[CodeType, CodeType | None]] = {}
 _helpers: list[ModuleType] = []
 _KINDS = (FunctionType, MethodType, BuiltinFunctionType, type, np.ufunc, functools.partial)
 _OF_CLASSES = (int, round, abs, divmod, pow)  # what they give depends on the class of a number
@@ -341,6 +346,8 @@ def _function(function: FunctionType) -> Any:
         if isinstance(module, str) and module.partition(".")[0] == __name__.partition(".")[0]:
             return _with_callbacks(_wrapper(function), _argument)
         return growing.replaced(function) or _wrapper(function)
+    if code.co_flags & CO_GENERATOR:
+        return _generator(function)
     entry = _codes.get(id(code))
     if entry is None and code.co_name != "<lambda>" and is_closed(function):
         return _perhaps_plain(function)
@@ -356,6 +363,45 @@ def _twin(function: FunctionType) -> Any:
     if isinstance(twin, Unreadable):
         unreadable(code, str(twin))
         return function
+    return if_native(function, _like(function, twin))
+
+
+def _generator(function: FunctionType) -> Any:
+    """What is called for a generator function: in a graph its items are a stream."""
+    lazily = _twin(function)
+    if lazily is function:  # it has no source
+        return function
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        generator, code = lazily(*args, **kwargs), function.__code__
+        if not in_graph():
+            return generator
+        if id(code) not in _yielding:
+            _yielding[id(code)] = code, _as_plain(function)
+        made = _yielding[id(code)][1]
+        if made is None:
+            return generator
+        plain = _like(function, made)
+        return streams.Yielded(generator, lambda consumer: plain(consumer, *args, **kwargs))
+
+    setattr(call, AS_IT_IS, True)
+    return call
+
+
+def _as_plain(function: FunctionType) -> CodeType | None:
+    """The code of a generator function that calls its consumer (`syntax.yielding`), if it can."""
+    origin = find_origin(function)
+    source = mangled(origin.node, origin.class_name)
+    node = yielding(bare(copied(source))) if isinstance(source, ast.FunctionDef) else None
+    if node is None:
+        return None
+    return _compiled(function, with_consumer(Transformer().root(node, may_be_plain=False)), source)
+
+
+def _like(function: FunctionType, twin: CodeType) -> FunctionType:
+    """A function like a user's, with other code."""
+    code = function.__code__
     cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
     cells[HELPERS] = CellType(_helpers[0])
     cells[ORIGINAL] = CellType(function)
@@ -372,7 +418,7 @@ def _twin(function: FunctionType) -> Any:
     made.__qualname__ = function.__qualname__
     made.__module__ = function.__module__
     made.__doc__ = function.__doc__
-    return if_native(function, made)
+    return made
 
 
 def _wrapper(function: FunctionType) -> FunctionType:
@@ -419,7 +465,6 @@ def _transformed(function: FunctionType) -> CodeType | Unreadable:
 
 
 def _transform(function: FunctionType) -> CodeType:
-    code = function.__code__
     origin = find_origin(function)
     transformer = Transformer()
     source = mangled(origin.node, origin.class_name)
@@ -429,6 +474,12 @@ def _transform(function: FunctionType) -> CodeType:
         node: Any = Lazy.root(source)
     else:
         node = transformer.root(source)
+    return _compiled(function, node, source)
+
+
+def _compiled(function: FunctionType, node: Any, source: Any) -> CodeType:
+    """The code of a twin, of its tree and that of the function."""
+    code = function.__code__
     name = "_jt_function"
     if isinstance(node, ast.Lambda):
         target = placed(ast.Name(name, ast.Store()), node)

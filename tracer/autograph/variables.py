@@ -110,6 +110,30 @@ class State:
             self.roots,
         )
 
+    def beside(self, outer: State) -> State:
+        """The state with the variables of a loop around it, whose body runs in this one."""
+        here, around = self, outer.of_iteration()
+        taken = {*here.names, *here.inside}
+        called = {n: f"{n} of the loop" for n in (*around.names, *around.inside) if n in taken}
+        count = len(here.names)
+
+        def set_all(values: Sequence[Any]) -> None:
+            here.set(values[:count])
+            around.set(values[count:])
+
+        return State(
+            (*here.names, *(called.get(n, n) for n in around.names)),
+            lambda: (*here.get(), *around.get()),
+            set_all,
+            (*here.live, *around.live),
+            (*here.rebound, *around.rebound),
+            (*here.filled, *around.filled),
+            (*here.read, *around.read),
+            (*here.inside, *(called.get(n, n) for n in around.inside)),
+            lambda: (*here.contents(), *around.contents()),
+            lambda: (*here.roots(), *around.roots()),
+        )
+
     def of_iteration(self) -> State:
         """The state of a branch in a loop that has this one: the next iteration reads what it leaves."""
         return State(

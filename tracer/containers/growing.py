@@ -229,7 +229,8 @@ def _maker(cls: Any) -> Callable[..., Any]:
         many = walked(items) is not None and (cls in HASHED or not is_traced(items))
         if many or (cls in HASHED and isinstance(items, (list, tuple)) and keys_traced(cls, items)):
             empty = cls(*args[:position], *(((),) if options else ()), **options)
-            kind = kinds.sites.setdefault(site, kind_of(empty))
+            # What the items were listed in may be of this call, too.
+            kind = kinds.sites.setdefault((*site, cls), kind_of(empty))
             into = CLASSES[cls](kind)
             into.add_all(items)
             return into
@@ -253,7 +254,7 @@ def _frozen(cls: Any) -> Callable[..., Any]:
             grows = keys_traced(set, items)
         if not grows:
             return cls(items)
-        into = CLASSES[mutable](kinds.sites.setdefault(site_of(), Kind(mutable)))
+        into = CLASSES[mutable](kinds.sites.setdefault((*site_of(), cls), Kind(mutable)))
         into.add_all(items)
         return own.of(into)
 

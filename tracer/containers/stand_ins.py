@@ -203,7 +203,7 @@ def leaves_of(form: Form, value: Any) -> list[Value]:
         check_kept_exactly(x, dtype)
     numbers = [as_value(x, dtype) for x, dtype in zip(leaves, form.numbers, strict=True)]
     pairs = zip(leaves, form.leaves, strict=True)
-    return [*numbers, *(flag_of(x, weak) for x, (_, weak) in pairs if weak in FLAGS)]  # type: ignore[arg-type]
+    return [*numbers, *(flag_of(x, weak) for x, (_, weak) in pairs if weak in FLAGS)]
 
 
 def element(form: Form, values: Sequence[Value]) -> Any:
@@ -212,9 +212,7 @@ def element(form: Form, values: Sequence[Value]) -> Any:
     made = pytree.unflatten(
         form.tree,
         [
-            of_flag(v, next(flags), weak)  # type: ignore[arg-type]
-            if weak in FLAGS
-            else wrap(v, weak, scalar=True)
+            of_flag(v, next(flags), weak) if weak in FLAGS else wrap(v, weak, scalar=True)
             for v, (_, weak) in zip(values, form.leaves, strict=False)
         ],
     )

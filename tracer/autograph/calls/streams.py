@@ -255,6 +255,35 @@ class Chained(Stream):
         loop.body(item)
 
 
+class Consumer:
+    """The body of the loop over what a generator function yields: called with each item, it says whether
+    the loop has ended."""
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop, self.state = loop, loop.state
+
+    def __call__(self, item: Any) -> Any:
+        self._loop.body(item)
+        return False if self._loop.more is None else not_(self._loop.more())
+
+
+class Yielded(Stream):
+    """What a generator function gives: `called(consumer)` is the function as a plain one, which calls
+    it with each item (`syntax.yielding`)."""
+
+    def __init__(self, generator: Any, called: Callable[[Consumer], None]) -> None:
+        super().__init__((), lambda _: generator)
+        self._called = called
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("send", "throw", "close"):
+            return getattr(self.begun(), name)
+        raise AttributeError(f"'generator' object has no attribute {name!r}")
+
+    def loop(self, loop: Loop) -> None:
+        self._called(Consumer(loop))
+
+
 class Zipped(Stream):
     """`zip` of streams: lists of all for who takes all; else Python's, item by item."""
 

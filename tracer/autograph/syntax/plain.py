@@ -35,6 +35,8 @@ def plain_loop(
     loop = _loop([root], line)
     if loop is None or _has_private_names(loop):
         return None
+    if any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in ast.walk(loop)):
+        return None
     names = bound([loop])
     plain = _Plain().visit(loop)
     own, shared = sorted(names & set(variables)), sorted(names - set(variables))

@@ -51,7 +51,9 @@ class Transformer(Expressions):
 
     # Functions
 
-    def root(self, node: ast.FunctionDef | ast.Lambda) -> ast.FunctionDef | ast.Lambda:
+    def root(
+        self, node: ast.FunctionDef | ast.Lambda, may_be_plain: bool = True
+    ) -> ast.FunctionDef | ast.Lambda:
         """The function itself: without decorators, defaults and annotations."""
         searches = Searches()
         new: Any = searches.visit(Matching().visit(bare(copied(node))))
@@ -60,10 +62,10 @@ class Transformer(Expressions):
                 return self.visit_Lambda(new)  # type: ignore[return-value]
             body = [*searches.made, placed(ast.Return(new.body), new)]
             new = located(ast.FunctionDef("lambda", new.args, body, []), new)
-        return self.whole(new)
+        return self.whole(new, may_be_plain)
 
-    def whole(self, node: ast.FunctionDef) -> ast.FunctionDef:
-        long = is_long(node)
+    def whole(self, node: ast.FunctionDef, may_be_plain: bool = True) -> ast.FunctionDef:
+        long = may_be_plain and is_long(node)
         self.function(node)
         if long:
             node.body[:0] = untraced(node)
