@@ -19,6 +19,7 @@ from ..containers.packed import Packed
 from ..containers.sequences import List
 from ..containers.stand_ins import Container
 from ..containers.tables import View
+from ..control.unions import Union, only, possible
 from ..core.effects import check
 from ..core.tracers import Tracer, as_value, emit, wrap
 from ..indexing.bounded import Bounded
@@ -228,6 +229,12 @@ def _plus(i: Any, start: Any) -> Any:
 
 
 def enumerate_(iterable: Any, start: Any = 0) -> Any:
+    if type(iterable) is Union:
+        iterable = only(iterable, message="'NoneType' object is not iterable")
+    if type(iterable) is Union:
+        made = {n: enumerate_(iterable.options[n], start) for n in possible(iterable)}
+        again = {n: [*x] if isinstance(x, enumerate) else x for n, x in made.items()}
+        return Union(iterable.tag, again)
     items = items_of(iterable)
     if items is None:
         return enumerate(iterable, start)

@@ -22,9 +22,10 @@ from ..containers.growing import site_of
 from ..containers.kinds import Again
 from ..containers.kinds import current as current_kinds
 from ..control.regions import TracedRegion
-from ..control.unions import Union, bound, only
+from ..control.unions import Union, bound, is_one_of, only, possible
 from ..core.threaded_state import draws
 from ..core.trace import require_trace
+from ..core.tracers import Tracer
 from ..messages import errors
 from ..messages.errors import complain
 from . import listing  # noqa: F401  (it enters itself into `growing`)
@@ -76,6 +77,7 @@ from .users.attributes import attribute as attribute
 from .users.attributes import set_attribute as set_attribute
 from .users.operators import binary as binary
 from .users.operators import unary as unary
+from .uses import use
 from .variables import State as State
 from .variables import in_graph, is_undecided
 from .variables import no_result as no_result
@@ -195,6 +197,9 @@ def for_stmt(
     a loop, which may run as Python."""
     if type(iterable) is Union:
         iterable = only(iterable, message="'NoneType' object is not iterable")
+    if type(iterable) is Union and all(map(_is_run_over, iterable.options.values())):
+        _over_either(iterable, possible(iterable), body, more, state)
+        return
     if isinstance(iterable, Stream) and iterable.is_new:
         iterable.over(for_stmt, if_stmt, body, more, state)
         return
@@ -262,6 +267,28 @@ def _make_op(watch: Watch) -> None:
     if kinds is not None and watch.code not in kinds.loops:
         kinds.loops.add(watch.code)
         raise Again
+
+
+def _is_run_over(x: Any) -> bool:
+    known = x is None or isinstance(x, (list, tuple, range, Items))
+    return known or (isinstance(x, Tracer) and x.ndim > 0)
+
+
+def _over_either(
+    union: Union,
+    numbers: Sequence[int],
+    body: Callable[[Any], Any],
+    more: Callable[[], Any] | None,
+    state: State,
+) -> None:
+    """A loop over one of several, as an array that has one row less on one way: a loop for each."""
+    first, *rest = numbers
+    one = partial(for_stmt, union.options[first], body, more, state, False)
+    if not rest:
+        one()
+        return
+    others = partial(_over_either, union, rest, body, more, state)
+    branch(is_one_of(union, [first]), [others, one], state, "for", ("another", "one"))
 
 
 def _is_op(watch: Watch) -> bool:
@@ -470,12 +497,14 @@ def made_of_parts(name: str, stars: str, parts: tuple[Any, ...]) -> Any:
 
 def comprehended(items: Any, *parts: Any) -> Any:
     """A comprehension, see `containers.comprehensions`."""
-    return comprehension(taken(items), *parts, site=site_of())
+    site = site_of()
+    return use(lambda items: comprehension(items, *parts, site=site), taken(items))
 
 
 def comprehended_parts(items: Any, *parts: Any) -> Any:
     """A comprehension of several loops."""
-    return comprehension_of_parts(taken(items), *parts, site=site_of())
+    site = site_of()
+    return use(lambda items: comprehension_of_parts(items, *parts, site=site), taken(items))
 
 
 def generated(

@@ -32,6 +32,7 @@ from .calls.assertions import replaced_assertion
 from .calls.eigenvalues import replaced_eigenvalues
 from .calls.generators import takes_all, with_lists
 from .calls.iterators import ITERATORS
+from .calls.libraries import replaced_library
 from .calls.modular import pow_
 from .calls.numpy_calls import replaced_numpy, where_traced
 from .calls.scipy_calls import replaced_scipy
@@ -104,6 +105,7 @@ def _converted(function: Any) -> Any:
     of_numpy = replaced_eigenvalues(function) or replaced_numpy(function)
     if of_numpy is None:
         of_numpy = replaced_scipy(function) or replaced_assertion(function)
+        of_numpy = of_numpy or replaced_library(function)
     if of_numpy is not None:
         return of_numpy
     if kind is FunctionType:

@@ -360,17 +360,19 @@ def of_array(x: Tracer, index: Any) -> GrownArray:
     """`x[index]` of such an array."""
     index, *rest = index if isinstance(index, tuple) else (index,)
     index = grown(index)
-    if rest and (index.dtype == np.bool_ or any(isinstance(r, (GrownArray, slice)) for r in rest)):
+    if any(not isinstance(r, (int, np.integer, slice)) and np.ndim(r) for r in rest):
         index.refuse()
-    if rest:
-        return mapped(index, lambda i: x[(wrap(as_value(i), scalar=True), *rest)])
+
+    def row(i: Any) -> Any:
+        return x[(wrap(as_value(i), scalar=True), *rest)]
+
     if index.dtype != np.bool_:
-        return gathered(x, index)
+        return mapped(index, row)
     require_same(x.shape[0], index.length())
     made = fresh()
 
     def look(i: Any) -> None:
-        cond(index.at(i), lambda: append(made, x[i]), lambda: None)
+        cond(index.at(i), lambda: append(made, row(i)), lambda: None)
 
     for_each(index.length(), look)
     return GrownArray(made)

@@ -212,6 +212,17 @@ def _diff(x: Any) -> GrownArray:
     return listed(wrap(as_value(count), "i"), lambda i: x.at(i + 1) - x.at(i))
 
 
+@_for(np.roll)
+def _roll(x: Any, shift: Any, axis: Any = None) -> GrownArray:
+    x = _whole(x)
+    if axis not in ((None, 0, -1) if not x.row_shape else (0,)) or np.ndim(shift):
+        x.refuse()
+    if x.numbers is None:
+        return nothing()
+    n = x.length()
+    return listed(n, lambda i: x.at(wrap(as_value(np.remainder(i - shift, n), I64), "i")))
+
+
 @_for(np.dot, np.inner, np.vdot)
 def _dot(x: Any, y: Any) -> Any:
     products = elementwise(np.multiply, x, y)

@@ -361,3 +361,44 @@ def test_texts_choose() -> None:
 
     with pytest.raises(jt.errors.CarryError, match="'b' or 'a' is a key"):
         jt.jit(stored)(UP)
+
+
+def test_loops_run_over_one_of_several() -> None:
+    """An array that has lost a row on one way; a list here and a tuple there."""
+
+    def distinct(x):
+        p = np.asarray(x)
+        if np.linalg.norm(p[0] - p[-1]) <= 1e-9:
+            p = p[:-1]
+        cleaned, total = [], 0.0
+        for point in p:
+            if not cleaned or np.linalg.norm(point - cleaned[-1]) > 1e-9:
+                cleaned.append(point)
+            total += point[0]
+        return np.array(cleaned), total
+
+    def weighted(x):
+        weights = [1, 2, 3] if x[0, 0] > 0 else (4.0, 5.0)
+        t, last = 0.0, None
+        for i, w in enumerate(weights):  # noqa: B007
+            t += w * x[0, 1]
+            if t > 100:
+                break
+            last = w
+        return t, last, i
+
+    def perhaps(x):
+        p, t = x if x[0, 0] > 0 else None, 0.0
+        for row in p:
+            t += row[0]
+        return t
+
+    x = np.random.default_rng(0).normal(size=(5, 2))
+    for f in (distinct, weighted):
+        compiled = jt.jit(f)
+        for y in (x, -x, np.vstack([x, x[:1]]), -np.vstack([x, x[:1]]), x * 1000):
+            assert repr(compiled(y)) == repr(f(y))
+    compiled, y = jt.jit(perhaps), x * np.sign(x[0, 0])
+    assert compiled(y) == perhaps(y)
+    with pytest.raises(TypeError, match="'NoneType' object is not iterable"):
+        compiled(-y)

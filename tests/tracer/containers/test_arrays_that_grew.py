@@ -149,7 +149,23 @@ def rows(x):
     return x[keep], x[keep].mean(axis=0), x[np.array(keep)] * 2, y, x[keep, 1], x[keep] - x[0]
 
 
-@pytest.mark.parametrize("f,x", [(integers, INTS), (rows, ROWS)])
+def rows_of_a_matrix(x):
+    keep, points = [], []
+    for i in range(len(x)):
+        if x[i].sum() > 0.1:
+            keep.append(i)
+            points.append(x[i])
+    p = np.array(points)
+    a, b = p[:, 0], p[:, 1]
+    area = np.dot(a, np.roll(b, -1)) - np.dot(b, np.roll(a, -1))
+    parts = x[keep, :], x[keep, 1:], x[keep, 1], x[keep, -1:0:-1]
+    mask = []
+    for row in x:
+        mask.append(bool(row[0] > 0))
+    return area, np.roll(a, 2), p[::-1], np.roll(p, 4, axis=0), parts, x[mask, :2]
+
+
+@pytest.mark.parametrize("f,x", [(integers, INTS), (rows, ROWS), (rows_of_a_matrix, ROWS)])
 def test_integers_and_rows(f: Any, x: Any) -> None:
     same(jt.jit(f)(x), f(x))
     same(jt.jit(f, backend="interpreter")(x), f(x))

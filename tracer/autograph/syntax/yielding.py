@@ -30,7 +30,7 @@ def yielding(node: ast.FunctionDef) -> ast.FunctionDef | None:
     ):
         return None
     (new.args.posonlyargs or new.args.args).insert(0, located(ast.arg(EACH), node))
-    return new  # type: ignore[no-any-return]
+    return new
 
 
 def with_consumer(node: Any) -> Any:
