@@ -294,6 +294,8 @@ def elements(root: Any, indices: Sequence[Any]) -> Any:
     for index in indices:
         part = item(root, index)
         copied = is_own_array(root) and isinstance(part, type(root))
+        if isinstance(part, Tracer) and part._view is not None and part._storage.box is not None:
+            copied = True  # the array is read once more where this is put back
         root = part.copy() if copied else part
     return root
 

@@ -5,6 +5,7 @@ import __future__
 
 import ast
 import functools
+import itertools
 from collections.abc import Callable, Collection, Hashable
 from functools import partial
 from inspect import CO_GENERATOR
@@ -64,6 +65,7 @@ _yielding: dict[int, tuple[CodeType, CodeType | None]] = {}
 _helpers: list[ModuleType] = []
 _KINDS = (FunctionType, MethodType, BuiltinFunctionType, type, np.ufunc, functools.partial)
 _OF_CLASSES = (int, round, abs, divmod, pow)  # what they give depends on the class of a number
+_MOST = 4096  # items of generators that are taken before it is known whether these end
 _OF_NUMPY = (type(np.array2string), FunctionType)
 TEXTS_OF_ARRAYS = frozenset(
     (np.array2string, np.array_repr, np.array_str)
@@ -379,6 +381,10 @@ def _generator(function: FunctionType) -> Any:
         generator, code = lazily(*args, **kwargs), function.__code__
         if not in_graph():
             return generator
+        known = as_python(function, (*args, *kwargs.values()))
+        items = _all_known(known(*args, **kwargs)) if known else None
+        if items is not None:
+            return iter(items)
         if id(code) not in _yielding:
             _yielding[id(code)] = code, _as_plain(function)
         made = _yielding[id(code)][1]
@@ -389,6 +395,15 @@ def _generator(function: FunctionType) -> Any:
 
     setattr(call, AS_IT_IS, True)
     return call
+
+
+def _all_known(generator: Any) -> list[Any] | None:
+    """What a generator gives that nothing traced reaches; None if that does not end, or fails."""
+    try:
+        items = [*itertools.islice(generator, _MOST + 1)]
+    except Exception:
+        return None
+    return items if len(items) <= _MOST else None
 
 
 def _as_plain(function: FunctionType) -> CodeType | None:

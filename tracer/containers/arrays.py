@@ -230,6 +230,11 @@ def grown(items: Any, dtype: Any = None, **options: Any) -> Any:
     if options or not isinstance(items, NativeSequence) or refused or (form and form.is_varied):
         items.__array__()
     made = GrownArray(items.listed() if isinstance(items, Tuple) else items.copy(), dtype)
+    kinds = current()
+    if form and is_box(form) and kinds is not None:
+        kinds.in_arrays.add(form.example.kind)
+        if kinds.copies_rows:
+            made = mapped(made, lambda row: row)
     made.of_list = True
     return made
 

@@ -18,13 +18,13 @@ import numpy as np
 from ..arrays.common import array
 from ..control.control import cond, fori_loop
 from ..control.unions import Union
-from ..core.kept import keep
+from ..core.kept import apart, keep, keep_all
 from ..core.tracers import Tracer, as_value, emit, wrap
 from ..messages import errors
 from ..messages.errors import complain
 from .elements import varied
 from .elements.varied import Unfit
-from .kinds import Kind, current
+from .kinds import Again, Kind, current
 from .stand_ins import Container, enlist, for_each, root, run, serve_boxes
 
 _FEW = 16  # numbers that are written and read one by one
@@ -69,6 +69,28 @@ class Box(Container):
 
     __slots__ = ()
 
+    def write(self, x: Any) -> None:
+        """Put the numbers of an array into it."""
+        kind: Any = self.kind
+        kinds = current()
+        if kinds is not None and kind in kinds.in_arrays and not kinds.copies_rows:
+            kinds.copies_rows = True  # arrays of lists of such arrays have numbers of their own
+            raise Again
+        flat, dtypes = x.reshape(kind.size), (kind.dtype,)
+        if kind.size <= _FEW:
+            for i in range(kind.size):
+                place = as_value(np.int64(i))
+                run("set", as_value(self.handle), place, as_value(flat[i]), value=dtypes)
+            return
+        handle = self.handle
+
+        def put(i: Any) -> None:
+            place = as_value(i, np.dtype(np.int64))
+            run("set", as_value(handle), place, as_value(flat[i]), value=dtypes)
+
+        with apart():
+            for_each(kind.size, put)
+
     def __repr__(self) -> str:
         return repr(self.kind)
 
@@ -100,14 +122,18 @@ def into(x: Any) -> Any:
 
 def _boxed(x: Any) -> Box:
     kind = _kind_of(x)
+    if isinstance(x, Tracer) and x._view is None and x._storage.box is not None:
+        return x._storage.box  # type: ignore[no-any-return]
+    (made,) = run("new", root())
+    box = Box(kind, wrap(made, scalar=True))
     if isinstance(x, Tracer):
-        keep(x)
+        keep(x, box)
     else:
         kinds = current()
         assert kinds is not None
         kinds.still.append((x, x.copy()))
         x = array(x)
-    (made,) = run("new", root())
+        keep_all(x.type)
     flat = x.reshape(kind.size)
     if kind.size <= _FEW:
         for i in range(kind.size):
@@ -118,8 +144,9 @@ def _boxed(x: Any) -> Box:
         def add(i: Any) -> None:
             run("append", as_value(handle), as_value(flat[i]), value=(kind.dtype,))
 
-        for_each(kind.size, add)
-    return Box(kind, wrap(made, scalar=True))
+        with apart():
+            for_each(kind.size, add)
+    return box
 
 
 def out_of(x: Any, perhaps: bool = False) -> Any:
@@ -138,8 +165,14 @@ def _unboxed(box: Box, perhaps: bool) -> Any:
         found = cond(box.handle != 0, lambda: _read(kind, box.handle), lambda: array(nothing))
     else:
         found = _read(kind, box.handle)
-    keep(found)
+    keep(found, None if perhaps or _any_of_outside() else box)
     return found
+
+
+def _any_of_outside() -> bool:
+    """Whether containers came from outside, whose arrays are others' as well."""
+    kinds = current()
+    return kinds is None or bool(kinds.entered)
 
 
 def _read(kind: BoxKind, handle: Any) -> Any:
@@ -157,7 +190,8 @@ def _read(kind: BoxKind, handle: Any) -> Any:
             numbers[i] = wrap(number(i), scalar=True)
             return numbers
 
-        flat = fori_loop(0, kind.size, step, array(np.zeros(kind.size, kind.dtype)))
+        with apart():
+            flat = fori_loop(0, kind.size, step, array(np.zeros(kind.size, kind.dtype)))
     return wrap(emit("reshape", as_value(flat), shape=kind.shape).value)
 
 

@@ -333,6 +333,10 @@ class Kinds:
         self.inner: set[int] = set()  # those that were made in branches or loops
         self.alive: list[Any] = []  # Python's containers, whose ids are not to be used again
         self.still: list[Any] = []  # NumPy's arrays that native ones hold, with copies
+        # Kinds of arrays in containers of which arrays of this trace are made of; whether these have
+        # numbers of their own.
+        self.in_arrays: set[Any] = set()
+        self.copies_rows = False
 
     def renumber(self, texts: Iterable[str]) -> None:
         """Let these texts be numbered in the order of the alphabet. What was learned goes by the numbers
@@ -364,6 +368,7 @@ class Kinds:
         self.births, self.root, self.numbers, self.alive = {}, None, [], []
         self.born, self.inner, self.entered = {}, set(), []
         self.is_stale = False
+        self.in_arrays = set()
 
 
 _KINDS: ContextVar[Kinds | None] = ContextVar("jitney_containers", default=None)

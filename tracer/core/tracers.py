@@ -50,12 +50,13 @@ class Storage:
     program runs; 0 is none of them (see `identity.origins`). `exact` is the same number as a union of
     its kinds, if it is of one class on one way and of another on another: an int or a float, say, of
     which this is the float (see `control.unions`). `first` is the value that it began with, in the trace
-    `home`, None of a copy, and `kept` says that a container holds it as it is (see `core.kept`).
+    `home`, None of a copy, and `kept` says that a container holds it as it is (see `core.kept`); `box`
+    is the place in memory of containers where its numbers lie, if that is known.
     """
 
     __slots__ = (
         *("trace", "value", "version", "writeable", "parameter", "perhaps", "part", "which"),
-        *("exact", "missed", "first", "home", "kept"),
+        *("exact", "missed", "first", "home", "kept", "box"),
         "__weakref__",
     )
 
@@ -75,6 +76,7 @@ class Storage:
         self.first: Value | None = value
         self.home = trace
         self.kept = False
+        self.box: Any = None
 
 
 def _read(storage: Storage) -> None:

@@ -186,8 +186,6 @@ def trace_function(
         except Exception as error:
             _explain(error, trace)
             raise
-        if trace.parent is not None:
-            settle(trace)
         if present is not None:
             out = present(out)
         for check in trace.checks:
@@ -208,6 +206,8 @@ def trace_function(
         mutated = _mutated(leaves)
         trace.graph.outputs = outputs.values + [tracer._storage.value for tracer in mutated]
         parameters = [tracer._storage.parameter for tracer in mutated]
+        if trace.parent is not None:
+            settle(trace, trace.graph.outputs)
     del out, out_leaves, outputs, args, kwargs, leaves
     if alone:
         _settle_captures(trace)

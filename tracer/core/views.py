@@ -127,6 +127,8 @@ def assign(x: Tracer, new: Value) -> None:
             current = step.base
     before, storage.value = storage.value, value
     storage.version += 1
+    if storage.box is not None:
+        storage.box.write(x if x._view is None else Tracer(storage, value.tensor))
     for step, value in chain:  # what was written need not be computed back
         step.value, step.version = value, storage.version
     if storage.perhaps:
