@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from sys import getrefcount
 from typing import Any, NoReturn
 
 import numpy as np
@@ -18,7 +19,7 @@ import numpy as np
 from ..arrays.common import array
 from ..control.control import cond, fori_loop
 from ..control.unions import Union
-from ..core.kept import apart, keep, keep_all
+from ..core.kept import apart, check_unwritten, keep, refuse_seen
 from ..core.tracers import Tracer, as_value, emit, wrap
 from ..messages import errors
 from ..messages.errors import complain
@@ -27,6 +28,7 @@ from .elements.varied import Unfit
 from .kinds import Again, Kind, current
 from .stand_ins import Container, enlist, for_each, root, run, serve_boxes
 
+_OURS = 3  # references to an array that nobody else has: in `Kinds.still`, here, and as an argument
 _FEW = 16  # numbers that are written and read one by one
 
 
@@ -76,6 +78,11 @@ class Box(Container):
         if kinds is not None and kind in kinds.in_arrays and not kinds.copies_rows:
             kinds.copies_rows = True  # arrays of lists of such arrays have numbers of their own
             raise Again
+        for known, _ in kinds.still if kinds is not None else ():
+            if (known.dtype, known.shape) == (kind.dtype, kind.shape) and getrefcount(
+                known
+            ) > _OURS:
+                refuse_seen()
         flat, dtypes = x.reshape(kind.size), (kind.dtype,)
         if kind.size <= _FEW:
             for i in range(kind.size):
@@ -123,7 +130,7 @@ def into(x: Any) -> Any:
 def _boxed(x: Any) -> Box:
     kind = _kind_of(x)
     if isinstance(x, Tracer) and x._view is None and x._storage.box is not None:
-        return x._storage.box  # type: ignore[no-any-return]
+        return x._storage.box
     (made,) = run("new", root())
     box = Box(kind, wrap(made, scalar=True))
     if isinstance(x, Tracer):
@@ -132,8 +139,8 @@ def _boxed(x: Any) -> Box:
         kinds = current()
         assert kinds is not None
         kinds.still.append((x, x.copy()))
-        x = array(x)
-        keep_all(x.type)
+        x = array(kinds.still[-1][1])
+        check_unwritten(x.type)
     flat = x.reshape(kind.size)
     if kind.size <= _FEW:
         for i in range(kind.size):

@@ -114,9 +114,16 @@ def apart() -> Iterator[None]:
         trace.holding = holding
 
 
-def keep_all(type: Any) -> None:
-    """An array of this type is held that is not followed: none of them is assigned into."""
-    _spread_type(require_trace(), type)
+def check_unwritten(type: Any) -> None:
+    """An array is held that is not followed: none of this type has been assigned into so far, perhaps in
+    a loop that comes to it again."""
+    if type in require_trace().written:
+        _refuse(None)
+
+
+def refuse_seen() -> NoReturn:
+    """Somebody else has an array that would be assigned into."""
+    _refuse(None)
 
 
 def _refuse(x: Tracer | None) -> NoReturn:

@@ -11,6 +11,8 @@ import pytest
 
 import jitney as jt
 
+OUTSIDE = np.array([1.0, 2.0])
+
 
 def some(x: Any) -> list[Any]:
     rows = []
@@ -92,6 +94,36 @@ def large(x: Any) -> Any:
     return tables
 
 
+def steps(x: Any) -> Any:
+    weights, moments = [], []
+    for v in x:
+        if v > -5:
+            weights.append(np.array([v, v]))
+            moments.append(np.array([1.0, 0.5]))
+    for _ in range(3):
+        for i in range(len(weights)):
+            weights[i] -= 0.1 * moments[i]
+            moments[i] *= 0.9
+    return weights, moments
+
+
+class Particle:
+    def __init__(self, x: Any, v: Any) -> None:
+        self.x, self.v = x, v
+
+
+def moved(x: Any) -> Any:
+    particles = []
+    for v in x:
+        if v > 0:
+            particles.append(Particle(np.array([v, 0.0]), np.zeros(2)))
+    for _ in range(5):
+        for p in particles:
+            p.v += np.array([0.1, 0.2])
+            p.x += p.v * 0.5
+    return [p.x for p in particles], [p.v for p in particles]
+
+
 def called(x: Any) -> Any:
     rows = some(x)
 
@@ -104,7 +136,7 @@ def called(x: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    "function", [counted, means, in_a_loop, by_two_names, copies, large, called]
+    "function", [counted, means, in_a_loop, by_two_names, copies, large, steps, moved, called]
 )
 def test_they_are_changed_in_place(function: Callable[..., Any]) -> None:
     compiled = jt.jit(function)
@@ -155,8 +187,27 @@ def put_and_changed(x: Any) -> Any:
     return rows
 
 
+def anybodys(x: Any) -> Any:
+    rows = []
+    for v in x:
+        if v > 0:
+            rows.append(OUTSIDE)
+    rows[0][0] = 5
+    return rows
+
+
+def somebodys(x: Any) -> Any:
+    known, rows = np.array([1.0, 2.0]), []
+    for v in x:
+        if v > 0:
+            rows.append(known)
+    rows[0][0] = 5
+    return rows, known
+
+
 @pytest.mark.parametrize(
-    "function", [two_reads, a_view, rows_of_a_matrix, through_a_loop, put_and_changed]
+    "function",
+    [two_reads, a_view, rows_of_a_matrix, through_a_loop, put_and_changed, anybodys, somebodys],
 )
 def test_others_that_would_have_to_see_it_are_refused(function: Callable[..., Any]) -> None:
     with pytest.raises(jt.errors.OuterMutationError, match="which the container would have to see"):
