@@ -42,8 +42,8 @@ These are ours in any case, with SciPy's signatures, and have derivatives: of `s
 `correlate1d`, `gaussian_filter`, `gaussian_filter1d`, `laplace`, `maximum_filter`, `maximum_filter1d`,
 `minimum_filter`, `minimum_filter1d`, `prewitt`, `sobel`, `uniform_filter`, `uniform_filter1d` of
 signed integers and floats, without `output=`; of `scipy.signal` `convolve`, `convolve2d`, `correlate`,
-`correlate2d`, `lfilter`; and the methods `pdf`, `logpdf`, `cdf`, `logcdf`, `sf`, `logsf`, `ppf`, `isf`
-of `scipy.stats.norm`.
+`correlate2d`, `lfilter`; of `scipy.integrate` `simpson`; and the methods `pdf`, `logpdf`, `cdf`,
+`logcdf`, `sf`, `logsf`, `ppf`, `isf` of `scipy.stats.norm`.
 
 So are SciPy's solvers, which are those of `jt.solve` (`docs/solve.md`), whatever the functions that they
 are given close over: of `scipy.optimize` `minimize`, `root`, `fsolve`, `root_scalar`, `brentq`,

@@ -241,3 +241,22 @@ def test_functions_of_any_librarys_arrays_need_no_switch() -> None:
         assert np.shape(got) == np.shape(want)
         np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-12)
     assert type(stats.zscore(np.ma.masked_less(x, 0.1))) is np.ma.MaskedArray  # SciPy is as it was
+
+
+def test_simpsons_rule() -> None:
+    def even(y: Any, x: Any) -> Any:
+        return integrate.simpson(y), integrate.simpson(y, dx=0.3), integrate.simpson(y[None], x=x)
+
+    def along(y: Any, x: Any) -> Any:
+        rows = np.stack([y, y * x, y + 1], axis=1)
+        return integrate.simpson(rows, axis=0), integrate.simpson(rows, x=x, axis=0)
+
+    rng = np.random.default_rng(0)
+    for n in (2, 3, 4, 5, 8, 9):
+        y, x = rng.normal(size=n), np.cumsum(rng.random(n))
+        twice = np.where(np.arange(n) == 1, x[0], x)
+        for f in (even, along):
+            for places in (x, twice):
+                for got, want in zip(jt.jit(f)(y, places), f(y, places), strict=True):
+                    np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-13)
+                    assert type(got) is type(want)

@@ -22,6 +22,7 @@ from .eigenvalues import complex_eig
 from .scipy_common import Formula, Unfit, any_arrays, blas_norm, finite, ours, unless
 from .scipy_distances import DISTANCES
 from .scipy_filters import FILTERS
+from .scipy_integrals import INTEGRALS
 from .scipy_solvers import DENSITIES, SOLVERS, density, solver
 
 _MEMORY = ("overwrite_a", "overwrite_b", "overwrite_ab", "lwork", "lapack_driver", "driver")
@@ -301,6 +302,7 @@ _NORMAL: dict[str, Formula] = {
 }
 _FORMULAS: dict[tuple[str, str], Formula] = {
     **FILTERS,
+    **INTEGRALS,
     **_matrices("expm", "svdvals"),
     **{
         ("scipy.linalg", formula.__name__[1:]): formula
