@@ -13,7 +13,8 @@ from .scipy_common import Formula
 def _simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
     """Parabolas through three samples each; where a sample is left over, the last interval is that of
     the parabola through the last three (Cartwright, 2017)."""
-    y = np.moveaxis(array(y), axis, -1)
+    samples: Any = array(y)
+    y = np.moveaxis(samples, axis, -1)
     n = y.shape[-1]
     widths = None
     if x is not None:
