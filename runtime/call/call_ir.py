@@ -24,15 +24,15 @@ from .opcodes_ir import MISS, program_interpreter
 from .ranges_ir import sort_pairs
 
 
-def call_ir(layout: NdarrayLayout, base_size: int) -> str:
-    """The LLVM text. The fields follow `base_size` bytes."""
+def call_ir(layout: NdarrayLayout, base_size: int, items: int | None) -> str:
+    """The LLVM text. The fields follow `base_size` bytes; lists have their `items` there."""
     functions = [
         own_array(layout),
         take_scratch(layout),
         give_scratch(layout),
         sort_pairs(),
         _report_failure(),
-        program_interpreter(layout),
+        program_interpreter(layout, items),
         _vectorcall(base_size),
     ]
     return module_ir(functions, list(OBJECTS), [SCRATCH])

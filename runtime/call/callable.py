@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from ...ir.collector import loading
 from ..config import config
-from ..native.layout import array_api, free_threaded, ndarray_layout
+from ..native.layout import array_api, free_threaded, list_items, ndarray_layout
 from ..native.support import at_hand, load_code_generator, load_support
 from .call_fields import CHAIN_OBJECT, CHAIN_WORDS, FALLBACK, FIELDS, OBJECTS, VECTORCALL
 from .program import HITS, CallProgram
@@ -133,7 +133,7 @@ def _vectorcall(base_size: int) -> int:
     def text() -> str:
         from .call_ir import call_ir
 
-        return call_ir(layout, base_size)
+        return call_ir(layout, base_size, list_items())
 
     table = array_api()
     imports = {name: table[index] for name, index in _NUMPY.items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ...codegen.llvm.builder import NULL, Value, constant, symbol
 from .opcodes_ir import Interpreter, opcode
 from .program import ANY_STRIDE, Opcode
+from .reading_ir import Items
 
 TRUE, FALSE = symbol("true"), symbol("false")
 _EQ = constant("i32", 2)  # Py_EQ
@@ -247,8 +248,10 @@ def _list(f: Interpreter) -> None:
 def _items(f: Interpreter, cls: str, n: Value, to: Value) -> None:
     sequence = f.get(1)
     f.check(f.call("i64", f"{cls}_Size", sequence).eq(n))
+    held = Items(f, sequence, f.items) if cls == "PyList" else None
     with f.each(n) as i:
-        f.store(f.call("ptr", f"{cls}_GetItem", sequence, i), to, i, "i64")
+        item = f.call("ptr", f"{cls}_GetItem", sequence, i) if held is None else held[i]
+        f.store(item, to, i, "i64")
 
 
 @opcode(Opcode.DICT)

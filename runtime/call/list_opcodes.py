@@ -169,6 +169,17 @@ def _enter(f: Interpreter) -> None:
     f.go(8, n + n)
 
 
+@opcode(Opcode.ARE_STRINGS)
+def _are_strings(f: Interpreter) -> None:
+    first, n, texts = f.slot(1), f.word(2), f.offset(f.pc, 8 * 3)
+    with f.each(n) as i:
+        text, wanted = f.load("ptr", first, i, "i64"), f.load("ptr", texts, i, "i64")
+        with f.when(text.ne(wanted)):
+            f.check_type(text, "PyUnicode_Type")
+            f.check(f.call("i32", "PyUnicode_Compare", text, wanted).eq(0))
+    f.go(3, n)
+
+
 @opcode(Opcode.LEAVE)
 def _leave(f: Interpreter) -> None:
     handles, n = f.data_of(f.get(2)), f.word(4)

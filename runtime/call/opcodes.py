@@ -101,3 +101,4 @@ class Opcode:
     # Native containers become Python's: owned (of the first of n), array of handles, function, n, kinds,
     # and whether behind the handles is one of what was there before the call
     LEAVE = 73
+    ARE_STRINGS = 74  # src of the first of n, n, strings...

@@ -133,11 +133,12 @@ class Interpreter(Function):
         return self.load("ptr", array, self.layout.data)
 
 
-def program_interpreter(layout: NdarrayLayout) -> Interpreter:
-    """The function `ptr jitney_program(program, args, n, kwnames)`."""
+def program_interpreter(layout: NdarrayLayout, items: int | None) -> Interpreter:
+    """The function `ptr jitney_program(program, args, n, kwnames)`; lists have their `items` there."""
     words = {"program": "ptr", "arguments": "ptr", "n": "i64", "names": "ptr"}
     f = Interpreter(layout, "jitney_program", internal=True, **words)
     program = f.args[0]
+    f.items = items
     f.cursor = f.alloca("i64")  # for PyDict_Next
     f.following = f.block("next", pc="ptr")
     f.leaving = f.block("leave", result="ptr")

@@ -50,6 +50,7 @@ _PACKING_ROWS = {
     bool: Opcode.PACK_BOOL_ROWS,
 }
 _UNPACKING = {float: Opcode.UNPACK_FLOATS, int: Opcode.UNPACK_INTS, bool: Opcode.UNPACK_BOOLS}
+_MANY_STRINGS = 8
 _SCALAR_WORDS = 2  # complex128 is the largest
 
 
@@ -70,6 +71,7 @@ _FAR = frozenset(
         *_PACKING_ROWS.values(),
         *_UNPACKING.values(),
         *(Opcode.PACK_GENERICS, Opcode.UNPACK_GENERICS, Opcode.ENTER, Opcode.LEAVE),
+        Opcode.ARE_STRINGS,
     }
 )
 
@@ -99,6 +101,8 @@ class CallProgram:
         self.lengths: dict[
             int, int
         ] = {}  # by the capacity of an axis: the word where its length is
+        # Where the code of the last strings begins, the first of their words, and how many there are.
+        self._strings: tuple[int, int, int] = (0, 0, 0)
 
     # The frame
 
@@ -200,13 +204,31 @@ class CallProgram:
         """An immutable `value`: numbers and strings by type and value, others by identity."""
         cls = type(value)
         if cls is str:
-            self.emit(Opcode.IS_STRING, src, self.ref(value))
+            self._string(src, self.ref(value))
         elif cls is int and -(1 << 63) <= value < 1 << 63:
             self.emit(Opcode.IS_INT, src, value)
         elif cls is float:
             self.emit(Opcode.IS_FLOAT, src, struct.unpack("q", struct.pack("d", value))[0])
         else:
             self.emit(Opcode.IS, src, self.ref(value))
+
+    def _string(self, src: Word, text: int) -> None:
+        """A string. Where many are in words one after the other, as those of a list, one opcode compares
+        all of them."""
+        at, first, n = self._strings
+        if n >= _MANY_STRINGS and len(self._code) == at + 5 + n and src == first + n:
+            self._code[at + 4] = n + 1
+            self._code.append(text)
+            self._strings = at, first, n + 1
+            return
+        if not n or n >= _MANY_STRINGS or len(self._code) != at + 3 * n or src != first + n:
+            at, first, n = len(self._code), src, 0
+        self.emit(Opcode.IS_STRING, src, text)
+        self._strings = at, first, n + 1
+        if n + 1 == _MANY_STRINGS:
+            texts = self._code[at + 2 :: 3]
+            del self._code[at:]
+            self.emit(Opcode.ARE_STRINGS, first, n + 1, *texts)
 
     def items(self, src: Word, cls: type, n: int) -> list[int]:
         """The items of a tuple (also of a class of tuples, exactly) or list of length n."""

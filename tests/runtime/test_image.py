@@ -212,7 +212,7 @@ def test_what_we_emit_for_aarch64_our_linker_takes() -> None:
     engine, layout = engine_for(target), ndarray_layout()
     assert layout is not None
     graph = jt.jit(lambda x: np.exp(np.sort(x @ x.T)) + np.linalg.inv(x).sum()).trace(np.eye(40))
-    texts = [call_ir(layout, 16), recycling_ir(), pool_ir(target)]
+    texts = [call_ir(layout, 16, None), recycling_ir(), pool_ir(target)]
     texts.append(compile_graph(optimise(storable(graph)), target).text)
     for text in texts:
         for quick in (False, True):
