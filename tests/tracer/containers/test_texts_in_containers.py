@@ -302,3 +302,27 @@ def test_derivatives_and_batches_of_tables_with_texts() -> None:
     np.testing.assert_allclose(jt.jit(jt.grad(f))(X), wanted)
     rows = X.reshape(10, 5)
     np.testing.assert_allclose(jt.jit(jt.vmap(f))(rows), [f(row) for row in rows])
+
+
+def test_lists_of_many_texts_are_compared_text_by_text():
+    def counted(words, flag, other):
+        counts = {}
+        for w in words:
+            counts[w] = counts.get(w, 0) + 1
+        return counts, flag, other
+
+    f = jt.jit(counted)
+    for n in (3, 7, 8, 9, 40):
+        words = [f"w{k % 5}" for k in range(n)]
+        for _ in range(3):
+            assert f(words, "a", "b") == counted(words, "a", "b")
+        for k in {0, n // 2, n - 1}:
+            changed = [*"".join(w + " " for w in words).split()]  # equal texts, other objects
+            assert f(changed, "a", "b") == counted(changed, "a", "b")
+            changed[k] = "é" * k
+            assert f(changed, "a", "b") == counted(changed, "a", "b")
+            assert f(words[:k], "a", "b") == counted(words[:k], "a", "b")
+        assert f(words, "a", "c") == counted(words, "a", "c")
+        assert f(words, "b", "b") == counted(words, "b", "b")
+    words[3] = 5
+    assert f(words, "a", "b") == counted(words, "a", "b")
