@@ -4,8 +4,8 @@
 
 makes containers of n lists, dicts, sets and deques, and writes their handles. It gives a capsule, which
 gives them back when it goes; None if two of the objects are one, or one, or what is in it, is not what
-its *kind* (`objects_ir`) says. `seen` is null, or a dict: then one object that is in several places is
-one container, and the dict has the addresses of all objects that may be as keys.
+its *kind* (`objects_ir`) says. If `seen` is not null one object that is in several places is one
+container; if it is a dict it gets the addresses of all objects that may be as keys.
 
 `jitney_enter_lazily` does not look at attributes of objects: compiled code asks for those of each object
 when it first needs them (`arrive`), and has no record of one that is not what its kind says.
@@ -38,11 +38,17 @@ _NUMBER = Defined("number", ("ptr", "ptr"), "i1")
 _RELEASE = Defined("release", ("ptr",))
 _DROP = Defined("drop", ("ptr",))
 _ARRIVE = Defined("arrive", ("ptr",))
-# Of the state, after the first container; the hash of a key so far; memory: the latest chunk, which
-# begins with where the one before it is, how much of it is taken, and its size.
-# Objects whose attributes are to be looked at, and whether that is when they are asked for.
+_MET = Defined("met", ("ptr", "ptr"), "ptr")
+# Of the state, after the first container; whether objects may be in several places; the hash of a key so
+# far; memory: the latest chunk, which begins with where the one before it is, how much of it is taken,
+# and its size. Objects whose attributes are to be looked at, and whether that is when they are asked
+# for. Those that may be in several places: a table of addresses, of objects and their containers, how
+# many places it has, less one, and how many are taken.
 _SEEN, _TOTAL, _CHUNK, _USED, _END, _TODO, _LAZY = (k * WORD for k in range(1, 8))
-_STATE_BYTES = 8 * WORD
+_TABLE, _MASK, _COUNT = (k * WORD for k in range(8, 11))
+_STATE_BYTES = 11 * WORD
+_LEAST_MET = 64  # places of that table
+_PAIR = 2 * WORD
 _LEAST = 1024  # bytes of a chunk
 _EQUAL = 2  # Py_EQ
 _EXACT = 1 << 53  # whole numbers up to here are floats
@@ -60,7 +66,7 @@ def entering_ir(
     ob_type = arrays.ob_type
     functions = [attributes(instances), copy(arrays)]
     functions += [_take(ob_type), _enter(ob_type, items, where), _number(ints)]
-    functions += [_room(), _release(), _drop(), _arrive()]
+    functions += [_room(), _release(), _drop(), _arrive(), _met()]
     functions += [_enter_all("jitney_enter", False), _enter_all("jitney_enter_lazily", True)]
     helpers = layout.closure([tables.note()])
     objects = ["none", "true", "gone", "PyBool_Type", "PyFloat_Type", "PyLong_Type", "PyTuple_Type"]
@@ -196,14 +202,12 @@ def _enter(ob_type: int, items: int | None, where: SetLayout | None) -> Function
     # Who else has the object, if there is only one reference?
     f.branch(seen.eq(NULL) | f.load("i32", item).eq(1), fresh, look)
     f.at(look)
-    name = f.call("ptr", "PyLong_FromVoidPtr", item)
-    f.require(name.ne(NULL), none)
-    found = f.call("ptr", "PyDict_GetItem", seen, name)
-    f.call("void", "Py_DecRef", name)
+    place = f.run(_MET, state, item)
+    f.require(place.ne(NULL), none)
     there = f.block("there")
-    f.branch(found.ne(NULL), there, fresh)
+    f.branch(f.load("ptr", place).ne(NULL), there, fresh)
     f.at(there)
-    known = f.call("ptr", "PyLong_AsVoidPtr", found)
+    known = f.load("ptr", place, WORD)
     f.require(f.load("ptr", known, layout.KIND).eq(kind), none)
     f.ret(known)
 
@@ -227,12 +231,11 @@ def _enter(ob_type: int, items: int | None, where: SetLayout | None) -> Function
 
     f.at(detail)
     with f.when(seen.ne(NULL) & f.load("i32", item).ne(2)):  # one is the header's
-        name, number = (f.call("ptr", "PyLong_FromVoidPtr", x) for x in (item, made))
-        f.require(name.ne(NULL) & number.ne(NULL), wrong)
-        put = f.call("i32", "PyDict_SetItem", seen, name, number)
-        f.call("void", "Py_DecRef", name)
-        f.call("void", "Py_DecRef", number)
-        f.require(put.eq(0), wrong)
+        place = f.run(_MET, state, item)
+        f.require(place.ne(NULL), wrong)
+        f.store(item, place)
+        f.store(made, place, WORD)
+        f.store(f.load("i64", state, _COUNT) + 1, state, _COUNT)
     with f.when(f.load("ptr", kind, o.DETAIL).ne(NULL)):
         held = f.call("ptr", "PyObject_GetAttr", item, f.load("ptr", kind, o.DETAIL))
         f.require(held.ne(NULL), wrong)
@@ -436,6 +439,7 @@ def _release() -> Function:
         before = f.load("ptr", chunks.chunk)
         f.call("void", layout.RELEASE, chunks.chunk)
         chunks.next(before)
+    f.call("void", layout.RELEASE, f.load("ptr", f.state, _TABLE))
     f.call("void", layout.RELEASE, f.state)
     f.jump(none)
     f.at(none)
@@ -449,6 +453,47 @@ def _drop() -> Function:
     f.run(_RELEASE, f.call("ptr", "PyCapsule_GetPointer", f.capsule, NULL))
     f.ret()
     return f
+
+
+def _met() -> Function:
+    """The place in the table for an object: it has its address, or none; null if there is no memory."""
+    f = Function("ptr", "met", internal=True, state="ptr", item="ptr")
+    state, item = f.args
+    old = f.load("ptr", state, _TABLE)
+    places = f.select(old.eq(NULL), f.literal("i64", 0), f.load("i64", state, _MASK) + 1)
+    none, grow, look = f.block("none"), f.block("grow"), f.block("look", table="ptr", mask="i64")
+    full = (f.load("i64", state, _COUNT) + 1) * 2 > places
+    f.fork(~full, look, (old, places - 1), grow)
+    f.at(grow)
+    size = f.larger(places * 2, f.literal("i64", _LEAST_MET))
+    new = f.call("ptr", layout.ALLOCATE, size * _PAIR)
+    f.require(new.ne(NULL), none)
+    f.fill(new, 0, size * _PAIR, align=8)
+    with f.each(places) as i:
+        pair = f.offset(old, i * _PAIR)
+        held = f.load("ptr", pair)
+        with f.when(held.ne(NULL)):
+            to = _probe(f, new, size - 1, held)
+            f.store(held, to)
+            f.store(f.load("ptr", pair, WORD), to, WORD)
+    f.call("void", layout.RELEASE, old)
+    f.store(new, state, _TABLE)
+    f.store(size - 1, state, _MASK)
+    f.jump(look, new, size - 1)
+    table, mask = f.at(look)
+    f.ret(_probe(f, table, mask, item))
+    f.at(none)
+    f.ret(NULL)
+    return f
+
+
+def _probe(f: Function, table: Value, mask: Value, item: Value) -> Value:
+    h = tables.hash_of(item.to("ptrtoint", "i64"))
+    with f.loop(i=h & mask) as loop:
+        held = f.load("ptr", table, loop.i * _PAIR)
+        loop.going(held.ne(NULL) & held.ne(item))
+        loop.next((loop.i + 1) & mask)
+    return f.offset(table, loop.i * _PAIR)
 
 
 def _arrive() -> Function:
@@ -492,6 +537,17 @@ def _enter_all(name: str, lazy: bool) -> Function:
             f.store(NULL, objects.entered, layout.MASK)
             f.require(f.run(ATTRIBUTES, objects.entered, state), wrong)
             objects.next(f.load("ptr", state, _TODO))
+    with (
+        f.when(f.seen.ne(NULL) & f.seen.ne(symbol("none")) & f.load("ptr", state, _TABLE).ne(NULL)),
+        f.each(f.load("i64", state, _MASK) + 1) as i,
+    ):
+        held = f.load("ptr", f.load("ptr", state, _TABLE), i * _PAIR)
+        with f.when(held.ne(NULL)):
+            key = f.call("ptr", "PyLong_FromVoidPtr", held)
+            f.require(key.ne(NULL), wrong)
+            put = f.call("i32", "PyDict_SetItem", f.seen, key, symbol("none"))
+            f.call("void", "Py_DecRef", key)
+            f.require(put.eq(0), wrong)
     capsule = f.call("ptr", "PyCapsule_New", state, NULL, _DROP.address)
     f.require(capsule.ne(NULL), wrong)
     f.ret(capsule)

@@ -160,9 +160,7 @@ def _enter(f: Interpreter) -> None:
         pair = f.offset(f.offset(f.pc, more), i + i, "i64")
         f.store(f.load("ptr", f.frame, f.load("i64", pair), "i64"), items, i, "i64")
         f.store(f.offset(handles, i, "i64"), f.frame, f.load("i64", pair, 8), "i64")
-    with f.when(f.word(7).ne(0)):
-        f.put_new(7, f.call("ptr", "PyDict_New"))
-    seen = f.select(f.word(7).ne(0), f.load("ptr", f.slot(7)), NULL)
+    seen = f.select(f.word(7).ne(0), symbol("none"), NULL)
     capsule = f.call("ptr", f.pointer(2), items, n, f.pointer(4), handles, seen)
     f.put_new(1, capsule)
     f.check(capsule.ne(symbol("none")))

@@ -86,8 +86,8 @@ class Opcode:
     PACK_GENERICS = 65  # src, data, n, type: of NumPy's scalars of 8 bytes
     UNPACK_GENERICS = 66  # src, data, n, descr
     TOLD = 67  # value: a bool there is false
-    # Native containers: owned, function, n, kinds, words for n objects, for n handles, owned or 0 for
-    # those that several may hold, (src, block)...
+    # Native containers: owned, function, n, kinds, words for n objects, for n handles, whether several
+    # may hold one, (src, block)...
     ENTER = 68
     PACK_FLOAT_ROWS = 69  # src, data, n, columns: a list of so many lists of so many floats
     PACK_INT_ROWS = 70

@@ -271,10 +271,9 @@ class CallProgram:
         """Native containers of objects, of these `kinds`, while the program runs. `pairs` are words of
         the objects, and those of the block where the handles are. With `nested` some hold others."""
         n, owned = len(pairs), self.own()
-        seen = self.own() if nested else 0
         words = [word for pair in pairs for word in pair]
         where = self.reserve(n), self.reserve(n)
-        self.emit(Opcode.ENTER, owned, function, n, kinds, *where, seen, *words)
+        self.emit(Opcode.ENTER, owned, function, n, kinds, *where, int(nested), *words)
 
     def differ(self, src: Word, other: Word) -> None:
         self.emit(Opcode.DIFFER, src, other)

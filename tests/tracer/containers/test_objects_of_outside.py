@@ -453,3 +453,41 @@ def test_lists_and_arrays_of_nodes_come_with_them():
         area.insert((x + 0.01, 0.5))
         check(inside, f, area, x, x + 0.05)
     assert f.cache_info().misses == 1
+
+
+class Kin:
+    def __init__(self, v, up=None):
+        self.v, self.up, self.left, self.right = v, up, None, None
+
+
+def raised(root):
+    total, stack = 0.0, [root]
+    while stack:
+        n = stack.pop()
+        if n is None:
+            continue
+        n.v += 1.0
+        if n.up is not None:  # which is the very node, and has been raised
+            total += n.up.v - n.v
+        stack.append(n.left)
+        stack.append(n.right)
+    return total
+
+
+@pytest.mark.parametrize("backend", ["native", "interpreter"])
+def test_nodes_that_know_what_they_hang_from(backend):
+    def family(n):
+        nodes = [Kin(0.5)]
+        for k in range(1, n):
+            up = nodes[(k - 1) // 2]
+            nodes.append(Kin(float(k), up))
+            setattr(up, "left" if k % 2 else "right", nodes[-1])
+        return nodes
+
+    f = jt.jit(raised, backend=backend)
+    for n in (40, 300) if backend == "native" else (40,):
+        mine, plain = family(n), family(n)
+        for _ in range(2):
+            assert f(mine[0]) == raised(plain[0])
+            assert [x.v for x in mine] == [x.v for x in plain]
+            assert all(x.up is mine[(k - 1) // 2] for k, x in enumerate(mine) if k)
