@@ -71,8 +71,15 @@ class LoadedFunction:
             raise ExportError(f"{self.name} cannot be loaded: {error}") from error
         args, kwargs = self._inputs[1]
         self._count = len(args[1])
-        flat = [item for item in args[1] if item[0] == "leaf"]
-        self._flat = len(flat) == self._count == len(self._leaves) and not kwargs[1]
+        flat = [["leaf", k] for k in range(len(self._leaves))]
+        self._flat = args[1] == flat and not kwargs[1]
+        self._arrays_only = self._flat and not self._written
+        self._arrays_only &= all(leaf.type and not leaf.scalar for leaf in self._leaves)
+        # The output that is all that the function returns.
+        self._output: int | None = None
+        if self._result == ["leaf", 0] and self._results[0][0] == "output":
+            _, output, _, scalar = self._results[0]
+            self._output = None if scalar else output
 
     def _check(self, program: Program, own: Field) -> None:
         """What the parts of the file say of each other."""
@@ -103,6 +110,17 @@ class LoadedFunction:
         return f"<jitney.LoadedFunction {self.name}{self.signature} for {self.cpu}>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        plain = self._arrays_only and not kwargs and len(args) == self._count
+        if not plain or any(array.__class__ is not np.ndarray for array in args):
+            return self._called(args, kwargs)
+        try:
+            outputs = self._run(*args, *self._hidden)
+        except TypeError:  # for an array that does not fit, which is said better there
+            return self._called(args, kwargs)
+        return self._returned(outputs, args)
+
+    def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The long way."""
         leaves: Sequence[Any] = args
         if kwargs or not self._flat or len(args) != self._count:
             leaves = self._taken_apart(args, kwargs)
@@ -116,6 +134,11 @@ class LoadedFunction:
         first = len(outputs) - len(self._mutated)
         for k, p in enumerate(self._mutated):
             np.copyto(arrays[p], outputs[first + k])
+        return self._returned(outputs, inputs)
+
+    def _returned(self, outputs: list[Array], inputs: Sequence[Any]) -> Any:
+        if self._output is not None:
+            return outputs[self._output]
         return trees.built(self._result, lambda k: self._value(self._results[k], outputs, inputs))
 
     def _value(self, result: Any, outputs: list[Array], inputs: Sequence[Any]) -> Any:
