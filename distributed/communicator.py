@@ -67,12 +67,18 @@ class Members:
         self.waiting = False
         self._count = 0
         self._lock = threading.RLock()
+        self._process = os.getpid()
 
     def collective(
         self, name: str, x: Array | None, out: Array | None, line: Any = None, **attrs: Any
     ) -> None:
         """Carry out a collective. Raises a DistributedError where a member does not."""
         with self._lock:
+            if self._process != os.getpid():
+                raise DistributedError(
+                    "this process was forked from a member of the group, and is none itself: exchange "
+                    "arrays in the process that called jt.distributed.init()"
+                )
             if self.broken is not None:
                 raise type(self.broken)(str(self.broken), self.broken.ranks)
             message = name in ("send", "receive")  # between two of the members

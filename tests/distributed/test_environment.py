@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import builtins
 import os
+import socket
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +17,10 @@ import pytest
 
 import jitney as jt
 from jitney.distributed import environment, starting
+from jitney.distributed.communicator import Members
 from jitney.distributed.environment import Launch, launch
+from jitney.distributed.hub import Hub
+from jitney.ir.ops.collectives.records import COLLECTIVES
 
 CASES: dict[str, tuple[dict[str, str], Launch]] = {
     "nobody": ({}, Launch("alone")),
@@ -121,3 +127,82 @@ def test_programs_that_exchange_are_found_on_disk(tmp_path: Path) -> None:
         assert (said.stderr, said.stdout) == ("", "[2. 2. 2.]\n")
         stored.append({p.name for p in cache.rglob("*.jo")})
     assert len(stored[0]) > 1 and stored[0] == stored[1]
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def together(size: int, work: Callable[[Members], Any], **settings: Any) -> list[Any]:
+    """What members that are threads of this process give, or raise."""
+    port, results = free_port(), [None] * size
+    settings = {"timeout": 20.0, "debug": False} | settings
+
+    def one(rank: int) -> None:
+        try:
+            hub = Hub(rank, size, ("127.0.0.1", port), 20.0)
+            results[rank] = work(Members(hub, **settings))
+        except Exception as error:
+            results[rank] = error  # type: ignore[call-overload]
+
+    threads = [threading.Thread(target=one, args=(r,)) for r in range(size)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    return results
+
+
+@pytest.mark.parametrize("name", sorted({c.name for c in COLLECTIVES.values()}))
+def test_sockets_do_what_records_say(name: str) -> None:
+    n, record = 3, COLLECTIVES[name]
+    attrs = {"kind": "max", "perm": ((0, 2), (1, 0)), "root": 1}
+    attrs = {a: attrs[a] for a in record.attrs}
+    x = np.random.default_rng(0).normal(size=(n, n, 2))
+    want = record.together(list(x), size=n, **attrs)
+
+    def work(members: Members) -> Any:
+        out = np.empty_like(want[members.rank])
+        for _ in range(3):  # the same again
+            members.collective(name, x[members.rank], out, line="here", **attrs)
+        return out
+
+    for got, rows in zip(together(n, work), want, strict=True):
+        np.testing.assert_array_equal(got, rows)
+
+
+def test_shapes_that_differ_are_an_error_on_all() -> None:
+    def work(members: Members) -> Any:
+        x = np.ones(3 + members.rank)
+        members.collective("all_reduce", x, np.empty_like(x), line="here", kind="sum")
+
+    for error in together(2, work):
+        assert isinstance(error, jt.distributed.DistributedError)
+        assert "all_reduce of different shapes" in str(error)
+    for rank, error in enumerate(together(2, work, debug=True)):
+        assert isinstance(error, jt.distributed.MismatchError), rank
+        assert "float64[3]" in str(error) and "float64[4]" in str(error)
+
+
+def test_who_does_not_come_is_named() -> None:
+    with pytest.raises(TimeoutError, match="rank 1 found nobody listening"):
+        Hub(1, 2, ("127.0.0.1", free_port()), 0.2)
+    members = Members(Hub(0, 2, ("127.0.0.1", free_port()), 1.0), 0.3, False)
+    for _ in range(2):  # and it stays broken
+        with pytest.raises(jt.distributed.RankTimeoutError, match="no answer from rank 1"):
+            members.collective("barrier", None, None, line="here")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork() here")
+def test_a_forked_child_is_no_member() -> None:
+    comm = jt.distributed.init("alone")
+    child = os.fork()
+    if child == 0:
+        try:
+            comm.all_reduce(np.ones(2))
+        except jt.distributed.DistributedError as error:
+            os._exit(0 if "was forked" in str(error) else 2)
+        os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
