@@ -106,7 +106,7 @@ def shard_map(f: Function, mesh: Mesh, in_specs: Any, out_specs: Any) -> Functio
                same along it, as it is after a `psum`.
 
     Gradients are those of the function of whole arrays. ShapeError for an axis that the mesh does not
-    divide.
+    divide, TransformError for specs that do not fit the trees.
 
     >>> mesh, P = jt.distributed.mesh(i=2), jt.distributed.P
     >>> f = jt.shard_map(lambda x: x / jt.psum(x.sum(), "i"), mesh, P("i"), P("i"))

@@ -15,6 +15,7 @@ from ..cost import Cost
 from ..graph import Graph, Op, Value
 from ..types import is_integer
 from .dead import eliminate_dead_code
+from .failures import failures
 
 
 def check_first(graph: Graph, arrays: Set[Value]) -> Graph:
@@ -80,11 +81,14 @@ def numbers_first(graph: Graph) -> Graph:
           %ok = lt %n, %most              ->         %t = assert %ok
           %t = assert %ok                            %y = mul %x, %x
 
-    Effects keep their order: a check that comes after another effect stays behind it.
+    Effects keep their order: a check that comes after another effect stays behind it, and behind what
+    may fail without one, as an index may be out of bounds.
     """
     moved: dict[Op, None] = {}
     for op in graph.ops:
         if not op.has_effect:
+            if next(failures([op]), None) is not None:
+                break
             continue
         needed = _needed(op, moved)
         if op.name not in ("assert", "create_token") or not all(map(_is_of_numbers, needed)):

@@ -18,6 +18,7 @@ from jitney.ir.build import Builder
 from jitney.ir.graph import Graph
 from jitney.ir.interpreter import evaluate
 from jitney.ir.opdef import OPS
+from jitney.ir.ops.collectives.records import ALONG_AXES
 from jitney.ir.passes import optimise, split_complex
 from jitney.ir.text import print_graph
 from jitney.ir.text_parser import parse_graph
@@ -40,7 +41,9 @@ def is_complex(case: Case) -> bool:
     return any(isinstance(t, TensorType) and t.dtype.kind == "c" for t in types)
 
 
-CASES = [c for definition in OPS.values() for c in cases(definition) if is_complex(c)]
+# What goes along a named axis is other ops before code is made.
+COMPILED = [definition for definition in OPS.values() if definition.name not in ALONG_AXES]
+CASES = [c for definition in COMPILED for c in cases(definition) if is_complex(c)]
 NAMES = sorted({c.definition.name for c in CASES})
 
 

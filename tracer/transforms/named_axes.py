@@ -306,7 +306,7 @@ def all_to_all(
 def ppermute(x: Any, axis_name: Names, perm: Sequence[tuple[int, int]]) -> Any:
     """For each pair (i, j) of `perm`, member j gets the `x` of member i; who gets nothing has zeros.
 
-    No member is twice on the same side. The transpose is the inverse.
+    No member is twice on the same side, else TransformError. The transpose is the inverse.
 
     >>> jt.vmap(lambda x: jt.ppermute(x, "i", [(0, 1), (1, 0)]), axis_name="i")(np.array([1.0, 3.0]))
     array([3., 1.])
@@ -335,7 +335,7 @@ def pshuffle(x: Any, axis_name: Names, perm: Sequence[int]) -> Any:
 
 
 def pbroadcast(x: Any, axis_name: Names, source: int) -> Any:
-    """The `x` of member `source`, for all members.
+    """The `x` of member `source`, for all members. TransformError if there is none of that number.
 
     >>> jt.vmap(lambda x: jt.pbroadcast(x, "i", 1), axis_name="i")(np.array([1.0, 3.0]))
     array([3., 3.])

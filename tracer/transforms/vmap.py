@@ -67,7 +67,8 @@ def vmap(
     axis_size  the number of examples; only needed where no argument tells.
     axis_name  a name by which `jt.psum`, `jt.all_gather`, ... in the function reach all examples.
 
-    Arguments with the axis None that are no arrays reach the function as they are.
+    Arguments with the axis None that are no arrays reach the function as they are. TransformError for a
+    name that is no text.
 
     >>> jt.vmap(np.dot)(np.ones((4, 3)), np.ones((4, 3)))
     array([3., 3., 3., 3.])

@@ -395,3 +395,6 @@ opaque(
     examples=(Example((), {"group": "i", "size": 1}),),
     doc="which example of the vmap over a named axis this is",
 )
+
+ALONG_AXES = frozenset({"axis_index", *(c.named for c in COLLECTIVES.values())})
+"""The ops of named axes: `vmap` makes others of them, and no code is made of these."""

@@ -164,6 +164,8 @@ CONTEXTS = {
     "codegen/journal.py": "_current",  # leaves of every pass note why they do not do a thing
     "codegen/limits.py": "_current",  # asked by leaves of every pass; tests alone set it
     "codegen/schedule/knobs.py": "_current",  # schedules tell whether they do what a user asks
+    "ir/batching/transform.py": "_AXIS",  # the rules of collectives ask which axis is batched
+    "tracer/transforms/named_axes.py": "_AXES",  # a user's `vmap(axis_name=)` around; collectives ask
     "ir/interpreter.py": "_watcher",  # references of ops with regions interpret these
     "tracer/messages/scopes.py": "SCOPE",  # a user's `with jt.name_scope(...)`
     "tracer/messages/scopes.py ": "KNOBS",  # a user's `with jt.schedule(...)`

@@ -211,7 +211,7 @@ def test_integers_have_no_derivative_and_none_stands_for_it() -> None:
 
 
 def test_shapes_have_sizes() -> None:
-    for shape in ((None, 3), (2.0, 3), None, "ab"):
+    for shape in ((2.0, 3), 3.5):
         with pytest.raises(TypeError, match="sizes of a shape are integers"):
             jt.ShapeDtype(shape, np.float32)
     assert jt.ShapeDtype((2, 3)) == jt.ShapeDtype((2, 3), np.float64)
