@@ -9,7 +9,8 @@ a number, another length of a list, an effect.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from ...ir.graph import Op
 from ...ir.types import F64, I64, TOKEN
 from ..containers.packed import Packed
 from ..core.threaded_state import draws
-from ..core.trace import require_trace
+from ..core.trace import Trace, require_trace
 from ..core.tracers import Storage, Tracer
 from ..data import pytree
 from ..records.arrays import Records
@@ -66,18 +67,9 @@ class Beginning:
         """Take back what was traced since, where an op can do it as well. False: nothing changes."""
         if not self._same_kinds():
             return False
-        trace = self.trace
-        trace.token = self.token
         put_back(self.storages)
         self.state.set(self.entry)
-        gone: set[Any] = set()  # ops with regions, and what is computed of their results
-        kept = []
-        for op in trace.graph.ops[self.count :]:
-            if op.regions or op.definition.effect or any(v in gone for v in op.operands):
-                gone.update(op.results)
-            else:
-                kept.append(op)
-        trace.graph.ops[self.count :] = kept
+        _take_back(self.trace, self.count, self.token)
         return True
 
     def _only_checks(self) -> bool:
@@ -102,6 +94,32 @@ class Beginning:
             if live and not _alike(before, now, known):
                 return False
         return True
+
+
+@contextmanager
+def supposed() -> Iterator[None]:
+    """What is done inside leaves no effect in the program: it only shows of what kind an answer is."""
+    trace = require_trace()
+    count, token, arrived = len(trace.graph.ops), trace.token, set(trace.arrived)
+    try:
+        yield
+    finally:
+        _take_back(trace, count, token)
+        trace.arrived.intersection_update(arrived)
+
+
+def _take_back(trace: Trace, count: int, token: Any) -> None:
+    """Let there be none of the ops since the first `count` that have effects, nor what is computed of
+    their results; what else was computed may be known to be there, and nobody may use it."""
+    trace.token = token
+    gone: set[Any] = set()
+    kept = []
+    for op in trace.graph.ops[count:]:
+        if op.regions or op.definition.effect or any(v in gone for v in op.operands):
+            gone.update(op.results)
+        else:
+            kept.append(op)
+    trace.graph.ops[count:] = kept
 
 
 def storages_of(state: State, surroundings: Surroundings, containers: Containers) -> Kept:

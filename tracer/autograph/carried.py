@@ -36,6 +36,10 @@ class NoneCarriedError(Exception):
     """A variable is None before a loop, and has a value after an iteration."""
 
 
+class OthersChangedError(Exception):
+    """An iteration changes a container that others see, and binds its name anew."""
+
+
 @record(frozen=False)
 class CarriedVariable:
     """A variable (or a container) that a loop carries. `where` names the loop in messages."""

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import optree
 
 from ...ir.graph import Value
 from ...ir.record import record
@@ -155,7 +154,7 @@ def conformed(value: Any, to: Any) -> Any:
         tree, other = pytree.flatten(value)[1], pytree.flatten(to)[1]
         if tree == other or not are_alike(tree, other):
             return value
-        pairs = zip(_children(value), _children(to), strict=True)
+        pairs = zip(pytree.children(value), pytree.children(to), strict=True)
         return _made_of(tree, [conformed(part, wanted) for part, wanted in pairs])
     value = narrowed(value)
     options = options_of(value)
@@ -164,11 +163,6 @@ def conformed(value: Any, to: Any) -> Any:
     tag = tag_of(value)
     whole = {n: options[n] if n in options else to.options[n] for n in to.options}
     return Union(constant_tag(tag) if isinstance(tag, int) else tag, whole)
-
-
-def _children(value: Any) -> Sequence[Any]:
-    children: Sequence[Any] = optree.tree_flatten_one_level(value, namespace=pytree.NAMESPACE)[0]
-    return children
 
 
 def _made_of(tree: pytree.TreeDef, children: Sequence[Any]) -> Any:
@@ -189,7 +183,7 @@ def widened(
     _make_native([before])
     if are_alike(own, tree):
         parts = parts_of(tree, leaves), parts_of(tree, outs)
-        together = zip(_children(before), tree.children(), *parts, strict=True)
+        together = zip(pytree.children(before), tree.children(), *parts, strict=True)
         return _made_of(own, [widened(*each) for each in together])
     after = Side.of(tree, list(zip(leaves, outs, strict=True)), lambda x: class_of_leaf(x[0]), None)
     options = dict(before.options if type(before) is Union else options_of(before))

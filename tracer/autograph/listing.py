@@ -20,7 +20,7 @@ from ..control.unions import Union, exact
 from ..core.constants import is_undecided
 from ..core.tracers import WEAK_DTYPES, Tracer, as_value, weak_kind, wrap
 from .beginnings import Beginning
-from .loops import loop
+from .loops.loop import loop
 from .rolling import Watch, refuse_growth
 from .variables import in_graph, reached
 

@@ -24,7 +24,7 @@ from .surroundings import Surroundings
 from .variables import Containers, State, is_traced, shown
 
 if TYPE_CHECKING:
-    from .loops import TracedLoop
+    from .loops.traced import TracedLoop
 
 MUCH = 400  # ops that are not worth being written out
 _BRANCH = 5

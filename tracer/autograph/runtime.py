@@ -63,7 +63,8 @@ from .logic import not_in as not_in
 from .logic import or_ as or_
 from .logic import refuse as refuse
 from .logic import truth as truth
-from .loops import TracedLoop, loop
+from .loops.loop import loop
+from .loops.traced import TracedLoop
 from .plain_loops import Rest, rest_of, runs_as_python
 from .raising import raised as raised
 from .rolling import FEW, Watch, check_numbers, needs_numbers, refuse_growth, traced_test

@@ -8,6 +8,7 @@ left, because a condition around says so or None has no such operation, there is
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import operator
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +22,7 @@ from ...ir.record import record
 from ..arrays.python_operators import BINARY, COMPARISONS, UNARY
 from ..arrays.table import LAZY, ArrayFunction
 from ..containers.growing import look_up, serve_use
+from ..containers.objects import python_class
 from ..containers.stand_ins import Container
 from ..control.unions import (
     NONE,
@@ -39,6 +41,7 @@ from ..functions.operators import serve
 from ..messages import errors
 from ..messages.errors import complain
 from .answers import class_of
+from .beginnings import supposed
 from .branches import branch
 from .variables import reached
 
@@ -185,7 +188,8 @@ def _sample(x: Any) -> Any:
 def _told_apart(function: Callable[[Any, Any], Any], union: Union, y: Any) -> Any:
     answers = {}
     for n in possible(union):
-        answers[n] = function(union.options[n], y)
+        with supposed():
+            answers[n] = function(union.options[n], y)
         if not isinstance(answers[n], bool):
             return use(function, union, y)
     return is_one_of(union, [n for n, answer in answers.items() if answer])
@@ -194,7 +198,8 @@ def _told_apart(function: Callable[[Any, Any], Any], union: Union, y: Any) -> An
 def truth_of(union: Union, truth: Callable[[Any], Any]) -> Any:
     """`bool(union)`: a bool, or a traced one."""
     numbers = possible(union)
-    answers = {n: truth(union.options[n]) for n in numbers}
+    with supposed():
+        answers = {n: truth(union.options[n]) for n in numbers}
     known = {n for n, answer in answers.items() if isinstance(answer, (bool, np.bool_))}
     true = [n for n in numbers if n in known and answers[n]]
     false = [n for n in numbers if n in known and not answers[n]]
@@ -242,10 +247,18 @@ def _attribute(union: Union, name: str) -> Any:
         numbers.remove(NONE)
     if len(numbers) == 1:
         return getattr(union.options[numbers[0]], name)
-    found = [getattr(union.options[n], name) for n in numbers]
-    if all(callable(x) and not isinstance(x, (Tracer, Union)) for x in found):
+    if all(_is_method(union.options[n], name) for n in numbers):
         return Method(union, name)
     return use(lambda x: getattr(x, name), union)
+
+
+def _is_method(x: Any, name: str) -> bool:
+    """Whether an attribute of an option is to be called. Properties are not asked: those do things."""
+    if isinstance(inspect.getattr_static(python_class(x), name, None), property):
+        return False
+    with supposed():
+        part = getattr(x, name)
+    return callable(part) and not isinstance(part, (Tracer, Union))
 
 
 @record
@@ -281,7 +294,8 @@ def _iterated(union: Union) -> Any:
         return iter(one)
     options = [one.options[n] for n in possible(one)]
     if all(isinstance(x, (tuple, list)) or (isinstance(x, Tracer) and x.ndim) for x in options):
-        lengths = {len(x) for x in options}
+        with supposed():
+            lengths = {len(x) for x in options}
         if len(lengths) == 1:
             return iter([use(operator.itemgetter(i), one) for i in range(*lengths)])
     _refuse(one, "run over or unpacked")
@@ -291,7 +305,8 @@ def _length(union: Union) -> Any:
     one = only(union, message="object of type 'NoneType' has no len()")
     if type(one) is not Union:
         return len(one)
-    lengths = {len(one.options[n]) for n in possible(one)}
+    with supposed():
+        lengths = {len(one.options[n]) for n in possible(one)}
     if len(lengths) == 1:
         return lengths.pop()
     _refuse(one, "asked for its length")

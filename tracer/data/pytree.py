@@ -84,8 +84,14 @@ def nodes(tree: Any) -> Iterator[Any]:
     """The containers in a tree, those before what is in them."""
     if not optree.tree_is_leaf(tree, namespace=NAMESPACE):
         yield tree
-        for part in optree.tree_flatten_one_level(tree, namespace=NAMESPACE)[0]:
+        for part in children(tree):
             yield from nodes(part)
+
+
+def children(node: Any) -> Sequence[Any]:
+    """What a container holds, by sorted key in dicts."""
+    parts: Sequence[Any] = optree.tree_flatten_one_level(node, namespace=NAMESPACE)[0]
+    return parts
 
 
 def as_written(tree: Any) -> tuple[list[Any], Hashable]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 from alike import DOWN, NONE, UP, Node, alike, compare
@@ -234,3 +237,65 @@ def test_links_of_objects_that_a_branch_chooses() -> None:
 
     lists = [1, 3, 5, 9], [2, 3, 8]
     assert jt.jit(merged)(*map(_linked, lists)) == merged(*map(_linked, lists))
+
+
+class Asked:
+    """Counts how often a property is asked."""
+
+    def __init__(self, x: Any) -> None:
+        self.x, self.count = x, 0
+
+    @property
+    def twice(self) -> Any:
+        self.count += 1
+        return self.x * 2
+
+    def more(self) -> Any:
+        return self.x + 1
+
+    def __len__(self) -> int:
+        return 3
+
+
+def truth_of_a_list(p: Any, x: Any, n: Any) -> Any:
+    values = None
+    if x > 0:
+        values = []
+        for _ in range(n):
+            values.append(x)
+    if values:
+        return values[0]
+    return -1.0
+
+
+def truth_of_a_set(p: Any, x: Any, n: Any) -> Any:
+    values = None
+    if x > 0:
+        values = set()
+        for k in range(n):
+            values.add(k % 3)
+    if not values:
+        return -1
+    return len(values)
+
+
+def an_attribute(p: Any, x: Any, n: Any) -> Any:
+    if x > 0:
+        p = Asked(x)
+    p.x += 1
+    return p.x
+
+
+def a_property(p: Any, x: Any, n: Any) -> Any:
+    if x > 0:
+        p = Asked(x)
+    return p.twice, p.count, p.more(), len(p)
+
+
+@pytest.mark.parametrize("x", [2.0, -2.0])
+@pytest.mark.parametrize("function", [truth_of_a_list, truth_of_a_set, an_attribute, a_property])
+def test_what_an_option_is_like_is_asked_of_nobody(function: Callable[..., Any], x: float) -> None:
+    """The program does not look into the list or object that is not there: that ended the process."""
+    first, second, n = Asked(5.0), Asked(5.0), np.int64(4)
+    assert jt.jit(function)(first, x, n) == function(second, x, n)
+    assert vars(first) == vars(second)

@@ -13,13 +13,16 @@ ints and floats all have it.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
 from ...containers.kinds import current
 from ...control.number_classes import Class, class_of, classes_of, may_be_both
 from ...core.tracers import Tracer, as_value, weak_kind
 from ..carried import CarriedVariable
 from ..variables import is_traceable
+
+K = TypeVar("K")
 
 
 def is_number(carried: CarriedVariable) -> bool:
@@ -53,6 +56,29 @@ def is_handed_on(carried: CarriedVariable, entered: Any, after: Any) -> bool:
     (before,) = carried.leaves
     is_entered = isinstance(after, Tracer) and after.value is entered.value
     return is_entered and weak_kind(before) == "i"
+
+
+def more_classes(
+    carried: Mapping[Any, CarriedVariable],
+    entered: Mapping[Any, Any],
+    ends: Mapping[K, Any],
+    known: Mapping[Any, tuple[Class, ...]],
+) -> dict[K, tuple[Class, ...]]:
+    """The numbers of which the class is to be carried, or more classes than are `known` to be: by what
+    an iteration begins with (`entered`) and what it ends with (`ends`)."""
+    more: dict[K, tuple[Class, ...]] = {}
+    for key, end in ends.items():
+        number = carried[key]
+        classes = classes_at_end(number, end)
+        others = [end for other, end in ends.items() if other != key]
+        if any(is_handed_on(number, entered[key], end) for end in others):
+            classes += (class_of(entered[key]),)
+        if classes:
+            before = known.get(key) or classes_of(number.value) or (class_of(number.value),)
+            every = tuple(dict.fromkeys(before + classes))
+            if every != known.get(key):
+                more[key] = every
+    return more
 
 
 def _are_mixed() -> bool:

@@ -9,45 +9,50 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 from weakref import ref
 
 import numpy as np
 
-from ...ir.graph import Graph, Value
-from ...ir.opdef import OPS
-from ...ir.types import BOOL, I64, TensorType
-from ..arrays.late_checks import check_now, settle_checks
-from ..arrays.python_integers import TRIPS, note_reach, note_step
-from ..containers.kinds import changed_in, make_classes_native
-from ..control.number_classes import Class, class_of, classes_of, exact_parts, of_parts
-from ..control.regions import Out, TracedRegion, have_effects, trace_region
-from ..control.regions import union as captures
-from ..control.unions import Union, assume, implied
-from ..core.effects import advance, order_token
-from ..core.sharing import Doubt, is_following, settle_doubts
-from ..core.specs import Spec
-from ..core.trace import require_trace
-from ..core.tracers import Storage, Tracer, as_value, wrap
-from ..core.views import OuterPartError
-from ..data import pytree
-from ..messages import errors
-from ..messages.errors import complain
-from ..messages.source import user_line
-from .adoption import Adoption, write
-from .branches import branch
-from .carried import CarriedVariable, NoneCarriedError
-from .identity.arrays import Link, Merged, confuse, links_of
-from .identity.containers import CONTAINERS, outer_ids, seen_by_others, watch
-from .identity.number_classes import classes_at_end, is_handed_on
-from .identity.origins import are_followed, refuse_lost, which_inside, which_outside
-from .identity.relations import Alike, Classes, Key, Which, alike, arrays_of, relate_leaves
-from .joins import conformed
-from .logic import truth
-from .raising import Raised
-from .surroundings import Slot, Surroundings
-from .syntax.jumps import RESULT
-from .variables import (
+from ....ir.graph import Graph, Value
+from ....ir.opdef import OPS
+from ....ir.types import BOOL, I64, TensorType
+from ...arrays.late_checks import settle_checks
+from ...arrays.python_integers import TRIPS, note_reach, note_step
+from ...containers.kinds import changed_in, make_classes_native
+from ...control.number_classes import Class, exact_parts, of_parts
+from ...control.regions import Out, TracedRegion, have_effects, trace_region
+from ...control.regions import union as captures
+from ...control.unions import Union
+from ...core.effects import advance, order_token
+from ...core.sharing import Doubt, is_following
+from ...core.specs import Spec
+from ...core.trace import require_trace
+from ...core.tracers import Storage, Tracer, as_value, wrap
+from ...core.views import OuterPartError
+from ...data import pytree
+from ...messages import errors
+from ...messages.errors import complain
+from ...messages.source import user_line
+from ..adoption import Adoption, write
+from ..carried import CarriedVariable, NoneCarriedError, OthersChangedError
+from ..identity.arrays import Link, Merged, confuse, links_of
+from ..identity.containers import (
+    CONTAINERS,
+    OfOthers,
+    belonging,
+    is_callers,
+    outer_ids,
+    seen_by_others,
+    watch,
+)
+from ..identity.number_classes import more_classes
+from ..identity.origins import are_followed, refuse_lost, which_inside, which_outside
+from ..identity.relations import Alike, Classes, Key, Which, alike, arrays_of, relate_leaves
+from ..joins import conformed
+from ..surroundings import Slot, Surroundings
+from ..syntax.jumps import RESULT
+from ..variables import (
     Containers,
     State,
     Undefined,
@@ -59,6 +64,7 @@ from .variables import (
     out_of,
     refuse_unseen,
     settle,
+    shown,
 )
 
 COUNTER = "_jt_count"
@@ -73,11 +79,12 @@ class TracedLoop:
         self.state, self.what, self.length = state, what, length
         self.line = line = user_line(4)
         self.where = f"the `{what}` loop at line {line.line}" if line else f"a `{what}` loop"
-        self.ends = self.peels = False
+        self.ends = self.peels = self.is_rest = False
         self.doubts: list[Doubt] = []
         self.changed: set[int] = set()  # parameters that the body assigns into
         state.own_arrays()
         self.entry = state.get()
+        self.own = belonging(self.entry, state.names)
         self.surroundings = Surroundings(state.roots())
         self.objects = state.containers()
         self.storages: list[Storage] = []
@@ -85,6 +92,7 @@ class TracedLoop:
         self.unknown: set[Alike] = set()  # the program does not tell whether they are one
         self.last: dict[Key, list[list[Link]]] = {}
         self.entered: dict[Key, Any] = {}  # what is carried, at the start of an iteration
+        self.of_others = OfOthers((), self._is_seen)  # in that
         self.classes: dict[Any, tuple[Class, ...]] = {}  # of numbers, see `number_classes`
         # By position among the variables, by name, or by slot:
         self.carried: dict[Key, CarriedVariable] = {}
@@ -112,6 +120,10 @@ class TracedLoop:
             carried.is_content = True
         if counted:
             self.carried[COUNTER] = CarriedVariable.of(COUNTER, self.where, 0)
+
+    def _is_seen(self, container: Any) -> bool:
+        """Whether perhaps not only a variable of the loop has it."""
+        return id(container) not in self.own
 
     @property
     def has_unions(self) -> bool:
@@ -158,6 +170,9 @@ class TracedLoop:
                 settle(self.objects[key], value)
         self.state.set(values)
         self.entered = built
+        pairs = ((key, c) for key, c in self.carried.items() if isinstance(key, int))
+        held = ((c.name, c.value, built[key]) for key, c in pairs if self.state.rebound[key])
+        self.of_others = OfOthers(held, is_callers if self.is_rest else self._is_seen)
         for storage, tracer in zip(self.storages, arrays, strict=True):
             adoption.adopt(storage, tracer.value)
         return count
@@ -241,14 +256,20 @@ class TracedLoop:
         several: dict[int | Slot, tuple[Class, ...]] = {}
         ends: list[tuple[Key, Any, Any, list[int | None]]] = []
         containers = Containers(list(self.objects.values()))
+        changed = ""
 
         def run(count: Any) -> list[Any]:
+            nonlocal changed
             function(count)
+            changed = self.of_others.changed()
             refuse_unseen(containers.unseen(), self.where)
             values = self.state.get()
             out: list[Any] = []
             after = self._after(values) if is_following() else {}
-            several.update(self._several(values))
+            kept = [key for key in self.carried if isinstance(key, (int, Slot))]
+            now = {key: self._value(values, key) for key in kept}
+            several.update(more_classes(self.carried, self.entered, now, self.classes))
+            now = {}  # or it would count among those that see what is in it
             for key, carried in self.carried.items():
                 if isinstance(key, int):
                     value = values[key]
@@ -303,6 +324,8 @@ class TracedLoop:
             return out
 
         region = self.trace(run, "the body")
+        if changed:
+            raise OthersChangedError(changed)
         self.changed = set(region.mutated)
         for key, value, (leaves, tree), numbers in ends:
             if isinstance(key, Classes) and key.of in several:
@@ -346,28 +369,17 @@ class TracedLoop:
             elif key not in self.carried:
                 self.carried[key] = CarriedVariable.of("", self.where, holds[0])
 
-    def _several(self, values: Sequence[Any]) -> dict[int | Slot, tuple[Class, ...]]:
-        """The numbers of which the class is to be carried, or more classes than before."""
-        keys = [key for key in self.carried if isinstance(key, (int, Slot))]
-        ends = {key: self._value(values, key) for key in keys}
-        found: dict[int | Slot, tuple[Class, ...]] = {}
-        for key in keys:
-            carried, entered = self.carried[key], self.entered[key]
-            classes = classes_at_end(carried, ends[key])
-            others = [end for other, end in ends.items() if other != key]
-            if any(is_handed_on(carried, entered, end) for end in others):
-                classes += (class_of(entered),)
-            if classes:
-                known = self.classes.get(key) or classes_of(carried.value)
-                known = known or (class_of(carried.value),)
-                more = tuple(dict.fromkeys(known + classes))
-                if more != self.classes.get(key):
-                    found[key] = more
-        return found
-
     @staticmethod
     def _held(key: Which, values: Sequence[Any]) -> Any:
         return values[key.of] if isinstance(key.of, int) else key.of.get()
+
+    def refuse_changes_of_others(self, name: str) -> NoReturn:
+        complain(
+            errors.CarryError,
+            f"{shown(name)} is changed in place in {self.where} and bound anew there, and may be the "
+            "caller's before each iteration, or one of the loop's own",
+            f"copy it before the loop, or give what is made in the loop another name than {name}.",
+        )
 
     def _refuse_new(self, slot: Slot) -> None:
         complain(
@@ -473,7 +485,7 @@ class TracedLoop:
         with trace.builder.at(user_line(2)):
             op = trace.builder.append(OPS["while" if test else "scan"], operands, attrs, graphs)
         if independent:
-            from ..control.conflicts import refuse_conflicts  # few functions need it
+            from ...control.conflicts import refuse_conflicts  # few functions need it
 
             refuse_conflicts(op, self._names(), self.line)
         advance(op.results)
@@ -545,54 +557,6 @@ class TracedLoop:
             if i < len(made) and made[i]._storage.perhaps:
                 others = tuple(r.other for r in made[i]._storage.perhaps)
                 self.doubts.append(Doubt(others, self.line, arrays[i].name))
-
-
-def loop(
-    test: Callable[[Any], Any] | None,
-    body: Callable[[Any], Any],
-    state: State,
-    what: str,
-    *,
-    counted: bool = False,
-    length: int | None = None,
-    accept: Callable[[TracedLoop, TracedRegion], None] = lambda built, region: None,
-    independent: bool = False,
-    ends: bool = False,
-    peels: bool = False,
-) -> None:
-    """`while test(count): body(count)`, with what it does to the variables of `state`.
-
-    `count` is 0, 1, ... if the loop is `counted`, else None. Without a test there are `length`
-    iterations. `accept` may raise when it sees the body. `independent`: so `jt.prange` says.
-    `ends`: nothing but the count ends it. `peels`: NoneCarriedError if a variable is None at first.
-    Where each iteration raises, there is at most the first.
-    """
-
-    def whole() -> list[Doubt]:
-        built = TracedLoop(state, what, counted, length)
-        built.ends, built.peels = ends, peels
-
-        def iteration(count: Any) -> Any:
-            if test is not None and built.has_unions:  # what the condition says of them holds in it
-                assume(implied(test(count))[1])
-            return body(count)
-
-        try:
-            region = built.body(iteration)
-        except Exception as error:
-            if test is None or Raised.of(error) is None:
-                raise
-            branch(truth(test(0)), [lambda: None, lambda: body(0)], state, what)
-            return []
-        accept(built, region)
-        doubts = built.doubts
-        built.emit(test, region, independent)
-        if test is not None and built.has_unions and not counted:
-            assume(implied(test(None))[0])
-        check_now()
-        return [*doubts, *built.doubts]
-
-    settle_doubts(whole())
 
 
 def _bool(x: Any) -> Any:
