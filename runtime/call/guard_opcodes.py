@@ -70,7 +70,8 @@ def _dtype(f: Interpreter, descr: Value, wanted: Value) -> None:
     f.at(same)
 
 
-def _array(f: Interpreter, strided: bool) -> None:
+def _of_rank(f: Interpreter) -> tuple[Value, Value, Value]:
+    """An array of the dtype, flags and rank that the words say; that, its rank and its dims."""
     array, ndim, flags = f.get(1), f.word(4), f.word(5)
     layout = f.layout
     f.check_type(array, "ndarray_type")
@@ -78,8 +79,13 @@ def _array(f: Interpreter, strided: bool) -> None:
     have = f.load("i32", array, layout.flags).zext("i64")
     rank = f.load("i32", array, layout.ndim).zext("i64")
     f.check((have & flags).eq(flags) & rank.eq(ndim))
-    dims, wanted = f.load("ptr", array, layout.dims), f.offset(f.pc, 8 * 6)
-    strides = f.load("ptr", array, layout.strides)
+    return array, ndim, f.load("ptr", array, layout.dims)
+
+
+def _array(f: Interpreter, strided: bool) -> None:
+    array, ndim, dims = _of_rank(f)
+    wanted = f.offset(f.pc, 8 * 6)
+    strides = f.load("ptr", array, f.layout.strides)
     with f.each(ndim) as i:
         f.check(f.load("i64", dims, i, "i64").eq(f.load("i64", wanted, i, "i64")))
         if strided:
@@ -102,14 +108,8 @@ def _strided(f: Interpreter) -> None:
 
 @opcode(Opcode.SIZED_ARRAY)
 def _sized(f: Interpreter) -> None:
-    array, ndim, flags = f.get(1), f.word(4), f.word(5)
-    layout = f.layout
-    f.check_type(array, "ndarray_type")
-    _dtype(f, f.load("ptr", array, layout.descr), f.pointer(3))
-    have = f.load("i32", array, layout.flags).zext("i64")
-    rank = f.load("i32", array, layout.ndim).zext("i64")
-    f.check((have & flags).eq(flags) & rank.eq(ndim))
-    dims, wanted = f.load("ptr", array, layout.dims), f.offset(f.pc, 8 * 10)
+    array, ndim, dims = _of_rank(f)
+    wanted = f.offset(f.pc, 8 * 10)
     length = f.load("i64", dims)
     f.check(length.uge(f.word(8)) & length.ule(f.word(9)))
     with f.each(ndim - 1) as i:

@@ -6,7 +6,8 @@ See `control.unions`. What is joined here are values before and after (loops) or
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from ...ir.graph import Value
 from ...ir.record import record
 from ..containers.elements.forms import same_tree
-from ..containers.kinds import inherit
+from ..containers.kinds import changed, inherit
 from ..containers.packed import Packed
 from ..control.regions import Out
 from ..control.unions import (
@@ -231,3 +232,26 @@ def empty(out: Out) -> Any:
     if out.weak is not None:
         return {"b": False, "i": 0, "f": 0.0, "c": 0j}[out.weak]
     return out.wrap(require_trace().builder.zeros(out.type))
+
+
+def changed_in(values: Sequence[Any], trees: Sequence[pytree.TreeDef]) -> None:
+    """Tell (`changed`) of what one variable is on several ways, with these structures, the parts in
+    which they differ: a dict that has the same keys on all ways stays Python's, whatever grows in it."""
+    shapes = [pytree.unflatten(tree, range(tree.num_leaves)) for tree in trees]
+    changed([*_differing(values, shapes)])
+    changed([*values])
+
+
+def _differing(values: Sequence[Any], shapes: Sequence[Any]) -> Iterator[Any]:
+    """The parts of several values whose shapes are not the same."""
+    cls = type(values[0])
+    if cls in (dict, OrderedDict, list, tuple) and all(type(x) is cls for x in (*values, *shapes)):
+        if issubclass(cls, dict) and all([*x] == [*shapes[0]] for x in (*values, *shapes)):
+            values, shapes = ([[*x.values()] for x in each] for each in (values, shapes))
+        is_dict = isinstance(shapes[0], dict)
+        if not is_dict and all(len(x) == len(shapes[0]) for x in (*values, *shapes)):
+            for parts in zip(*values, *shapes, strict=True):
+                yield from _differing(parts[: len(values)], parts[len(values) :])
+            return
+    if len({str(pytree.flatten(x)[1]) for x in shapes}) > 1:
+        yield from values

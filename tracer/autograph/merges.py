@@ -11,7 +11,7 @@ from ...ir.graph import Graph, Value
 from ...ir.opdef import OPS
 from ...ir.types import BOOL, I32, TensorType
 from ..containers.elements.forms import same_tree
-from ..containers.kinds import changed, changed_in, inherit
+from ..containers.kinds import changed, inherit
 from ..control.regions import (
     Out,
     TracedRegion,
@@ -37,7 +37,7 @@ from .ends import Content, End, Inside, Part, is_inside, links_at, number_side
 from .identity.arrays import Link, Merged, between, confuse, is_outside, links_of, storage_of
 from .identity.containers import CONTAINERS
 from .identity.origins import are_followed, which_outside
-from .joins import Side, are_alike, joined_sides, parts_of
+from .joins import Side, are_alike, changed_in, joined_sides, parts_of
 from .syntax.jumps import RESULT
 from .variables import (
     Undefined,

@@ -15,7 +15,7 @@ function is traced again when the first one turns up.
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
@@ -474,29 +474,6 @@ def changed(containers: list[Any]) -> None:
     found = [inner for container in containers for inner in _with_inner(container)]
     if found:
         make_native(found)
-
-
-def changed_in(values: Sequence[Any], trees: Sequence[pytree.TreeDef]) -> None:
-    """The same of what one variable is on several ways, with these structures, for the parts in which
-    they differ: a dict that has the same keys on all ways stays Python's, whatever grows in it."""
-    shapes = [pytree.unflatten(tree, range(tree.num_leaves)) for tree in trees]
-    changed([*_differing(values, shapes)])
-    changed([*values])
-
-
-def _differing(values: Sequence[Any], shapes: Sequence[Any]) -> Iterator[Any]:
-    """The parts of several values whose shapes are not the same."""
-    cls = type(values[0])
-    if cls in (dict, OrderedDict, list, tuple) and all(type(x) is cls for x in (*values, *shapes)):
-        if issubclass(cls, dict) and all([*x] == [*shapes[0]] for x in (*values, *shapes)):
-            values, shapes = ([[*x.values()] for x in each] for each in (values, shapes))
-        is_dict = isinstance(shapes[0], dict)
-        if not is_dict and all(len(x) == len(shapes[0]) for x in (*values, *shapes)):
-            for parts in zip(*values, *shapes, strict=True):
-                yield from _differing(parts[: len(values)], parts[len(values) :])
-            return
-    if len({str(pytree.flatten(x)[1]) for x in shapes}) > 1:
-        yield from values
 
 
 def _with_inner(x: Any) -> Any:

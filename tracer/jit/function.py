@@ -25,7 +25,6 @@ import numpy as np
 
 from ...ir.collector import loading
 from ...ir.forks import renewed
-from ...ir.surface import ensure
 from ...runtime.config import config
 from ...runtime.platforms import tried
 from ...runtime.recording import current
@@ -63,7 +62,6 @@ from .specialise import make_entry, note_failure, trace_call
 if TYPE_CHECKING:
     from ...runtime.call.callable import NativeProgram
     from ..lengths.found import Lengths
-    from .cache_info import CacheInfo
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -121,7 +119,9 @@ class JitFunction(Inspection, Generic[P, R]):
 
             function = of_numpys(function)
         if options.backend == "native":
-            _load_for(function)
+            from .trace_cache import load_for
+
+            load_for(function)
         self._options = options
         self._signature = signature_of(function)
         self._static: StaticNames = static_names(
@@ -538,26 +538,6 @@ class JitFunction(Inspection, Generic[P, R]):
                 refuse_opened(error, (args, kwargs))
             raise
 
-    def cache_info(self) -> CacheInfo:
-        """Hits, misses, and every specialisation with the reason why it was made."""
-        own = [self, *self._twins.values()]
-        buckets = [bucket for function in own for bucket in list(function._buckets.values())]
-        from .cache_info import cache_info  # when it is asked for: no call needs it
-
-        return cache_info(buckets, sum(f._misses for f in own), sum(f._ahead for f in own))
-
-    def explain_recompile(self) -> str:
-        """Why the latest specialisation was made: which argument, by path, differs in what from the
-        nearest one that was there, or which guard did not hold.
-
-        >>> f = jit(lambda p: p["w"].sum())
-        >>> f({"w": np.ones(2)}), f({"w": np.ones(3)})
-        (np.float64(2.0), np.float64(3.0))
-        >>> f.explain_recompile()
-        "shape of `p['w']` changed from f64[2] to f64[3]"
-        """
-        return "nothing is compiled" if self._latest is None else self._latest.reason
-
     def clear_cache(self) -> None:
         """Forget everything compiled for this function."""
         self._twins.clear()
@@ -627,24 +607,6 @@ class JitFunction(Inspection, Generic[P, R]):
             return name
 
         return _rebuild, (self._function, self._options, source_of(self._function))
-
-
-def _load_for(function: Callable[..., Any]) -> None:
-    """Import what the first call of a new function wants, so that it only traces and compiles; of
-    one that an earlier process compiled, what running that wants."""
-    from .trace_cache import seems_known
-
-    known = seems_known(function)
-    with loading():
-        from ...runtime.compile import load_calls, load_compiler
-
-        if known:
-            from . import native_call  # noqa: F401
-
-            load_calls()
-        else:
-            load_compiler()
-            ensure("trace")
 
 
 def _identity(value: Any) -> Any:

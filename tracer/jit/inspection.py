@@ -3,7 +3,7 @@ there. Nothing here runs a call for its result."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from ..stages.drawing import Drawing
     from ..stages.exploring import Exploration
     from ..stages.stages import Stage, Stages
+    from .buckets import Bucket
+    from .cache_info import CacheInfo
+    from .entry import Entry
     from .function import JitFunction
 
 T = TypeVar("T")
@@ -45,6 +48,12 @@ class Inspection:
             kwargs: dict[str, Any],
             looked_at: bool = True,
         ) -> T: ...
+
+        _twins: dict[str, JitFunction]
+        _buckets: dict[Hashable, Bucket]
+        _latest: Entry | None
+        _misses: int
+        _ahead: int
 
     @shortened
     def trace(self, *args: Any, **kwargs: Any) -> Graph:
@@ -215,6 +224,26 @@ class Inspection:
         """
 
         return self._looked_at(partial(ptx, arch=arch), args, kwargs)
+
+    def cache_info(self) -> CacheInfo:
+        """Hits, misses, and every specialisation with the reason why it was made."""
+        own = [self, *self._twins.values()]
+        buckets = [bucket for function in own for bucket in list(function._buckets.values())]
+        from .cache_info import cache_info  # when it is asked for: no call needs it
+
+        return cache_info(buckets, sum(f._misses for f in own), sum(f._ahead for f in own))
+
+    def explain_recompile(self) -> str:
+        """Why the latest specialisation was made: which argument, by path, differs in what from the
+        nearest one that was there, or which guard did not hold.
+
+        >>> f = jit(lambda p: p["w"].sum())
+        >>> f({"w": np.ones(2)}), f({"w": np.ones(3)})
+        (np.float64(2.0), np.float64(3.0))
+        >>> f.explain_recompile()
+        "shape of `p['w']` changed from f64[2] to f64[3]"
+        """
+        return "nothing is compiled" if self._latest is None else self._latest.reason
 
 
 def as_call(signature: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:

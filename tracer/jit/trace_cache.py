@@ -20,8 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...ir.collector import loading
 from ...ir.graph import Graph, Value
 from ...ir.record import field, record, replace
+from ...ir.surface import ensure
 from ...ir.types import type_of
 from ...runtime.cache.disk import disk_cache
 from ...runtime.cache.installation import digest, installation
@@ -351,6 +353,22 @@ def _note_of(key: _Key) -> _How | None:
     except Exception:  # of another making
         return None
     return how if isinstance(how, _How) else None
+
+
+def load_for(function: Callable[..., Any]) -> None:
+    """Import what the first call of a new function wants, so that it only traces and compiles; of
+    one that an earlier process compiled, what running that wants."""
+    known = seems_known(function)
+    with loading():
+        from ...runtime.compile import load_calls, load_compiler
+
+        if known:
+            from . import native_call  # noqa: F401
+
+            load_calls()
+        else:
+            load_compiler()
+            ensure("trace")
 
 
 def seems_known(function: Any) -> bool:

@@ -19,7 +19,7 @@ from ....ir.opdef import OPS
 from ....ir.types import BOOL, I64, TensorType
 from ...arrays.late_checks import settle_checks
 from ...arrays.python_integers import TRIPS, note_reach, note_step
-from ...containers.kinds import changed_in, make_classes_native
+from ...containers.kinds import make_classes_native
 from ...control.number_classes import Class, exact_parts, of_parts
 from ...control.regions import Out, TracedRegion, have_effects, trace_region
 from ...control.regions import union as captures
@@ -49,7 +49,7 @@ from ..identity.containers import (
 from ..identity.number_classes import more_classes
 from ..identity.origins import are_followed, refuse_lost, which_inside, which_outside
 from ..identity.relations import Alike, Classes, Key, Which, alike, arrays_of, relate_leaves
-from ..joins import conformed
+from ..joins import changed_in, conformed
 from ..surroundings import Slot, Surroundings
 from ..syntax.jumps import RESULT
 from ..variables import (

@@ -10,7 +10,6 @@ from typing import Any, NoReturn, TypeVar
 from ....ir.graph import Value
 from ....ir.opdef import OPS
 from ....ir.types import dtype_name
-from ...containers.kinds import changed_in
 from ...control.regions import Out, TracedRegion, have_effects, trace_region
 from ...core.effects import advance, order_token
 from ...core.sharing import settle_doubts
@@ -25,6 +24,7 @@ from ...messages.errors import complain
 from ...messages.source import user_line
 from ..adoption import Adoption, write
 from ..carried import CarriedVariable
+from ..joins import changed_in
 from ..raising import Raised, raised
 from ..surroundings import Slot, Surroundings
 from ..variables import Undefined, refuse_unseen
