@@ -211,7 +211,8 @@ def test_the_command_says_what_is_wrong(tmp_path: Path, capsys: Any, monkeypatch
     assert run(["springs2:energy", "f64[4]", "k=float", "-o", "e.jitney"]) == 0
     assert jt.load_exported("e.jitney")(np.ones(4), 3.0) == 12.0
     assert run(["springs2:energy", "f64[4]", "--c", "--name", "e"]) == 0
-    assert sorted(os.listdir(".")) == ["__pycache__", "e.h", "e.jitney", "libe.so", "springs2.py"]
+    made = sorted(name for name in os.listdir(".") if name != "__pycache__")
+    assert made == ["e.h", "e.jitney", "libe.so", "springs2.py"]
 
 
 @pytest.mark.parametrize("cpu", ["x86-64-v2", "x86-64-v4", "aarch64"])
