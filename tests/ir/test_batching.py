@@ -40,7 +40,7 @@ def compare(
     results = evaluate(new, arrays)
     wanted = [
         evaluate(graph, [a[i] if flag else a for a, flag in zip(arrays, batched, strict=True)])
-        for i in range(size if any(batched) else 1)
+        for i in range(size)
     ]
     for k, (got, flag, v) in enumerate(zip(results, flags, graph.outputs, strict=True)):
         if not isinstance(v.type, TensorType) or not size:
