@@ -9,140 +9,21 @@
 
 This is the public face and nothing else. Names are looked up on first use, so that `import jitney`
 costs next to nothing: `_HOMES` says where each transformation lives, and whatever else NumPy programs
-call (`jt.sin`, `jt.linalg.norm`, ...) comes from the table of array functions.
+call (`jt.sin`, `jt.linalg.norm`, ...) comes from the table of array functions. Type checkers read
+`__init__.pyi`, which is made from both.
 """
 
 from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import_module(".ir.forks", __name__)  # before all else: it lets children import the rest
 import_module(".ir.surface", __name__).provides("solvers")(
     lambda: import_module(".solve", __name__)
 )  # SciPy's in compiled code are ours
 __array_api_version__ = "2024.12"
-
-if TYPE_CHECKING:
-    from . import data as data
-    from . import distributed as distributed
-    from . import errors as errors
-    from . import nn as nn
-    from . import optim as optim
-    from . import solve as solve
-    from . import summary as summary
-    from . import train as train
-    from .distributed.sharding import shard_map as shard_map
-    from .ir.version import __version__ as __version__
-    from .measure.bench import bench as bench
-    from .nn.variable import Variable as Variable
-    from .runtime.config import config as config
-    from .runtime.cuda.array import DeviceArray as DeviceArray
-    from .runtime.devices import Device as Device
-    from .runtime.machine_limits import machine_limits as machine_limits
-    from .runtime.threads.pool import threads as threads
-    from .tracer import random as random
-    from .tracer import sparse as sparse
-    from .tracer.ahead.cost import cost as cost
-    from .tracer.ahead.export import export as export
-    from .tracer.ahead.shapes import eval_shape as eval_shape
-    from .tracer.autograph.recursion.recursive import recursive as recursive
-    from .tracer.checks import filters as filters
-    from .tracer.checks.asserts import assert_close as assert_close
-    from .tracer.checks.asserts import assert_equal as assert_equal
-    from .tracer.checks.asserts import assert_finite as assert_finite
-    from .tracer.checks.asserts import assert_greater as assert_greater
-    from .tracer.checks.asserts import assert_greater_equal as assert_greater_equal
-    from .tracer.checks.asserts import assert_in_range as assert_in_range
-    from .tracer.checks.asserts import assert_less as assert_less
-    from .tracer.checks.asserts import assert_less_equal as assert_less_equal
-    from .tracer.checks.asserts import assert_negative as assert_negative
-    from .tracer.checks.asserts import assert_non_negative as assert_non_negative
-    from .tracer.checks.asserts import assert_non_positive as assert_non_positive
-    from .tracer.checks.asserts import assert_not_equal as assert_not_equal
-    from .tracer.checks.asserts import assert_positive as assert_positive
-    from .tracer.checks.asserts import check as check
-    from .tracer.checks.shapes import assert_compatible as assert_compatible
-    from .tracer.checks.shapes import assert_dtype as assert_dtype
-    from .tracer.checks.shapes import assert_rank as assert_rank
-    from .tracer.checks.shapes import assert_shape as assert_shape
-    from .tracer.checks.shapes import assert_shapes as assert_shapes
-    from .tracer.checks.traced import is_traced as is_traced
-    from .tracer.compare.compare import compare as compare
-    from .tracer.control.associative import associative_scan as associative_scan
-    from .tracer.control.callbacks import io_callback as io_callback
-    from .tracer.control.callbacks import pure_callback as pure_callback
-    from .tracer.control.callbacks import py_func as py_func
-    from .tracer.control.control import case as case
-    from .tracer.control.control import cond as cond
-    from .tracer.control.control import fori_loop as fori_loop
-    from .tracer.control.control import switch as switch
-    from .tracer.control.control import while_loop as while_loop
-    from .tracer.control.debugging import breakpoint as breakpoint
-    from .tracer.control.debugging import debug_callback as debug_callback
-    from .tracer.control.debugging import debug_print as debug_print
-    from .tracer.control.prange import prange as prange
-    from .tracer.control.scans import foldl as foldl
-    from .tracer.control.scans import foldr as foldr
-    from .tracer.control.scans import map_fn as map_fn
-    from .tracer.control.scans import scan as scan
-    from .tracer.control.tensor_array import TensorArray as TensorArray
-    from .tracer.core.knobs import materialize as materialize
-    from .tracer.core.knobs import schedule as schedule
-    from .tracer.core.naming import name as name
-    from .tracer.core.naming import name_scope as name_scope
-    from .tracer.data import tree as tree
-    from .tracer.data.pytree import register_pytree as register_pytree
-    from .tracer.data.shapes import ShapeDtype as ShapeDtype
-    from .tracer.devices.devices import device as device
-    from .tracer.devices.devices import device_put as device_put
-    from .tracer.devices.devices import devices as devices
-    from .tracer.export.loaded import load_exported as load_exported
-    from .tracer.indexing.concatenators import c_ as c_
-    from .tracer.indexing.concatenators import r_ as r_
-    from .tracer.interop.array_api import __array_namespace_info__ as __array_namespace_info__
-    from .tracer.interop.array_api import from_dlpack as from_dlpack
-    from .tracer.interop.array_api import isdtype as isdtype
-    from .tracer.interop.parsed import parse_graph as parse_graph
-    from .tracer.jit.asked import disable_jit as disable_jit
-    from .tracer.jit.capturing import capture as capture
-    from .tracer.jit.decorator import jit as jit
-    from .tracer.kernels.guvectorize import guvectorize as guvectorize
-    from .tracer.kernels.stencil import stencil as stencil
-    from .tracer.kernels.vectorize import vectorize as vectorize
-    from .tracer.profiling.profile import profile as profile
-    from .tracer.transforms.check_grads import check_grads as check_grads
-    from .tracer.transforms.check_grads import compute_gradient_error as compute_gradient_error
-    from .tracer.transforms.custom import custom_jvp as custom_jvp
-    from .tracer.transforms.custom import custom_vjp as custom_vjp
-    from .tracer.transforms.derivatives import grad as grad
-    from .tracer.transforms.derivatives import jvp as jvp
-    from .tracer.transforms.derivatives import stop_gradient as stop_gradient
-    from .tracer.transforms.derivatives import value_and_grad as value_and_grad
-    from .tracer.transforms.derivatives import vjp as vjp
-    from .tracer.transforms.implicit import implicit as implicit
-    from .tracer.transforms.jacobians import hessian as hessian
-    from .tracer.transforms.jacobians import jacfwd as jacfwd
-    from .tracer.transforms.jacobians import jacrev as jacrev
-    from .tracer.transforms.linear import hvp as hvp
-    from .tracer.transforms.linear import linear_transpose as linear_transpose
-    from .tracer.transforms.linear import linearize as linearize
-    from .tracer.transforms.named_axes import all_gather as all_gather
-    from .tracer.transforms.named_axes import all_to_all as all_to_all
-    from .tracer.transforms.named_axes import axis_index as axis_index
-    from .tracer.transforms.named_axes import axis_size as axis_size
-    from .tracer.transforms.named_axes import pbroadcast as pbroadcast
-    from .tracer.transforms.named_axes import pmax as pmax
-    from .tracer.transforms.named_axes import pmean as pmean
-    from .tracer.transforms.named_axes import pmin as pmin
-    from .tracer.transforms.named_axes import ppermute as ppermute
-    from .tracer.transforms.named_axes import pshuffle as pshuffle
-    from .tracer.transforms.named_axes import psum as psum
-    from .tracer.transforms.named_axes import psum_scatter as psum_scatter
-    from .tracer.transforms.remat import checkpoint as checkpoint
-    from .tracer.transforms.remat import checkpoint_name as checkpoint_name
-    from .tracer.transforms.vmap import vmap as vmap
 
 _HOMES = {
     "shard_map": "distributed.sharding",

@@ -212,7 +212,7 @@ class MultiHeadAttention(Module):
             k, v = jt.repeat(k, share, axis=2), jt.repeat(v, share, axis=2)
         scores = jt.einsum("btnh,bsnh->bnts", q, k) * q.shape[-1] ** -0.5
         if causal:
-            before = jt.tri(*scores.shape[-2:], dtype=bool)
+            before = jt.tri(scores.shape[-2], scores.shape[-1], dtype=bool)
             mask = before if mask is None else mask & before
         if mask is not None:
             scores = jt.where(mask, scores, LOW)

@@ -21,6 +21,7 @@ From the lowest room to the highest; imports run down only, and a test holds thi
     kernels         functions of few elements as functions of arrays
     ops, sparse     functions of arrays that NumPy has no name for;  sparse matrices
     special, random SciPy's special functions;  random numbers
+    typed           stubs: of the namespaces that the table of array functions makes
 
 Nothing here generates code: graphs are handed to `runtime`. What gives tracers their operators is
 imported when the first of them is made, and registered here, as no room below may know it.

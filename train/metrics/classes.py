@@ -44,8 +44,8 @@ def _counts(metric: Any, labels: Any, predictions: Any, weights: Any) -> Any:
     """How often class i was called class j in a batch."""
     true, said = classes_of(labels, predictions, metric.threshold)
     w = weights_of(true.shape, weights, "labels")
-    pair = [counted(x, w).astype(np.int64) for x in (true, said)]
-    return jt.ops.confusion_matrix(*pair, metric.classes, w)
+    true, said = (counted(x, w).astype(np.int64) for x in (true, said))
+    return jt.ops.confusion_matrix(true, said, metric.classes, w)
 
 
 @metric("classes", "threshold", "average")
