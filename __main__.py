@@ -26,7 +26,7 @@ def parser() -> argparse.ArgumentParser:
     demo.add_argument("--epochs", type=positive, default=30, help="passes over the data (30)")
     demo.add_argument("--seed", type=int, default=0, help="of the weights and the batches (0)")
     commands.add_parser(
-        "info", help="versions, CPU features, vector width, threads, cache, CUDA driver"
+        "info", help="versions, CPU, threads, cache, GPUs, and whether compiled code is right here"
     )
     cache = commands.add_parser("cache", help="compiled code on disk: what is there, or remove it")
     cache.add_argument("action", choices=["info", "clear"])
@@ -72,9 +72,10 @@ def _run(argv: Sequence[str] | None) -> int:
         return run_export(arguments[1:])
     options = parser().parse_args(arguments)
     if options.command == "info":
-        from .runtime.info import describe
+        from .runtime.info import describe, describe_trial
 
-        print(describe())
+        print(describe(), flush=True)
+        print(describe_trial())
         return 0
     if options.command == "cache":
         return _cache(options.action)

@@ -1,6 +1,7 @@
 """What `python -m jitney info` tells: the machine and the installation as jitney sees them.
 
-`facts()` is the data, `describe()` the text. Neither fails: what cannot be found out is said so.
+`facts()` is the data, `describe()` the text, `describe_trial()` what a trial of compiled code says,
+which takes seconds. None fails: what cannot be found out is said so.
 """
 
 from __future__ import annotations
@@ -48,6 +49,17 @@ def describe() -> str:
     return "\n".join(f"{name:<{width}}  {value}" for name, value in table.items())
 
 
+def describe_trial() -> str:
+    """Whether functions that a child process compiles are right, and what else a report needs."""
+    from .trial import outcome
+
+    return (
+        f"trial     {outcome()}\n\n"
+        "A report of a fault has these lines, the function, its call with shapes and dtypes, what\n"
+        "came out and what should have; `print(f.trace(*args))` helps, too."
+    )
+
+
 def _versions() -> dict[str, str]:
     import numpy as np
 
@@ -89,10 +101,11 @@ def _threads() -> dict[str, str]:
 def _arrays() -> dict[str, str]:
     from .call.callable import native_calls
     from .memory.arrays import recycler
-    from .native.layout import ndarray_layout
+    from .native.layout import free_threaded, ndarray_layout
 
     pool = recycler()
     why = "switched off" if ndarray_layout() else "unknown ndarray layout"
+    why = "a Python built without the GIL" if free_threaded() else why
     return {
         "calls": "native" if native_calls() else f"through Python ({why})",
         "outputs": (
@@ -110,7 +123,7 @@ def _cache() -> dict[str, str]:
     if not cache.enabled:
         return {"cache": f"memory only: {cache.reason}"}
     entries, size = cache.size()
-    note = f"; {cache.reason}" if cache.reason else ""
+    note = "; can be written to" if cache.writable else f"; read only: {cache.reason}"
     return {"cache": f"{cache.directory} ({entries} entries, {_size(size)}{note})"}
 
 

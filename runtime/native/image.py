@@ -22,6 +22,7 @@ import numpy as np
 
 from ...ir.record import record
 from ..config import config
+from .layout import refuse_without_gil
 from .perf_map import write_perf_map
 
 PAGE = 4096
@@ -125,6 +126,7 @@ def call_in_child(address: int) -> None:
 
 def load_image(image: Image, imports: Mapping[str, int] | None = None) -> LoadedImage:
     """Load. `imports` gives addresses; other symbols are found in the process by name."""
+    refuse_without_gil()
     imported = imports or {}
     outer = []
     for name in image.imports:

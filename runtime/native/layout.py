@@ -46,6 +46,15 @@ def free_threaded() -> bool:
     return "free-threading" in sys.version
 
 
+def refuse_without_gil() -> None:
+    """RuntimeError if threads run Python at once: native code and LLVM's bindings count on the GIL."""
+    if free_threaded() and not getattr(sys, "_is_gil_enabled", lambda: True)():
+        raise RuntimeError(
+            "jitney needs the GIL: compiled code and llvmlite's bindings were not made to run "
+            "without it. Start Python with PYTHON_GIL=1, or use a standard build."
+        )
+
+
 @lru_cache(maxsize=1)
 def array_api() -> Any:
     """NumPy's C API table, as an indexable pointer of addresses."""

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from ...ir.forks import renewed
-from .layout import free_threaded
+from .layout import refuse_without_gil
 
 # Around every use of llvmlite, and whatever else loads native code. fork() waits for it: what LLVM has
 # half done in another thread, nobody would finish in the child.
@@ -43,11 +43,7 @@ if hasattr(os, "register_at_fork"):
 @lru_cache(maxsize=1)
 def llvm() -> Any:
     """llvmlite's binding, imported and with the native target set up."""
-    if free_threaded() and not getattr(sys, "_is_gil_enabled", lambda: True)():
-        raise RuntimeError(
-            "jitney compiles on CPython with the GIL only: llvmlite's bindings have not been "
-            "shown safe without it. Start Python with PYTHON_GIL=1, or use a standard build."
-        )
+    refuse_without_gil()
     with lock:
         # The import too: it loads LLVM, which a child could not do again if it was forked meanwhile.
         import llvmlite.binding as binding

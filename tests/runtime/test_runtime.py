@@ -15,13 +15,11 @@ import pytest
 
 from jitney.codegen.target import Target
 from jitney.ir.record import replace
-from jitney.runtime import info
 from jitney.runtime.memory import arrays as memory
 from jitney.runtime.memory.recycling import Recycler, default_limit, recycler
 from jitney.runtime.native import engine, layout
 from jitney.runtime.native.engine import NativeError, engine_for, host_engine
 from jitney.runtime.native.host import detected_vector_bits, host_target
-from jitney.runtime.threads import pool
 
 ADD = "define i32 @add(i32 %x) {{\n  %y = add i32 %x, {n}\n  ret i32 %y\n}}\n"
 UNARY = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int32)
@@ -377,27 +375,6 @@ def test_recycle_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JITNEY_RECYCLE_MB")
     assert 0 < default_limit() <= 1 << 30
     assert Recycler(0).reason
-
-
-# -------------------------------------------------------------------------------------------- info
-
-
-def test_info_tells_the_facts() -> None:
-    facts = info.facts()
-    for name in ("jitney", "python", "numpy", "llvmlite", "cpu", "vectors", "threads",
-                 "cache", "cuda"):  # fmt: skip
-        assert facts[name]
-        assert "unavailable" not in facts[name], facts[name]
-    assert str(host_target().vector_bits) in facts["vectors"]
-    assert facts["cpu"] in info.describe()
-
-
-def test_info_never_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken() -> None:
-        raise OSError("broken")
-
-    monkeypatch.setattr(pool, "get_threads", broken)
-    assert info.facts()["threads"] == "unavailable (OSError: broken)"
 
 
 def test_jumps_keep_clear_of_boundaries_where_those_are_slow(
