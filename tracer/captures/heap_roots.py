@@ -55,7 +55,7 @@ def _has_arrays(value: Any) -> bool:
 def _has_inside(value: Any) -> bool:
     if isinstance(value, (list, dict, set, tuple)) or is_structured_array(value):
         return True
-    return hasattr(value, "popleft") or is_object(value)
+    return hasattr(type(value), "popleft") or is_object(value)
 
 
 def is_covered(path: Path, value: Any, key: Sequence[Any]) -> bool:
