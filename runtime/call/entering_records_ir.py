@@ -35,14 +35,17 @@ def attributes(instances: InstanceLayout | None) -> Function:
     cursor, none = f.alloca("ptr", 2), f.block("none")
     item, kind = f.load("ptr", made, layout.OBJECT), f.load("ptr", made, layout.KIND)
     f.store(f.load("ptr", made, layout.FIRST), cursor, PLACE)
-    values = NULL if instances is None else _values(f, item, kind, instances)
+    values = None if instances is None else _values(f, item, kind, instances)
     with f.each(f.load("i64", kind, o.LEAD)) as i:
         field = f.offset(f.load("ptr", kind, o.KEY), i * (o.FIELD_WORDS * WORD))
-        direct, asked, found = f.block("direct"), f.block("asked"), f.block("found", held="ptr")
-        at = f.load("i64", field, o.AT)
-        f.branch(values.ne(NULL) & (at >= 0), direct, asked)
-        f.at(direct)
-        f.jump(found, f.load("ptr", f.offset(values, at * WORD)))
+        asked, found = f.block("asked"), f.block("found", held="ptr")
+        if values is None:  # all Pythons but 3.11
+            f.jump(asked)
+        else:
+            direct, at = f.block("direct"), f.load("i64", field, o.AT)
+            f.branch(values.ne(NULL) & (at >= 0), direct, asked)
+            f.at(direct)
+            f.jump(found, f.load("ptr", f.offset(values, at * WORD)))
         f.at(asked)
         held = f.call("ptr", "PyObject_GetAttr", item, f.load("ptr", field, o.NAME))
         f.require(held.ne(NULL), none)

@@ -16,7 +16,10 @@ import pytest
 from native_calls import Model, X, native_hits, same, warm
 
 import jitney as jt
+from jitney.ir.ops.control.python_sets import layout as sets_layout
 from jitney.runtime.call.callable import is_native
+from jitney.runtime.call.entering_ir import entering_ir
+from jitney.runtime.native import layout
 from jitney.tracer.jit.function import JitFunction
 
 
@@ -203,3 +206,18 @@ def test_a_cleared_object_still_does_not_crash() -> None:
     same(f(X), X + 1)
     f.clear_cache()
     same(f(X), X + 1)
+
+
+@pytest.mark.parametrize("unknown", ["ints", "items", "where", "instances"])
+def test_objects_enter_where_a_python_keeps_them_in_another_way(unknown: str) -> None:
+    """Python 3.12 and later keep attributes elsewhere than 3.11 does: none of their objects could enter."""
+    layouts = {
+        "ints": layout.int_layout(),
+        "items": layout.list_items(),
+        "where": sets_layout(),
+        "instances": layout.instance_layout(),
+    }
+    arrays = layout.ndarray_layout()
+    assert arrays is not None
+    text = entering_ir(arrays, **{**layouts, unknown: None})  # type: ignore[arg-type]
+    assert "@jitney_enter(" in text
