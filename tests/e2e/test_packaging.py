@@ -7,6 +7,7 @@ import csv
 import hashlib
 import importlib.util
 import re
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -61,7 +62,11 @@ def test_where_links_are_not_allowed_the_wheel_is_setuptools(
 
 
 def test_workflows_and_recipes_call_scripts_that_exist() -> None:
-    files = [*ROOT.glob(".github/workflows/*.yml"), *ROOT.glob(".ci/*"), ROOT / "CONTRIBUTING.md"]
+    files = [
+        *ROOT.glob(".github/workflows/*.yml"),
+        *(p for p in ROOT.glob(".ci/*") if p.is_file()),
+        ROOT / "CONTRIBUTING.md",
+    ]
     named = {(path.name, name) for path in files for name in scripts_of(path.read_text())}
     assert len(named) > 10
     assert [(path, name) for path, name in sorted(named) if not (ROOT / name).exists()] == []
@@ -78,3 +83,21 @@ def test_steps_that_workflows_name_are_there() -> None:
         ):
             there = (ROOT / script).read_text()
             assert all(re.search(rf"^{s}\(\)", there, re.M) for s in re.split(r"[, ]+", steps))
+
+
+def test_the_conda_recipe_has_the_versions_of_the_project() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    recipe = (ROOT / ".ci" / "conda" / "recipe.yaml").read_text()
+    needed = project["project"]["dependencies"] + project["build-system"]["requires"]
+    needed += ["python" + project["project"]["requires-python"]]
+    listed = {line.strip("- ").replace(" ", "") for line in recipe.split("\n") if " >=" in line}
+    assert listed == set(needed)
+    assert f'version: "{jitney.__version__}"' in recipe
+    entry = project["project"]["scripts"]["jitney"]
+    assert f"- jitney = {entry}\n" in recipe
+
+
+def test_the_change_log_has_a_section_for_what_is_not_released() -> None:
+    titles = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(), re.M)
+    assert titles[0] == "Unreleased"
+    assert all(re.fullmatch(r"\d+\.\d+\.\d+( \(.+\)| - .+)?", title) for title in titles[1:])

@@ -210,7 +210,7 @@ def test_a_cleared_object_still_does_not_crash() -> None:
 
 @pytest.mark.parametrize("unknown", ["ints", "items", "where", "instances"])
 def test_objects_enter_where_a_python_keeps_them_in_another_way(unknown: str) -> None:
-    """Python 3.12 and later keep attributes elsewhere than 3.11 does: none of their objects could enter."""
+    """Python 3.12 and later keep attributes elsewhere than 3.11: none of their objects could enter."""
     layouts = {
         "ints": layout.int_layout(),
         "items": layout.list_items(),
