@@ -34,6 +34,7 @@ class Alone:
     graph     its parameters are the traced arguments, then `arrays`
     strides   of each parameter, in elements
     specs     one for each leaf of the arguments, with its name in `names`
+    ordered   arguments by name whose order the function can see
     inputs    how (arguments, arguments by name) are nested (see `trees`); of `result` the same
     arrays    what the function read from outside, as it was then
     """
@@ -46,6 +47,7 @@ class Alone:
     specs: tuple[Spec | Static | Same, ...]
     names: tuple[str, ...]
     parameters: tuple[str, ...]
+    ordered: tuple[str, ...]
     inputs: Any
     result: Any
     arrays: tuple[Array, ...]
@@ -140,6 +142,7 @@ def alone(
         tuple(specs),
         names,
         _parameters(call),
+        tuple(call.ordered),
         _shape_of(name, "takes", pytree.unflatten(call.tree, map(Leaf, range(len(specs))))),
         _result(name, traced, captured),
         tuple(arrays),

@@ -82,6 +82,7 @@ class Exported:
             "name": alone.name,
             "graph": self.graph,
             "parameters": list(alone.parameters),
+            "ordered": list(alone.ordered),
             "inputs": alone.inputs,
             "result": alone.result,
             "leaves": [

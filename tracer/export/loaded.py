@@ -50,6 +50,7 @@ class LoadedFunction:
         self.graph = file["graph"].of(str)
         self._leaves = [_read_leaf(item) for item in file["leaves"].items()]
         self._parameters = file["parameters"].items_of(str)
+        self._ordered = file["ordered"].items_of(str)
         self._inputs = _read_tree(file["inputs"], len(self._leaves))
         programs = [(unpacked(item), item) for item in file["programs"].items()]
         self.cpus = tuple(program.cpu for program, _ in programs)
@@ -72,7 +73,8 @@ class LoadedFunction:
         args, kwargs = self._inputs[1]
         self._count = len(args[1])
         flat = [["leaf", k] for k in range(len(self._leaves))]
-        self._flat = args[1] == flat and not kwargs[1]
+        traced = len(self._explicit) == len(self._leaves)  # what is compiled in is compared
+        self._flat = args[1] == flat and not kwargs[1] and traced
         self._arrays_only = self._flat and not self._written
         self._arrays_only &= all(leaf.type and not leaf.scalar for leaf in self._leaves)
         # The output that is all that the function returns.
@@ -129,7 +131,7 @@ class LoadedFunction:
             _array(self._leaves[k], leaf) for k, leaf in zip(self._explicit, inputs, strict=True)
         ]
         if self._written:
-            self._check_written(arrays)
+            self._check_written(inputs, arrays)
         outputs = self._run(*arrays, *self._hidden)
         first = len(outputs) - len(self._mutated)
         for k, p in enumerate(self._mutated):
@@ -171,18 +173,22 @@ class LoadedFunction:
         wanted = dict(keywords[1])
         if set(wanted) != set(kwargs):
             raise TypeError(f"{self.name} takes by name {sorted(wanted)}, not {sorted(kwargs)}")
+        trees.check_order([k for k in kwargs if k in self._ordered], self._ordered, "**kwargs")
         for name, tree in wanted.items():
             trees.taken_apart(tree, kwargs[name], leaves, name)
         for leaf, value in zip(self._leaves, leaves, strict=True):
-            if leaf.type is None and (type(value), value) != (type(leaf.static), leaf.static):
+            if leaf.type is None and not _is_same(value, leaf.static):
                 raise TypeError(
                     f"{leaf.name} is {leaf.static!r}, which was compiled in, not {value!r}"
                 )
         return leaves
 
-    def _check_written(self, arrays: list[Array]) -> None:
+    def _check_written(self, inputs: Sequence[Any], arrays: list[Array]) -> None:
         for p in self._written:
             name = self._leaves[self._explicit[p]].name
+            if not isinstance(inputs[p], np.ndarray):
+                given = type(inputs[p]).__name__
+                raise TypeError(f"{name} is assigned to, and is a {given}: give an array")
             if not arrays[p].flags.writeable:
                 raise ValueError(f"{name} is assigned to, and is read-only")
             for k, other in enumerate((*arrays, *self._hidden)):
@@ -254,10 +260,17 @@ def _array(leaf: _Leaf, value: Any) -> Array:
         return np.asarray(value)
     if isinstance(value, (bool, int, float, complex, str, list, tuple, dict)) or value is None:
         _refuse(leaf, value)
+    if isinstance(value, np.ndarray) and value.__class__ not in (np.ndarray, np.memmap):
+        _refuse(leaf, value)  # a masked array is more than its numbers
     array = np.asarray(value)
     if array.dtype.newbyteorder("=") != type.dtype or array.shape != type.shape:
         _refuse(leaf, value)
     return array
+
+
+def _is_same(value: Any, static: Any) -> bool:
+    """Whether a call's value is the one that is compiled in: 0.0 is not -0.0, and NaN is NaN."""
+    return type(value) is type(static) and repr(value) == repr(static)
 
 
 def _wanted(leaf: _Leaf) -> str:
@@ -273,6 +286,8 @@ def _refuse(leaf: _Leaf, value: Any) -> NoReturn:
     if isinstance(value, (np.ndarray, np.generic)):
         try:
             given = type_text(np.asarray(value)) + " of NumPy's" * isinstance(value, np.generic)
+            if type(value) not in (np.ndarray, np.memmap) and isinstance(value, np.ndarray):
+                given = f"a {type(value).__name__}, {given}"
         except (KeyError, TypeError):
             given = f"an array of {value.dtype}"
     raise TypeError(f"{leaf.name} has to be {_wanted(leaf)}, as it was exported, not {given}")

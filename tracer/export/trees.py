@@ -9,7 +9,7 @@ same name and fields come back) and None. Nothing of a description is ever evalu
 from __future__ import annotations
 
 from collections import OrderedDict, namedtuple
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -104,6 +104,7 @@ def taken_apart(tree: Any, value: Any, leaves: list[Any], path: str) -> None:
         keys = [key for key, _ in tree[1]]
         if not isinstance(value, dict) or set(value) != set(keys):
             raise TypeError(f"{path} is a dict with the keys {keys}, not {_kind(value)}")
+        check_order(list(value), keys, path)
         for key, item in tree[1]:
             taken_apart(item, value[key], leaves, f"{path}[{key!r}]")
         return
@@ -120,6 +121,15 @@ def taken_apart(tree: Any, value: Any, leaves: list[Any], path: str) -> None:
     for k, (item, part) in enumerate(zip(items, value, strict=True)):
         name = f".{tree[2][k]}" if kind == "named" else f"[{k}]"
         taken_apart(item, part, leaves, path + name)
+
+
+def check_order(given: Sequence[Any], keys: Sequence[Any], path: str) -> None:
+    """TypeError for keys in another order than those that were exported: the function can see it."""
+    if list(given) != list(keys):
+        raise TypeError(
+            f"{path} had its keys in the order {list(keys)} when the function was exported, which "
+            f"may have looked at it, not {list(given)}"
+        )
 
 
 def _kind(value: Any) -> str:

@@ -165,11 +165,15 @@ def _bound(
 
 
 def order_matters(names: Iterable[str], signature: inspect.Signature | None) -> bool:
-    """Whether a function can see in which order keyword arguments are given: those that no
-    parameter is named after."""
+    """Whether a function can see in which order keyword arguments are given."""
+    return len(_unnamed(names, signature)) > 1
+
+
+def _unnamed(names: Iterable[str], signature: inspect.Signature | None) -> list[str]:
+    """The keyword arguments that no parameter is named after."""
     named = () if signature is None else signature.parameters.values()
     of_parameters = {p.name for p in named if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
-    return len(set(names) - of_parameters) > 1
+    return [name for name in names if name not in of_parameters]
 
 
 class Call:
@@ -271,6 +275,11 @@ class Call:
         from ..containers.kinds import Kinds  # when it is traced: a cached call starts without
 
         return Kinds()
+
+    @property
+    def ordered(self) -> list[str]:
+        """The arguments by name whose order the function can see."""
+        return _unnamed(self.kwargs, self._signature)
 
     @property
     def objects(self) -> list[tuple[int, Any]]:

@@ -136,6 +136,52 @@ def test_arguments_by_name_and_what_is_compiled_in(tmp_path: Path) -> None:
             function(*args, **kwargs)
 
 
+def test_leaves_in_another_order_than_the_arguments(tmp_path: Path) -> None:
+    one, two = np.ones(2), np.full(2, 2.0)
+    names = exported(tmp_path, lambda *, b, a: b * 10 + a, b=SD(2), a=SD(2))
+    np.testing.assert_array_equal(names(b=one, a=two), np.full(2, 12.0))
+    np.testing.assert_array_equal(names(a=two, b=one), np.full(2, 12.0))
+    both = {"b": SD(2), "a": SD(2)}
+    dicts = exported(tmp_path, lambda y, d: y * 100 + d["b"] * 10 + d["a"], SD(2), both)
+    np.testing.assert_array_equal(dicts(two, {"b": one, "a": two}), np.full(2, 212.0))
+    # In which order a dict is, and what is in **kwargs, the function can see.
+    first = exported(tmp_path, lambda d: next(iter(d.values())) + 0, both)
+    np.testing.assert_array_equal(first({"b": one, "a": two}), one)
+    with pytest.raises(TypeError, match=r"d had its keys in the order \['b', 'a'\]"):
+        first({"a": one, "b": two})
+    first = exported(tmp_path, lambda **d: next(iter(d.values())) + 0, b=SD(2), a=SD(2))
+    np.testing.assert_array_equal(first(b=one, a=two), one)
+    with pytest.raises(TypeError, match=r"kwargs had its keys in the order \['b', 'a'\]"):
+        first(a=one, b=two)
+
+
+def test_what_is_compiled_in_is_compared(tmp_path: Path) -> None:
+    f = jt.jit(lambda x, n: x * n, static_argnames="n")
+    for static, others in ((True, (False, 1)), (2, (3, 2.0)), (0.0, (-0.0, 1.0)), (np.nan, (0.0,))):
+        function = exported(tmp_path, f, SD(2), static)
+        np.testing.assert_array_equal(function(np.ones(2), static), np.ones(2) * static)
+        for other in others:
+            with pytest.raises(TypeError, match="which was compiled in"):
+                function(np.ones(2), other)
+
+
+def test_arrays_that_are_more_than_their_numbers(tmp_path: Path) -> None:
+    function = exported(tmp_path, lambda x: x + 1, SD(3))
+    for value in (np.ma.masked_array(np.ones(3), mask=True), np.ones(3).view(np.recarray)):
+        with pytest.raises(TypeError, match="x has to be .* not a (MaskedArray|recarray)"):
+            function(value)
+
+    def double(x: Any) -> None:
+        x *= 2
+
+    class Made:
+        def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+            return np.ones(3)
+
+    with pytest.raises(TypeError, match="x is assigned to, and is a Made"):
+        exported(tmp_path, double, SD(3))(Made())
+
+
 @pytest.mark.parametrize(
     ("value", "message"),
     [
