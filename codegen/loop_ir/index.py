@@ -64,16 +64,20 @@ class Mod(Div):
 class Data:
     """An integer computed by the program: a scalar expression of dtype int64 in lo..hi.
 
-    `vars` are the loop variables that it was built with.
+    `vars` are the loop variables that it was built with. With it an index lies below the length of the
+    axis of which `within` is the capacity (see `codegen.sizes`), where it is read.
     """
 
-    __slots__ = ("expr", "lo", "hi", "vars")
+    __slots__ = ("expr", "lo", "hi", "vars", "within")
 
-    def __init__(self, expr: Any, lo: int, hi: int, vars: frozenset[Var]) -> None:
+    def __init__(
+        self, expr: Any, lo: int, hi: int, vars: frozenset[Var], within: int | None = None
+    ) -> None:
         self.expr = expr
         self.lo = lo
         self.hi = hi
         self.vars = vars
+        self.within = within
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Data) and other.expr is self.expr

@@ -30,6 +30,7 @@ from ..math import EXPANSIONS
 from ..math.combiners import FOLDS, fold
 from ..math.functions import call
 from ..scalar import DType, Expr, binary, compare, const, convert, loop, select
+from ..sizes import size_of
 
 IndexTuple = tuple[Index, ...]
 
@@ -113,13 +114,13 @@ _HOLDS: dict[str, Callable[[Index, Index], bool | None]] = {
 }
 
 
-def as_index(expr: Expr, lo: int, hi: int) -> Index:
-    """An int64 value as an index known to lie in lo..hi."""
+def as_index(expr: Expr, lo: int, hi: int, within: int | None = None) -> Index:
+    """An int64 value as an index known to lie in lo..hi; `within`: see `Data`."""
     if expr.op == "index":
         return expr.attr
-    if expr.op == "const":
+    if expr.op == "const" and (within is None or size_of(within) is None):
         return Index(int(expr.attr))
-    return Index(0, {Data(expr, lo, hi, loop_variables(expr)): 1})
+    return Index(0, {Data(expr, lo, hi, loop_variables(expr), within): 1})
 
 
 def loop_variables(expr: Expr) -> frozenset[Var]:
@@ -382,6 +383,10 @@ def _position(
     """What the k-th index array, `v`, says at `where`, checked or clamped if it may be out of range."""
     size = op.operands[0].shape[op.attrs["axes"][k]]
     raw = p.at(v, where, mask)
+    length = length_of(p, size)
+    if length is not size and op.name == "gather":  # it is checked against the length before
+        place = binary("max", EXPANSIONS["convert"](raw, dtype=I64), 0)
+        return as_index(binary("min", place, length - 1), 0, size - 1, size)
     lo, hi = p.interval(v)
     if raw.op != "index" and lo >= 0 and hi < size:
         return as_index(EXPANSIONS["convert"](raw, dtype=I64), lo, hi)
@@ -406,6 +411,14 @@ def _dynamic_slice(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -
     return p.at(source, tuple(i + s for i, s in zip(index, at, strict=True)), mask)
 
 
+def length_of(p: Pointwise, n: int) -> Any:
+    """How long an axis is: the number of its elements, or a length that the code reads."""
+    size = size_of(n)
+    if size is None or size.capacity != n or size.array is None:
+        return n
+    return p.load(size.array, (), None)
+
+
 def bounded_window(
     p: Pointwise, ends: list[Value], size: int, step: int, k: int
 ) -> tuple[Expr, Expr]:
@@ -416,17 +429,25 @@ def bounded_window(
     if key in p.windows:
         return p.windows[key]
     start, count = (p.at(v, (), None) for v in (first, number))
-    count = clamped(count, 0, most(size, step))
-    room = folded(folded(clamped(count, 1, size) - 1) * abs(step))
+    length = length_of(p, size)
+    count = clamped(count, 0, _most(length, step))
+    room = folded(folded(clamped(count, 1, length) - 1) * abs(step))
     low = start if step > 0 else folded(start - room)
     if low.op != "const" or low.attr != 0:
-        low = folded(binary("min", low, folded(size - 1 - room)))
+        low = folded(binary("min", low, folded(length - 1 - room)))
         low = folded(binary("max", low, 0))
     p.windows[key] = (low if step > 0 else folded(low + room)), count
     return p.windows[key]
 
 
-def clamped(x: Expr, low: int, high: int) -> Expr:
+def _most(length: Any, step: int) -> Any:
+    """How many elements of an axis a window has at most; a length may be a number that is computed."""
+    if isinstance(length, int) or abs(step) == 1:
+        return most(length, step) if isinstance(length, int) else length
+    return EXPANSIONS["floor_divide"](length + (abs(step) - 1), const(abs(step), I64))
+
+
+def clamped(x: Expr, low: int, high: Any) -> Expr:
     """A position between two numbers."""
     return folded(binary("min", folded(binary("max", x, low)), high))
 
@@ -440,7 +461,9 @@ def _bounded_slice(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -
         start, count = bounded_window(p, ends, source.shape[axis], step, k)
         if not p.is_below(index[axis], ends[len(ends) // 2 + k]):
             inside = _and(inside, folded(compare("lt", index_value(index[axis]), count)))
-        new[axis] = index[axis] * step + as_index(start, 0, source.shape[axis] - 1)
+        n = source.shape[axis]
+        within = None if step == 1 and start.op == "const" else n  # x[:k] starts where x does
+        new[axis] = index[axis] * step + as_index(start, 0, n - 1, within)
     if inside is None or (inside.op == "const" and inside.attr):
         return p.at(source, tuple(new), mask)
     guard = inside if mask is None else inside & mask
@@ -455,7 +478,8 @@ def _bounded_update_slice(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | 
         return p.at(base, index, mask)
     for k, (axis, step) in enumerate(zip(op.attrs["axes"], op.attrs["steps"], strict=True)):
         start, count = bounded_window(p, ends, base.shape[axis], step, k)
-        away = index[axis] - as_index(start, 0, base.shape[axis] - 1)
+        n = base.shape[axis]
+        away = index[axis] - as_index(start, 0, n - 1, n)
         away = away if step > 0 else -away
         place = away // abs(step)
         inside = _and(inside, compare("ge", index_value(away), 0))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..loop_ir.index import Index, Var, of_var
+from ..loop_ir.index import Data, Index, Var, of_var
 from ..loop_ir.kernel import Access, Array, Kernel, Stage
 from ..loop_ir.steps import Copy, Matmul, Program, RowBlocks, Scan, direct, steps_within
 from ..sizes import has_size, refuse, size_of
@@ -73,6 +73,8 @@ def _check_access(access: Access, loops: dict[Index, Var]) -> None:
         size = size_of(n)
         if size is None:
             continue
+        if any(isinstance(atom, Data) and atom.within == n for atom in index.terms):
+            continue  # a window of the axis, or a position that was moved into it
         var = loops.get(index)
         if n != size.capacity or var is None or var.extent != n:
             refuse("elements are read or written elsewhere than at the position along the axis")

@@ -30,6 +30,12 @@ class ShapeDtype:
     __slots__ = ("shape", "dtype", "length")
 
     def __init__(self, shape: int | Sequence[int], dtype: Any = np.float64) -> None:
+        if shape is None or isinstance(shape, str):
+            complain(
+                errors.ArgumentError,
+                f"{shape!r} is no shape",
+                f"write ({shape!r},) for one axis of any length, () for a number.",
+            )
         dims = shape if isinstance(shape, (tuple, list)) else (shape,)
         try:
             # Of a first axis of any length: its name, "" if it has none.

@@ -177,7 +177,7 @@ def jit(
         `{"x": {0: "batch"}}`, by the names of arguments, or "auto", which compiles the first two sizes
         of an axis for themselves and then one program for all others. Axes of one name have one length.
         In the function such an array is one whose length is a value: `x.shape[0]` is a traced int. What
-        cannot be compiled so (views of arguments that are returned, assignment to arguments, a slice
+        cannot be compiled so (views of arguments that are returned, assignment to arguments, a sort
         along the axis, ...) is compiled for each size, and `cache_info()` says why. False or None: each
         size is compiled for itself.
 

@@ -211,6 +211,9 @@ def _compile_graph(
     return _runnable(graph, options.backend, asked, traced, call, captured)
 
 
+_PLACES = ("gather", "bounded_slice", "bounded_update_slice")
+
+
 def _lengths(traced: Traced, call: Call) -> tuple[tuple[int, int, int], ...]:
     """The lengths that a call binds: capacities, parameters, and the least. Where lengths are compared,
     one of 1 could have to be broadcast: that is compiled for itself."""
@@ -218,7 +221,9 @@ def _lengths(traced: Traced, call: Call) -> tuple[tuple[int, int, int], ...]:
         return ()
     capacities = {length.name: length.capacity for length in call.lengths}
     first = len(traced.graph.params) - len(traced.lengths)
-    least = 2 if any(op.name == "assert" for op in traced.graph.walk()) else 0
+    names = {op.name for op in traced.graph.walk()}
+    # Where positions are moved into an axis there has to be one.
+    least = 2 if "assert" in names else int(not names.isdisjoint(_PLACES))
     call.family.least = least
     return tuple((capacities[n], first + k, least) for k, n in enumerate(traced.lengths))
 
