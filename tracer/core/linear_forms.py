@@ -35,6 +35,12 @@ def distance(a: Value, b: Value) -> int | None:
     return None if any(factor for _, factor in rest) else right[1] - left[1]
 
 
+def plain(value: Value) -> Value:
+    """Of `(n - 1) + 1` and its like n; else the value itself."""
+    terms, rest = _form(value, _DEPTH)
+    return terms[0][0] if rest == 0 and [factor for _, factor in terms] == [1] else value
+
+
 def _form(value: Value, depth: int) -> tuple[list[tuple[Value, int]], int]:
     """Values with their factors, and a constant: `value` is their sum."""
     value = _origin(value)

@@ -23,7 +23,8 @@ from ..arrays.creation import COUNTED
 from ..arrays.table import LAZY, ArrayFunction
 from ..core.constants import known_array
 from ..core.effects import check
-from ..core.linear_forms import same_value
+from ..core.linear_forms import plain, same_value
+from ..core.trace import require_trace
 from ..core.tracers import Tracer, as_value, wrap
 from ..data import pytree
 from ..messages import errors
@@ -274,7 +275,30 @@ def require_equal(a: Any, b: Any, text: str, error: str = "ValueError") -> None:
     """An error when the compiled function runs unless two lengths are equal."""
     one, other = as_value(a, I64), as_value(b, I64)
     if not same_value(one, other):
+        _refuse_parts(one, other)
         check(wrap(build().eq(one, other)), text, wrap(one), wrap(other), error=error)
+
+
+def _refuse_parts(*lengths: Value) -> None:
+    """DynamicShapeError for the length of a part of an axis of any length: `x - x[:1]` is broadcast, and
+    only the axes' own lengths are known not to be 1."""
+    trace: Any = require_trace()
+    while trace.parent is not None:
+        trace = trace.parent
+    if trace.lengths and any(_is_computed(n) for n in lengths):
+        complain(
+            errors.DynamicShapeError,
+            "a part of an axis of any length, which may have a length of 1, meets another length",
+            "give the sizes.",
+        )
+
+
+def _is_computed(length: Value) -> bool:
+    """Whether a length is neither a constant nor a parameter: `maximum(n, 0)`, as of np.arange, is n."""
+    op = plain(length).op
+    while op is not None and op.name == "maximum" and known_array(wrap(op.operands[1])) == 0:
+        op = plain(op.operands[0]).op
+    return op is not None and op.name != "constant"
 
 
 MISMATCH = "operands could not be broadcast together with shapes ({0},) ({1},)"

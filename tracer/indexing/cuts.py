@@ -72,8 +72,22 @@ def window(item: slice, size: Any) -> Window:
     if abs(step) > 1:
         way = _plus(b, way, abs(step) - 1)
         way = _apply(b, "floor_divide", way, abs(step))
+    dropped = _dropped(item, size) if step == 1 else None
+    if dropped is not None:  # one form for all: x[1:] is as long as x[:-1]
+        way = _minus(b, size, dropped)
     count = _apply(b, "maximum", way, 0)
     return Window(_value(b, start), _value(b, count), step)
+
+
+def _dropped(item: slice, size: Any) -> int | None:
+    """How many elements of an axis whose size is traced `x[2:-1]` leaves out, if it has as many."""
+    start, stop = item.start, item.stop
+    if isinstance(size, int) or any(isinstance(i, Tracer) for i in (start, stop)):
+        return None
+    before = 0 if start is None else operator.index(start)
+    behind = 0 if stop is None else -operator.index(stop)
+    fits = before >= 0 and (stop is None or behind > 0)
+    return before + behind if fits else None
 
 
 def has_traced_step(item: Any) -> bool:

@@ -261,10 +261,11 @@ class JitFunction(Inspection, Generic[P, R]):
                 return self(*args, **kwargs)  # arrays of other libraries are ndarrays now
         work = lambda call: self._call_of(call, args, kwargs, fast)  # noqa: E731
         if self._lengths is not None:
-            from ..lengths.sized import OneSize
+            from ..lengths.sized import ROUNDS, OneSize
 
-            with suppress(OneSize):
-                return self._settled(work, args, kwargs)
+            for _ in range(ROUNDS):  # anew with numbers compiled in, it is another call to refuse
+                with suppress(OneSize):
+                    return self._settled(work, args, kwargs)
         if self._fallback is None:
             return self._settled(work, args, kwargs)
         return self._fallback.call(

@@ -108,10 +108,11 @@ class Inspection:
         return self
 
     def _prepare(self, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-        from ..lengths.sized import OneSize  # which few functions have
+        from ..lengths.sized import ROUNDS, OneSize  # which few functions have
 
-        with suppress(OneSize):
-            return self._looked_at(prepare, args, kwargs, looked_at=False)
+        for _ in range(ROUNDS):
+            with suppress(OneSize):
+                return self._looked_at(prepare, args, kwargs, looked_at=False)
         return self._looked_at(prepare, args, kwargs, looked_at=False)  # for the size that it has
 
     @shortened

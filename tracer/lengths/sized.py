@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from ..core.traced import Traced
 
 
+ROUNDS = 8  # after so many refusals a call is given up
+
+
 class OneSize(TraceAgain):
     """A call cannot be compiled for any length: it is compiled for the one that it has."""
 

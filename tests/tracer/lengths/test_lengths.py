@@ -284,6 +284,8 @@ def test_axes_that_change_together_share_a_length():
     [
         (lambda x: x[:, 0], "view"),
         (lambda x: np.concatenate([x, x]), ""),
+        (lambda x: x - x[:1], "length of 1"),
+        (lambda x: x[1:3] + x[-1:], "length of 1"),
         (lambda x: x.reshape(-1, 3) + 1, ""),
         (lambda x: np.sort(x, axis=0), ""),
         (lambda x: np.linalg.norm(x @ x.T), ""),
@@ -297,6 +299,12 @@ def test_what_cannot_be_is_compiled_for_each_size(function, why):
         same(f(rows_of(n)), function(rows_of(n)))
     if why:
         assert why in f.explain_recompile()
+
+
+def test_refused_again_with_a_number_that_is_compiled_in():
+    f = jt.jit(lambda x, k: np.zeros(k) + np.sort(x, axis=0)[0, 0], dynamic={"x": {0: "n"}})
+    for n in (4, 6, 9):
+        same(f(rows_of(n), 3), np.zeros(3) + rows_of(n)[:, 0].min())
 
 
 def test_assignment_to_arguments():
