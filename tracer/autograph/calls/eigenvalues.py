@@ -1,4 +1,4 @@
-"""Eigenvalues, and roots of polynomials, are real numbers where all of them are: NumPy looks at them."""
+"""Eigenvalues (before NumPy 2.5) and roots are real numbers where all are: NumPy looks at them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,14 @@ from ..logic import if_exp
 
 def replaced_eigenvalues(function: Any) -> Callable[..., Any] | None:
     """What is called in place of a function whose results are complex only if eigenvalues are."""
-    return _looking(function) if function in (np.linalg.eig, np.linalg.eigvals, np.roots) else None
+    looks = (np.roots,) if _always_complex() else (np.roots, np.linalg.eig, np.linalg.eigvals)
+    return _looking(function) if function in looks else None
+
+
+@functools.cache
+def _always_complex() -> bool:
+    """Whether eigenvalues do not depend on values for their dtype: since NumPy 2.5."""
+    return np.linalg.eigvals(np.eye(1)).dtype.kind == "c"
 
 
 def _looking(function: Any) -> Callable[..., Any]:
