@@ -7,7 +7,7 @@
         saved = it.state()  # small, for JSON; train.prefetch(2).iterator(saved) goes on exactly there
 
 One idea: a source is a pull iterator with a state, and a transformation wraps it (`steps.py`). What can
-be had in any order (`rows.py`) is shuffled and batched by index. `docs/data.md` is the guide.
+be had in any order (`rows.py`) is shuffled and batched by index. `docs/guides/data.md` is the guide.
 
 Files other than text and `.npy` are read by packages of `pip install "jitney[data]"`. This room uses
 public names only.

@@ -8,7 +8,7 @@
 
 MPI carries what is exchanged (`pip install "jitney[mpi]"`, and an MPI); launchers without MPI are served
 by sockets. A collective that a process does not come to is an error on all others in the time that
-`init(timeout=)` gives, and names it. `docs/scaling.md` is the guide.
+`init(timeout=)` gives, and names it. `docs/guides/scaling.md` is the guide.
 
 What does not live here: the ops (`ir.ops.collectives`), and the functions of named axes, which take
 communicators too (`tracer.transforms.named_axes`).

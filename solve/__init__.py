@@ -2,8 +2,8 @@
 
 Names, arguments and results are SciPy's. Solvers run as one native function; solutions are
 differentiated as what solves their equation (`jt.implicit`), not through the iterations. What is called
-with plain arrays is compiled at the first call with these functions and shapes. `docs/solve.md` is the
-guide. This room uses public names only.
+with plain arrays is compiled at the first call with these functions and shapes. `docs/guides/solve.md`
+is the guide. This room uses public names only.
 """
 
 import typing

@@ -1,7 +1,8 @@
 """How right: every approximated function's bits beside the CPU backend's, and the errors of the device's
 approximate instructions, which `fastmath` may use.
 
-The points are those of docs/accuracy.md: bit patterns spread over all of a dtype, and the hard cases.
+The points are those of docs/concepts/accuracy.md: bit patterns spread over all of a dtype, and the
+hard cases.
 """
 
 from __future__ import annotations

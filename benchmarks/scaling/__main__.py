@@ -2,8 +2,8 @@
 
 Each process has one thread. Printed are the least time of a step, the median, and losses, which are
 the same. `--python` is the interpreter of a peer that has other packages, as in
-`--python torch=/path/to/python`. `--measure` prints what `docs/scaling.md` predicts from: the latency
-and bandwidth of messages among processes here.
+`--python torch=/path/to/python`. `--measure` prints what `docs/guides/scaling.md` predicts from: the
+latency and bandwidth of messages among processes here.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 `EXPANSIONS[name](*operands, **attrs)` is the elementwise graph op `name` in terms of the primitives of
 `codegen.scalar`. A target that implements those has every op; nothing here knows about vectors or about
-LLVM. Results follow NumPy, special values included; docs/accuracy.md lists the largest errors measured.
+LLVM. Results follow NumPy, special values included; docs/concepts/accuracy.md lists the largest errors
+measured.
 
 The algorithms stand in one module per family; `docs/minimax.py` made their
 coefficients.

@@ -17,17 +17,17 @@ from folders import ROOT
 DOCUMENTS = {
     "README.md": 5,
     "docs/autodidax.md": 8,
-    "docs/nn.md": 7,
-    "docs/optim.md": 8,
-    "docs/randomness.md": 4,
-    "docs/solve.md": 4,
-    "docs/data.md": 6,
-    "docs/train.md": 7,
-    "docs/ahead_of_time.md": 6,
-    "docs/recurrent.md": 6,
-    "docs/sequences.md": 10,
-    "docs/from_tensorflow_tasks.md": 25,
-    "docs/scaling.md": 4,
+    "docs/guides/nn.md": 7,
+    "docs/guides/optim.md": 8,
+    "docs/concepts/randomness.md": 4,
+    "docs/guides/solve.md": 4,
+    "docs/guides/data.md": 6,
+    "docs/guides/train.md": 7,
+    "docs/guides/ahead_of_time.md": 6,
+    "docs/guides/recurrent.md": 6,
+    "docs/guides/sequences.md": 10,
+    "docs/coming_from/tensorflow_tasks.md": 25,
+    "docs/guides/scaling.md": 4,
 }  # and how many blocks they have at least
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -74,7 +74,7 @@ def test_snippets_run_and_print_what_is_promised(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [*DOCUMENTS, "docs/from_tensorflow.md", "ARCHITECTURE.md", "CONTRIBUTING.md"]
+    "name", [*DOCUMENTS, "docs/coming_from/tensorflow.md", "ARCHITECTURE.md", "CONTRIBUTING.md"]
 )
 def test_files_that_are_named_exist(name: str) -> None:
     text = (ROOT / name).read_text()

@@ -1,4 +1,4 @@
-"""The tables of docs/from_tensorflow.md name what exists, with arguments that it takes."""
+"""The tables of docs/coming_from/tensorflow.md name what exists, with arguments that it takes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from folders import ROOT
 import jitney as jt
 from jitney.ir.graph import Graph
 
-PAGE = ROOT / "docs/from_tensorflow.md"
+PAGE = ROOT / "docs/coming_from/tensorflow.md"
 ROOTS = {
     "jt": jt,
     "np": np,

@@ -1,5 +1,5 @@
-"""SciPy's functions of arrays of any library, compiled: `docs/scipy.md` says which work, and why others
-do not. JITNEY_UPDATE_GOLDEN=1 writes the page anew."""
+"""SciPy's functions of arrays of any library, compiled: `docs/reference/scipy.md` says which work, and
+why others do not. JITNEY_UPDATE_GOLDEN=1 writes the page anew."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from jitney.tracer.arrays.table import FUNCTIONS
 scipy = pytest.importorskip("scipy")
 special = pytest.importorskip("scipy.special")
 
-PAGE = ROOT / "docs" / "scipy.md"
+PAGE = ROOT / "docs" / "reference" / "scipy.md"
 HEAD = """\
 # SciPy's functions
 
@@ -45,9 +45,9 @@ signed integers and floats, without `output=`; of `scipy.signal` `convolve`, `co
 `correlate2d`, `lfilter`; of `scipy.integrate` `simpson`; and the methods `pdf`, `logpdf`, `cdf`,
 `logcdf`, `sf`, `logsf`, `ppf`, `isf` of `scipy.stats.norm`.
 
-So are SciPy's solvers, which are those of `jt.solve` (`docs/solve.md`), whatever the functions that they
-are given close over: of `scipy.optimize` `minimize`, `root`, `fsolve`, `root_scalar`, `brentq`,
-`bisect`, `newton`, `least_squares`, `curve_fit`; of `scipy.integrate` `solve_ivp`, `quad`; of
+So are SciPy's solvers, which are those of `jt.solve` (`docs/guides/solve.md`), whatever the functions
+that they are given close over: of `scipy.optimize` `minimize`, `root`, `fsolve`, `root_scalar`,
+`brentq`, `bisect`, `newton`, `least_squares`, `curve_fit`; of `scipy.integrate` `solve_ivp`, `quad`; of
 `scipy.sparse.linalg` `cg`, `bicgstab`, `gmres`. And so are `logpdf`, `pdf`, `logpmf` and `pmf` of the
 distributions of `scipy.stats` that `jt.solve.stats` has.
 

@@ -1,4 +1,4 @@
-"""Errors of the approximated functions in units in the last place, and docs/accuracy.md made of them.
+"""Errors of approximated functions in units in the last place; makes docs/concepts/accuracy.md.
 
     python tests/helpers/accuracy.py          # measures with many points and writes the table
 
@@ -240,5 +240,5 @@ def main(path: Path) -> None:
 
 
 if __name__ == "__main__":
-    default = Path(jitney.__file__).resolve().parent / "docs" / "accuracy.md"
+    default = Path(jitney.__file__).resolve().parent / "docs" / "concepts" / "accuracy.md"
     main(Path(sys.argv[1]) if len(sys.argv) > 1 else default)

@@ -60,7 +60,7 @@ LAXER = {
 
 # What compiled code refuses in words like these, and NumPy takes.
 STRICTER = {
-    "not defined for complex numbers": "docs/complex.md says which",
+    "not defined for complex numbers": "docs/concepts/complex.md says which",
     "is read-only": "NumPy's ufunc.at writes to arrays that are read-only",
     "Cannot cast": "NumPy's ufunc.at casts as it likes",
     "too small to calculate": "NumPy takes what it does not use",
@@ -153,7 +153,7 @@ def _takes_edges(call: Call, edges: str, dtype: DType) -> bool:
     """Whether results are defined well enough to be compared."""
     text = call.expression
     if is_complex(dtype):
-        return edges in ("zero", "tiny")  # infinities: docs/complex.md
+        return edges in ("zero", "tiny")  # infinities: docs/concepts/complex.md
     if any(name in text for name in ("linalg.", "geomspace", "period", "poly", "roots")):
         return (
             False  # LAPACK's answers to NaN are many, series need one sign, degrees a first number
@@ -241,7 +241,7 @@ def agree(call: Call, drawn: Drawn, backend: str = "interpreter") -> None:
         try:
             want = f(*theirs)
         except Exception as error:
-            if extended:  # NumPy knows little of them: see docs/small_floats.md
+            if extended:  # NumPy knows little of them: see docs/concepts/small_floats.md
                 return
             try:
                 got = compiled(*mine)

@@ -2,7 +2,8 @@
 
 `python scipy_calls.py SHARE MODULE` computes one in so many of those of a module, always the same ones,
 with NumPy's arrays and compiled, and prints one line of JSON for each. SciPy asks SCIPY_ARRAY_API when
-it is imported, so this is a process of its own; `test_scipy.py` starts it, and keeps `docs/scipy.md`.
+it is imported, so this is a process of its own; `test_scipy.py` starts it, and keeps
+`docs/reference/scipy.md`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Errors of `jt.special` in units in the last place, and the table of docs/special.md made of them.
+"""Errors of `jt.special` in units in the last place, and docs/reference/special.md made of them.
 
     python tests/helpers/special_accuracy.py        # measures against mpmath and writes the table
 
@@ -140,5 +140,5 @@ def main(path: Path, count: int = 400) -> None:
 
 
 if __name__ == "__main__":
-    where = Path(jt.__file__).resolve().parent / "docs" / "special.md"
+    where = Path(jt.__file__).resolve().parent / "docs" / "reference" / "special.md"
     main(where, *(int(v) for v in sys.argv[1:]))

@@ -1,6 +1,6 @@
 """NumPy's names that are no array functions: those that `jt` has from NumPy, and why it lacks others.
 
-`docs/numpy.md` is made from this and from the table of array functions.
+`docs/reference/numpy_names.md` is made from this and from the table of array functions.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from jitney.ir.types import BASIC, BOOL, F32, F64, I32
 FLOATS = [F32, F64]
 INTS = [d for d in BASIC.values() if d.kind in "iu"]
 APPROXIMATED = [n for n in UNARY + BINARY if n != "sqrt"]
-LIMIT = 2.5  # ULP, what docs/accuracy.md promises for all
+LIMIT = 2.5  # ULP, what docs/concepts/accuracy.md promises for all
 # What the algorithms give, with a little room, so that a coefficient gone wrong is seen.
 TIGHTER = {"tan": 2.3, "tanh": 1.6, "expm1": 1.6, "arccosh": 1.6, "sin": 1.5, "cos": 1.5} | {
     "arctan2": 1.5, "logaddexp": 1.8, "logaddexp2": 1.8, "arcsinh": 1.3, "arctanh": 1.4, "cbrt": 0.51,
@@ -89,8 +89,8 @@ def test_error(name, dtype):
 
 
 def test_the_page_tells_the_truth():
-    """docs/accuracy.md lists every approximated function, with errors within the promise."""
-    page = (Path(jitney.__file__).resolve().parent / "docs" / "accuracy.md").read_text()
+    """docs/concepts/accuracy.md lists every approximated function, with errors within the promise."""
+    page = (Path(jitney.__file__).resolve().parent / "docs" / "concepts" / "accuracy.md").read_text()
     rows = {
         cells[1].strip("` "): cells
         for cells in (line.split("|") for line in page.splitlines() if line.startswith("| `"))

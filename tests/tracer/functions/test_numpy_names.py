@@ -1,4 +1,4 @@
-"""Every name of NumPy's: `jt` has it, or says why not. `docs/numpy.md` lists them.
+"""Every name of NumPy's: `jt` has it, or says why not. `docs/reference/numpy_names.md` lists them.
 
 JITNEY_UPDATE_GOLDEN=1 writes the page anew.
 """
@@ -15,7 +15,7 @@ import jitney as jt
 from jitney.tracer.arrays.numpy_names import ABSENT, FROM_NUMPY
 from jitney.tracer.arrays.table import FUNCTIONS
 
-PAGE = ROOT / "docs" / "numpy.md"
+PAGE = ROOT / "docs" / "reference" / "numpy_names.md"
 SPACES = {"": np, "linalg.": np.linalg, "fft.": np.fft}
 
 
