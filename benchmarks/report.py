@@ -1,7 +1,7 @@
 """Results as tables: times, and how many times faster jitney is than the best of the others.
 
-python -m benchmarks.report benchmarks/results/NAME.json            print the tables
-python -m benchmarks.report benchmarks/results/NAME.json --readme   put the short one in README.md
+python -m benchmarks.report benchmarks/results/NAME.json          print the tables
+python -m benchmarks.report benchmarks/results/NAME.json --page   write docs/reference/speed.md's
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def calls_table(run: dict[str, Any], frameworks: list[str]) -> str:
 
 
 def short_table(run: dict[str, Any]) -> str:
-    """What the README shows: jitney, the best of the others and who it is."""
+    """What docs/reference/speed.md shows: jitney, the best of the others and who it is."""
     lines = []
     for name, cells in run["rows"].items():
         own, best, found = median(cells, "jitney"), best_peer(cells), ratio(cells)
@@ -165,7 +165,7 @@ def everything(run: dict[str, Any], frameworks: list[str]) -> str:
     return "\n".join(parts)
 
 
-def readme_section(run: dict[str, Any]) -> str:
+def page_section(run: dict[str, Any]) -> str:
     mean = geometric_mean(run)
     versions = ", ".join(
         f"{name} {version}"
@@ -184,21 +184,23 @@ def readme_section(run: dict[str, Any]) -> str:
     )
 
 
-def with_section(readme: str, section: str) -> str:
-    """README with what stands between the markers replaced; raises ValueError if there are none."""
-    start, end = readme.index(BEGIN), readme.index(END) + len(END)
-    return readme[:start] + section + readme[end:]
+def with_section(page: str, section: str) -> str:
+    """The page with what stands between the markers replaced; raises ValueError if there are none."""
+    start, end = page.index(BEGIN), page.index(END) + len(END)
+    return page[:start] + section + page[end:]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.report")
     parser.add_argument("results", type=Path)
-    parser.add_argument("--readme", action="store_true", help="rewrite README.md's table")
+    parser.add_argument(
+        "--page", action="store_true", help="rewrite docs/reference/speed.md's table"
+    )
     options = parser.parse_args()
     run = json.loads(options.results.read_text())
-    if options.readme:
-        path = ROOT / "README.md"
-        path.write_text(with_section(path.read_text(), readme_section(run)))
+    if options.page:
+        path = ROOT / "docs" / "reference" / "speed.md"
+        path.write_text(with_section(path.read_text(), page_section(run)))
     else:
         print(everything(run, [f for f, version in run["versions"].items() if version]))
     return 0

@@ -134,14 +134,18 @@ def test_latency_of_a_fresh_process(benchmarks, monkeypatch):
     assert all(case["first"] > 0 and case["cached"] > 0 for case in found.values()), found
 
 
-def test_the_readme_shows_the_kept_results(benchmarks):
-    """The table in README.md is what `benchmarks.report` makes of the newest results."""
+def test_pages_show_the_kept_results(benchmarks):
+    """The table of docs/reference/speed.md and the README's picture are made of the newest results."""
     results = sorted((ROOT / "benchmarks" / "results").glob("*.json"))
     if not results:
         pytest.skip("no results are kept")
-    readme = (ROOT / "README.md").read_text()
-    section = benchmarks.report.readme_section(json.loads(results[-1].read_text()))
-    assert benchmarks.report.with_section(readme, section) == readme
+    run = json.loads(results[-1].read_text())
+    page = (ROOT / "docs" / "reference" / "speed.md").read_text()
+    section = benchmarks.report.page_section(run)
+    assert benchmarks.report.with_section(page, section) == page
+    from benchmarks import picture
+
+    assert picture.PICTURE.read_text() == picture.drawn(run)
 
 
 def test_unknown_row_is_refused():

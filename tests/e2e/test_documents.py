@@ -1,5 +1,5 @@
-"""Every Python block of the README and of the pages in `DOCUMENTS` runs, in order, and prints
-what the next `text` block says."""
+"""Every Python block of the README and of all pages of docs/ runs, in order, and prints what the next
+`text` block says."""
 
 import contextlib
 import io
@@ -14,21 +14,8 @@ from types import ModuleType
 import pytest
 from folders import ROOT
 
-DOCUMENTS = {
-    "README.md": 5,
-    "docs/autodidax.md": 8,
-    "docs/guides/nn.md": 7,
-    "docs/guides/optim.md": 8,
-    "docs/concepts/randomness.md": 4,
-    "docs/guides/solve.md": 4,
-    "docs/guides/data.md": 6,
-    "docs/guides/train.md": 7,
-    "docs/guides/ahead_of_time.md": 6,
-    "docs/guides/recurrent.md": 6,
-    "docs/guides/sequences.md": 10,
-    "docs/coming_from/tensorflow_tasks.md": 25,
-    "docs/guides/scaling.md": 4,
-}  # and how many blocks they have at least
+PAGES = ["README.md", *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").rglob("*.md"))]
+DOCUMENTS = [name for name in PAGES if "\n```python\n" in (ROOT / name).read_text()]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -41,7 +28,8 @@ def blocks(document: Path) -> Iterator[tuple[str, int, str]]:
 
 def run(document: Path) -> Iterator[tuple[int, str, str | None]]:
     """Of each Python block: its line, what it printed, what it should print if the page says so."""
-    module = sys.modules[document.stem] = ModuleType(document.stem)  # which dataclasses look up
+    name = f"page_{document.stem}"  # no module's: there is a page numpy.md
+    module = sys.modules[name] = ModuleType(name)  # which dataclasses look up
     all_blocks = [*blocks(document), ("", 0, "")]
     for (language, line, code), following in pairwise(all_blocks):
         if language != "python":
@@ -59,18 +47,18 @@ def run(document: Path) -> Iterator[tuple[int, str, str | None]]:
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_every_block_has_a_known_language(name: str) -> None:
     document = ROOT / name
+    text = re.sub(r"^```\{.*?^```$", "", document.read_text(), flags=re.MULTILINE | re.DOTALL)
     assert {language for language, _, _ in blocks(document)} <= {"python", "text", "sh"}
-    assert document.read_text().count("```") == 2 * len(list(blocks(document)))
+    assert text.count("```") == 2 * len(list(blocks(document)))
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_snippets_run_and_print_what_is_promised(name: str) -> None:
     results = list(run(ROOT / name))
-    assert len(results) >= DOCUMENTS[name]
     for line, printed, promised in results:
         if promised is not None:
             assert printed.split("\n") == promised.split("\n"), f"{name}:{line}"
-    assert sum(promised is not None for _, _, promised in results) >= 4
+    assert any(promised is not None for _, _, promised in results)
 
 
 @pytest.mark.parametrize(
@@ -80,3 +68,10 @@ def test_files_that_are_named_exist(name: str) -> None:
     text = (ROOT / name).read_text()
     for path in re.findall(r"`([\w./-]+(?:\.md|\.ipynb|\.py|\w/))`", text):
         assert (ROOT / path).exists(), path
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_links_between_pages_lead_somewhere(name: str) -> None:
+    text = BLOCK.sub("", (ROOT / name).read_text())
+    for path in re.findall(r"\]\((?!\w+:)([^)#\s]+)", text):
+        assert ((ROOT / name).parent / path).exists(), path

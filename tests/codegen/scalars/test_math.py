@@ -90,7 +90,9 @@ def test_error(name, dtype):
 
 def test_the_page_tells_the_truth():
     """docs/concepts/accuracy.md lists every approximated function, with errors within the promise."""
-    page = (Path(jitney.__file__).resolve().parent / "docs" / "concepts" / "accuracy.md").read_text()
+    page = (
+        Path(jitney.__file__).resolve().parent / "docs" / "concepts" / "accuracy.md"
+    ).read_text()
     rows = {
         cells[1].strip("` "): cells
         for cells in (line.split("|") for line in page.splitlines() if line.startswith("| `"))
