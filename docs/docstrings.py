@@ -1,4 +1,4 @@
-"""The reference: entries of names, made of their docstrings, for Sphinx.
+"""What Sphinx makes of source: entries of public names, and the gallery.
 
     ```{names} jt.random
     key split normal
@@ -11,8 +11,10 @@ first sentence, a link to NumPy's page, and what is different here.
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -182,6 +184,30 @@ class Names(SphinxDirective):
         return desc
 
 
+class Programs(SphinxDirective):
+    """The gallery: the table of times, of each program its docstring, its picture, and the file."""
+
+    def run(self) -> list[nodes.Node]:
+        folder = Path(self.env.srcdir) / "gallery"
+        times = folder / "times.md"  # a table of all of them
+        shown = self.parse_text_to_nodes(times.read_text()) if times.exists() else []
+        for file in sorted(folder.glob("*.py")):
+            text = file.read_text()
+            said = ast.get_docstring(ast.parse(text))
+            if said is None or file.stem == "build":
+                continue
+            title, _, said = said.partition("\n\n")
+            section = nodes.section("", nodes.title("", title.rstrip(".")), ids=[file.stem])
+            section += rendered(said) if said else []
+            for picture in folder.glob(f"pictures/{file.stem}.*"):
+                section += nodes.image(uri=f"gallery/pictures/{picture.name}", alt=title)
+            section += code(text.rstrip(), "python")
+            shown.append(section)
+            self.env.note_dependency(str(file))
+        return shown
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("names", Names)
+    app.add_directive("programs", Programs)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
