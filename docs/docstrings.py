@@ -201,7 +201,7 @@ class Programs(SphinxDirective):
             section += rendered(said) if said else []
             for picture in folder.glob(f"pictures/{file.stem}.*"):
                 section += nodes.image(uri=f"gallery/pictures/{picture.name}", alt=title)
-            section += code(text.rstrip(), "python")
+            section += code(re.sub(r'^""".*?"""\s*', "", text, flags=re.DOTALL).rstrip(), "python")
             shown.append(section)
             self.env.note_dependency(str(file))
         return shown
