@@ -94,7 +94,7 @@ def signature(found: Any) -> str:
         default = p.default
         if default is not p.empty and hasattr(default, "__name__"):
             p = p.replace(default=Shown(default.__name__))
-        elif " at 0x" in repr(default):
+        elif repr(default).startswith("<"):
             p = p.replace(default=Shown("..."))
         shown.append(p.replace(annotation=p.empty))
     try:
