@@ -69,7 +69,17 @@ def entering_ir(
     functions += [_room(), _release(), _drop(), _arrive(), _met()]
     functions += [_enter_all("jitney_enter", False), _enter_all("jitney_enter_lazily", True)]
     helpers = layout.closure([tables.note()])
-    objects = ["none", "true", "gone", "PyBool_Type", "PyFloat_Type", "PyLong_Type", "PyTuple_Type"]
+    objects = [
+        "none",
+        "true",
+        "gone",
+        "float64",
+        "int64",
+        "PyBool_Type",
+        "PyFloat_Type",
+        "PyLong_Type",
+        "PyTuple_Type",
+    ]
     return module_ir([*functions, *helpers], objects)
 
 
@@ -81,7 +91,7 @@ def _take(ob_type: int) -> Function:
     node, cls = f.load("ptr", cursor), f.load("ptr", item, ob_type)
     n, what = f.load("i64", node, WORD), f.load("ptr", node, 2 * WORD)
     f.store(f.offset(node, o.NODE), cursor)
-    names = "bool int float scalar constant tuple call container choice same either"
+    names = "bool int float scalar constant tuple call container choice same several integers"
     cases = {k: f.block(name) for k, name in enumerate(names.split())}
     wrong, good = f.block("wrong"), f.block("good")
     f.switch(f.load("i64", node), wrong, cases)
@@ -149,22 +159,32 @@ def _take(ob_type: int) -> Function:
     f.at(cases[o.SAME])
     f.require(cls.eq(f.load("ptr", what, ob_type)), wrong)
     f.branch(f.call("i32", "PyObject_RichCompareBool", item, what, equal).eq(1), good, wrong)
-    f.at(cases[o.EITHER])
-    whole, broken = f.block("whole"), f.block("broken")
-    f.branch(cls.eq(symbol("PyLong_Type")), whole, broken)
-    f.at(whole)
-    f.require(f.run(_NUMBER, item, number), wrong)
-    as_float = f.load("i64", number).to("sitofp", "double")
-    exact = (f.load("i64", number) <= _EXACT) & (f.load("i64", number) >= -_EXACT)
-    f.require(exact, wrong)
-    f.store(as_float, place())
-    f.store(f.literal("i64", 1), place())
-    f.jump(good)
-    f.at(broken)
-    f.require(cls.eq(symbol("PyFloat_Type")), wrong)
-    f.store(f.call("double", "PyFloat_AsDouble", item), place())
-    f.store(f.literal("i64", 0), place())
-    f.jump(good)
+    for how, type in ((o.SEVERAL, "double"), (o.SEVERAL_INTS, "i64")):
+        f.at(cases[how])
+        at, distance = place(), what.to("ptrtoint", "i64")
+        with f.when(distance.eq(WORD)):  # nothing but flags is behind the number
+            place()
+        code = _code(f, cls)
+        f.require(((n >> code) & 1).ne(0), wrong)
+        f.store(code, f.offset(at, distance))
+        whole, broken, numpys = (f.block(hint) for hint in ("whole", "broken", "numpys"))
+        f.switch(code, broken, {1: whole, 3: numpys})
+        kept = f.block("kept")
+        f.at(whole)
+        f.require(f.run(_NUMBER, item, number), wrong)
+        f.jump(kept)
+        f.at(numpys)
+        f.call("void", "PyArray_ScalarAsCtype", item, number)
+        f.jump(kept)
+        f.at(kept)
+        integer = f.load("i64", number)
+        if type == "double":
+            f.require((integer <= _EXACT) & (integer >= -_EXACT), wrong)
+        f.store(integer if type == "i64" else integer.to("sitofp", "double"), at)
+        f.jump(good)
+        f.at(broken)
+        f.store(f.call("double", "PyFloat_AsDouble", item), at)
+        f.jump(good)
     f.at(cases[o.CONTAINER])
     made = f.run(_ENTER, item, what, state)
     f.require(made.ne(NULL), wrong)
@@ -175,6 +195,14 @@ def _take(ob_type: int) -> Function:
     f.at(good)
     f.ret(f.literal("i1", 1))
     return f
+
+
+def _code(f: Function, cls: Value) -> Value:
+    """Which of the classes of numbers that memory tells apart this is; 4 for none."""
+    code = f.literal("i64", 4)
+    for k, name in enumerate(("PyFloat_Type", "PyLong_Type", "float64", "int64")):
+        code = f.select(cls.eq(symbol(name)), f.literal("i64", k), code)
+    return code
 
 
 def _number(ints: IntLayout | None) -> Function:

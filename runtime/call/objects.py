@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any
 
+import numpy as np
+
 from ...ir.ops.control.python_sets import layout as set_layout
 from ..native.layout import array_api, instance_layout, int_layout, list_items, ndarray_layout
 from ..native.support import load_support
@@ -18,6 +20,7 @@ _SCALAR, _SCALAR_AS = (
     62,
 )  # the places of PyArray_Scalar and PyArray_ScalarAsCtype in NumPy's table
 _EXTEND, _CLEAR = "extend", "clear"
+_FLOAT64, _INT64 = np.dtype(np.float64), np.dtype(np.int64)
 _WHERE = ctypes.create_string_buffer(b" while containers leave compiled code")
 
 
@@ -81,6 +84,8 @@ def leave_address() -> int:
         "where": ctypes.addressof(_WHERE),
         "PyArray_Scalar": array_api()[_SCALAR],
         "gone": _gone(),
+        "float64": id(_FLOAT64),
+        "int64": id(_INT64),
     }
     arrays = ndarray_layout()
     assert arrays is not None
@@ -106,6 +111,8 @@ def enter_address(lazily: bool = False) -> int:
     imports = {
         "none": id(None),
         "true": id(True),
+        "float64": id(np.float64),
+        "int64": id(np.int64),
         "PyArray_ScalarAsCtype": array_api()[_SCALAR_AS],
         "gone": _gone(),
     }

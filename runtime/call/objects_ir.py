@@ -10,8 +10,10 @@ first, stand for these, whose content is changed first; they are given back by w
 A *kind*, by address, says what containers are: how they are filled; what makes an empty one; the
 elements of keys, and of values; where a record begins, and its bytes; their class; whether code changes
 them; the name of an attribute that they all have, and its value. An *element* is written from the
-outside in, three words a node: what it is, how many nodes are in it or a number's class, and an address;
-of a choice how many objects there are, and a table of numbers, which values are, and these objects.
+outside in, three words a node: what it is, how many nodes are in it or a number's class, an address;
+of a choice how many objects there are, and a table of numbers, which values are, and these objects; of a
+number of several classes a bit for the code of each (float, int, np.float64, np.int64), and how far
+behind it its code is, in bytes.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ from ...codegen.llvm.modules import Defined, Function, module_ir
 from ...ir.ops.control.python_sets import SetLayout
 
 WORD = layout.WORD
-BOOL, INT, FLOAT, SCALAR, CONSTANT, TUPLE, CALL, CONTAINER, CHOICE, SAME, EITHER = range(11)
+BOOL, INT, FLOAT, SCALAR, CONSTANT, TUPLE, CALL, CONTAINER, CHOICE, SAME = range(10)
+SEVERAL, SEVERAL_INTS = 10, 11  # a number of several classes: a float in memory, or an integer
 # Of kinds; ADDED: sets in another order, FROZEN: tuples.
 LIST, DEQUE, SET, DICT, MAPPING, ADDED, ARRAY, FROZEN, RECORD = range(9)
 KIND_WORDS = 10
@@ -48,7 +51,8 @@ def objects_ir(sets: SetLayout | None, data: int) -> str:
     """The LLVM text; `sets` is how Python's sets lie, `data` where arrays say where numbers are."""
     functions = [_element(), _container(), _fill(sets is not None, data), _refill(), _leave()]
     functions += [] if sets is None else [_lay_out(sets)]
-    return module_ir(functions, ["none", "extend", "clear", "where", "gone"])
+    names = ["none", "extend", "clear", "where", "gone", "float64", "int64"]
+    return module_ir(functions, names)
 
 
 def _element() -> Function:
@@ -57,8 +61,8 @@ def _element() -> Function:
     node = f.load("ptr", f.cursor)
     n, what = f.load("i64", node, WORD), f.load("ptr", node, 2 * WORD)
     f.store(f.offset(node, NODE), f.cursor)
-    names = "bool int float scalar constant tuple call container choice"
-    cases = {k: f.block(name) for k, name in enumerate(names.split())}
+    names = "bool int float scalar constant tuple call container choice same several integers"
+    cases = {k: f.block(name) for k, name in enumerate(names.split()) if k != SAME}
     f.switch(f.load("i64", node), cases[CONSTANT], cases)
 
     def value() -> Value:
@@ -89,6 +93,10 @@ def _element() -> Function:
     f.at(cases[CONTAINER])
     handle = f.load("i64", value()).to("inttoptr", "ptr")
     f.ret(f.run(_CONTAINER, handle, what))
+    f.at(cases[SEVERAL])
+    f.ret(_of_several(f, value(), what, "double"))
+    f.at(cases[SEVERAL_INTS])
+    f.ret(_of_several(f, value(), what, "i64"))
     f.at(cases[TUPLE])
     f.ret(_parts(f, n))
     f.at(cases[CALL])
@@ -97,6 +105,28 @@ def _element() -> Function:
     f.call("void", "Py_DecRef", parts)
     f.ret(made)
     return f
+
+
+def _of_several(f: Function, at: Value, distance: Value, type: str) -> Value:
+    """A number of several classes, which is of this type in memory."""
+    word = f.alloca("i64")
+    code = f.load("i8", f.offset(at, distance.to("ptrtoint", "i64")))
+    cases = {k: f.block(name) for k, name in enumerate("float int numpys numpys_int".split())}
+    done = f.block("done", made="ptr")
+    number = f.load(type, at)
+    whole = number if type == "i64" else number.to("fptosi", "i64")
+    real = number.to("sitofp", "double") if type == "i64" else number
+    f.switch(code.zext("i64"), cases[0], cases)
+    f.at(cases[0])
+    f.jump(done, f.call("ptr", "PyFloat_FromDouble", real))
+    f.at(cases[1])
+    f.jump(done, f.call("ptr", "PyLong_FromLongLong", whole))
+    for k, name in ((2, "float64"), (3, "int64")):
+        f.at(cases[k])
+        f.store(real if k == 2 else whole, word)
+        f.jump(done, f.call("ptr", "PyArray_Scalar", word, symbol(name), NULL))
+    (made,) = f.at(done)
+    return made
 
 
 def _parts(f: Function, n: Value) -> Value:

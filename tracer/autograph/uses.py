@@ -24,6 +24,7 @@ from ..arrays.table import LAZY, ArrayFunction
 from ..containers.growing import look_up, serve_use
 from ..containers.objects import python_class
 from ..containers.stand_ins import Container
+from ..control.number_classes import sum_of_floats
 from ..control.unions import (
     NONE,
     Union,
@@ -167,7 +168,13 @@ def by_class(ufunc: np.ufunc, *operands: Any) -> Any:
         results.add((type(result), getattr(result, "dtype", None)))
     if len(results) == 1:
         return NotImplemented
+    if ufunc in _OF_FLOATS and {cls for cls, _ in results} == {float, np.float64}:
+        return sum_of_floats(function, operands)
     return use(function, *map(exact, operands))
+
+
+_OF_FLOATS = {np.add, np.subtract, np.multiply, np.negative, np.positive, np.absolute}
+"""What gives the same float of Python's floats and of NumPy's, with no error."""
 
 
 def _samples(x: Any) -> list[Any]:

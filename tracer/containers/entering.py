@@ -17,7 +17,7 @@ import numpy as np
 from ...ir.ops.control import python_sets
 from ...ir.ops.control.store_sets import Members
 from ...ir.ops.control.stores import HANDLE, RUNS, Items, Table
-from ..control.number_classes import MIXED
+from ..control.number_classes import FLAGS, code_of_class
 from ..control.unions import Union
 from ..core.tracers import Tracer
 from ..messages import errors
@@ -266,7 +266,7 @@ def _can_enter(field: Field) -> bool:
     if form is None or field.static is not UNKNOWN:
         return not (field.optional and field.static is not UNKNOWN)
     if form.is_mixed:
-        return form.tree.is_leaf() and form.leaves[0][1] == MIXED
+        return form.tree.is_leaf()
     example = form.example
     return not form.is_varied or (
         type(example) is Union and all(map(is_constant, example.options.values()))
@@ -445,7 +445,8 @@ def _field(field: Field, held: Any, root: int, made: dict[int, int]) -> tuple[An
         return tuple([dtype.type(0) for dtype in field.dtypes])
     flag = (True,) if field.optional else ()
     if field.form.is_mixed:
-        return (*flag, float(held), type(held) is int)
+        dtype, weak = field.form.leaves[0]
+        return (*flag, dtype.type(held), FLAGS[weak].type(code_of_class(type(held))))  # type: ignore[index]
     return (*flag, *_part(field.form.example, held, root, made))
 
 

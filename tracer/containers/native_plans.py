@@ -13,10 +13,9 @@ import optree
 
 from ...codegen.kernels.stores import layout
 from ...ir.record import record
-from ...ir.types import BOOL
 from ...runtime.call import objects, objects_ir
 from ...runtime.native.layout import instance_layout
-from ..control.number_classes import FLAGS, MIXED, of_code
+from ..control.number_classes import FLAGS, LETTERS
 from ..control.unions import Union
 from ..data import pytree
 from .boxes import BoxKind
@@ -103,25 +102,21 @@ _DETAILS: dict[type, str] = {deque: "maxlen", defaultdict: "default_factory"}
 def _attribute(plans: objects.Plans, field: Field, known: dict[Kind, int]) -> int:
     """Where it is said what an attribute holds that is there, and not None."""
     form = field.form
-    if form is not None and not any(weak == MIXED for _, weak in form.leaves):
+    if form is not None:
         return _element(plans, form, known)
     place = plans.reserve(3)
-    if form is not None:
-        plans.write(place, [objects_ir.EITHER, 0, 0])
-    else:
-        static = None if field.static is UNKNOWN else field.static
-        how = objects_ir.SAME if varied.is_constant(static) else objects_ir.CONSTANT
-        plans.write(place, [how, 0, plans.ref(static)])
+    static = None if field.static is UNKNOWN else field.static
+    how = objects_ir.SAME if varied.is_constant(static) else objects_ir.CONSTANT
+    plans.write(place, [how, 0, plans.ref(static)])
     return place
 
 
 def _element(plans: objects.Plans, form: Form, known: dict[Kind, int]) -> int:
     """Where it is said what elements of a form are."""
     nodes: list[tuple[int, int, int]] = []
-    words = [(d, "f" if weak in FLAGS else weak) for d, weak in form.leaves]
-    words += [(d, "b" if d == BOOL else "i") for d in form.flags]
-    places = [*map(_Place, range(len(words)))]
-    whole = pytree.unflatten(form.tree, places[: len(form.leaves)])
+    several = [k for k, (_, weak) in enumerate(form.leaves) if weak in FLAGS]
+    flags = {k: len(form.leaves) + n for n, k in enumerate(several)}
+    whole = pytree.unflatten(form.tree, [*map(_Place, range(len(form.leaves)))])
 
     def parts(made: int, items: Any, how: int) -> None:
         nodes.append((how, len(items), made))
@@ -130,7 +125,12 @@ def _element(plans: objects.Plans, form: Form, known: dict[Kind, int]) -> int:
 
     def node(x: Any) -> None:
         if isinstance(x, _Place):
-            dtype, weak = words[x.number]
+            dtype, weak = form.leaves[x.number]
+            if weak in FLAGS:
+                codes = sum(1 << LETTERS.index(letter) for letter in weak)
+                kind = objects_ir.SEVERAL if dtype.kind == "f" else objects_ir.SEVERAL_INTS
+                nodes.append((kind, codes, layout.WORD * (flags[x.number] - x.number)))
+                return
             kind = objects_ir.SCALAR if weak is None else _NUMBERS[weak]
             nodes.append((kind, plans.ref(dtype.type), plans.ref(dtype)))
         elif isinstance(x, Container):
@@ -154,13 +154,7 @@ def _element(plans: objects.Plans, form: Form, known: dict[Kind, int]) -> int:
             items, tree = _opened(x)
             parts(plans.ref(partial(_of_parts, tree)), items, objects_ir.CALL)
 
-    if form.is_mixed:
-        items, tree = _opened(varied.again_marked(whole))
-        mixed = [weak in FLAGS for _, weak in form.leaves]
-        made = plans.ref(partial(_with_ints, tree, mixed))
-        parts(made, [*items, *places[len(items) :]], objects_ir.CALL)
-    else:
-        node(whole)
+    node(whole)
     place = plans.reserve(3 * len(nodes))
     by_place = (objects_ir.CONTAINER, objects_ir.CHOICE)
     moved = [3 * k + 2 for k, (what, *_) in enumerate(nodes) if what in by_place]
@@ -183,13 +177,6 @@ def _chosen(constants: dict[int, Any], which: dict[int, int], tag: Any, *options
 
 def _of_parts(tree: Any, *parts: Any) -> Any:
     return pytree.unflatten(tree, parts)
-
-
-def _with_ints(tree: Any, mixed: list[bool], *words: Any) -> Any:
-    """An element of its words: behind the numbers stand flags, of which class each `mixed` one is."""
-    numbers, flags = words[: len(mixed)], iter(words[len(mixed) :])
-    pairs = zip(numbers, mixed, strict=True)
-    return pytree.unflatten(tree, [of_code(x, next(flags)) if m else x for x, m in pairs])
 
 
 _NUMBERS = {"b": objects_ir.BOOL, "i": objects_ir.INT, "f": objects_ir.FLOAT}

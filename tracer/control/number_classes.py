@@ -1,15 +1,18 @@
-"""Numbers that are ints of Python's on one way and floats on another: a float, and whether it is an int.
+"""Numbers that are of one class on one way and of another on another: a word, and which class it is.
 
     dist = [float("inf")] * n       # floats
     dist[start] = 0                 # and an int among them
+    rows.append([x[i], 1])          # a list of an np.float64 and an int
 
-Such a number is the float that stands for it in what is computed, with the union of both beside it (see
-`unions.exact`). In memory, and from iteration to iteration, it is two words: the float and a flag.
+Such a number is the float, or the np.int64 among ints, that stands for it in what is computed, with the
+union of all beside it (see `unions.exact`). In memory, and from iteration to iteration, it is two words:
+that number and a flag.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -21,14 +24,19 @@ from ..core.tracers import Tracer, as_value, emit, weak_kind, wrap
 from .unions import Union, constant_tag, exact, is_one_of, kind_number, possible
 
 Class = tuple[str | None, np.dtype[Any]]  # how it promotes, and its type
-_INT, _FLOAT, _NUMPYS = ("i", I64), ("f", F64), (None, F64)
-MIXED, ANY = (
-    "n",
-    "m",
-)  # how a number promotes that is an int or a float of Python's; or np.float64, too
-# The word behind it: whether it is an int; 0 for a float, 1 for an int, 2 for an np.float64.
-FLAGS = {MIXED: BOOL, ANY: I64}
-_OF_CODES = (_FLOAT, _INT, _NUMPYS)
+_INT, _FLOAT, _NUMPYS, _NUMPYS_INT = ("i", I64), ("f", F64), (None, F64), (None, I64)
+# Classes by the code that says in memory which one a number is of, and a letter for each: how a number
+# promotes that is of several of them are their letters.
+_OF_CODES = (_FLOAT, _INT, _NUMPYS, _NUMPYS_INT)
+LETTERS = "fidl"
+_PYTHON: tuple[type, ...] = (float, int, np.float64, np.int64)
+MIXED = "fi"  # an int or a float of Python's
+# The word behind such a number: for `MIXED` whether it is an int, which is its code as well.
+FLAGS = {
+    "".join(letters): BOOL if letters == tuple(MIXED) else I64
+    for n in (2, 3, 4)
+    for letters in combinations(LETTERS, n)
+}
 _MOST = 1 << 53  # an int among floats that is kept exactly: `check_kept`
 
 
@@ -134,12 +142,18 @@ def give_class(x: Tracer, flag: Any) -> Tracer:
     return of_class(x, emit("select", as_value(flag, BOOL), *tags).value, (_INT, _FLOAT))
 
 
-def mixture(x: Tracer) -> str | None:
-    """How a number promotes in memory."""
-    if may_be_both(x):
-        return MIXED
-    classes = set(classes_of(x))
-    return ANY if {_INT, _NUMPYS} <= classes <= set(_OF_CODES) else x.weak
+def mixture(x: Tracer) -> tuple[np.dtype[Any], str | None]:
+    """The type of a number in memory, and how it promotes there."""
+    classes = classes_of(x)
+    if not classes or not set(classes) <= set(_OF_CODES):
+        return x.dtype, x.weak
+    weak = "".join(k for k, one in zip(LETTERS, _OF_CODES, strict=True) if one in classes)
+    return dtype_of(weak), weak
+
+
+def dtype_of(weak: str) -> np.dtype[Any]:
+    """The type of numbers of several classes in memory."""
+    return I64 if weak == "il" else F64
 
 
 def flag_of(x: Any, weak: str) -> Value:
@@ -157,24 +171,45 @@ def flag_of(x: Any, weak: str) -> Value:
 
 
 def _code_of(x: Any) -> int:
-    weak = weak_kind(x)
-    return 2 if weak is None else 1 if weak == "i" else 0
+    weak, dtype = class_of(x)
+    return _OF_CODES.index((weak, I64 if dtype.kind in "iu" else F64))
 
 
 def of_flag(number: Value, flag: Value, weak: str) -> Tracer:
     """The number that these two words are."""
     if weak == MIXED:
         return int_or_float(number, flag)
-    code, tag = wrap(flag, scalar=True), constant_tag(kind_number(*_FLOAT)).value
-    for k, one in enumerate(_OF_CODES[1:], 1):
+    codes = [LETTERS.index(letter) for letter in weak]
+    classes = [_OF_CODES[k] for k in codes]
+    code, tag = wrap(flag, scalar=True), constant_tag(kind_number(*classes[0])).value
+    for k, one in zip(codes[1:], classes[1:], strict=True):
         own = constant_tag(kind_number(*one)).value
         tag = emit("select", as_value(code == k, BOOL), own, tag).value
-    return of_class(wrap(number, scalar=True), tag, _OF_CODES)
+    return of_class(wrap(number, scalar=True), tag, classes)
+
+
+def sum_of_floats(function: Callable[..., Any], operands: Sequence[Any]) -> Tracer:
+    """What `function` gives of floats of Python's and NumPy's: one of Python's if all of them are."""
+    result, python = function(*(wrap(as_value(x), scalar=True) for x in operands)), True
+    for several in map(exact, operands):
+        if type(several) is Union:
+            weak = [n for n in possible(several) if weak_kind(several.options[n]) is not None]
+            python = is_one_of(several, weak) & python
+        elif weak_kind(several) is None:
+            python = False
+    tags = [constant_tag(kind_number(*one)).value for one in (_NUMPYS, _FLOAT)]
+    tag = emit("select", as_value(python, BOOL), tags[1], tags[0]).value
+    return of_class(result, tag, (_FLOAT, _NUMPYS))
 
 
 def of_code(x: Any, code: Any) -> Any:
-    """A float of Python's as what it is."""
-    return int(x) if code == 1 else np.float64(x) if code == 2 else x
+    """A number of Python's as what it is."""
+    return _PYTHON[code](x)
+
+
+def code_of_class(cls: type) -> int:
+    """The code of a class of Python's or NumPy's."""
+    return _PYTHON.index(cls)
 
 
 def int_or_float(number: Value, flag: Value) -> Tracer:

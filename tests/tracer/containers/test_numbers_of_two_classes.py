@@ -190,3 +190,33 @@ def test_floats_that_are_added_up_stay_one_number():
 
     graph = jt.jit(f).trace(np.ones(30))
     assert "bool" not in str(graph)
+
+
+def rows_of_several_classes(x, k):
+    """Numbers of NumPy's beside Python's, in rows and in one list: all stay what they are."""
+    rows, floats, ints, found, either = [], [0.0], [0], {}, [7, 1.5]
+    for i, v in enumerate(x):
+        if v > 0:
+            rows.append([v, 1, 0.5])
+            rows[-1][1] += i
+            rows[0][2] = floats[-1] * 2.0
+            floats.append(v)
+            either.append(k[i])
+        else:
+            floats.append(floats[-1] + 1.0)
+            found[i] = -floats[-1]
+        if k[i] > 4:
+            ints.append(k[i])
+            ints.append(ints[0] + 1)
+            either.append(v)
+    return rows, floats, ints, found, either, sum(floats), max(ints), floats[0] - 0.5
+
+
+def test_numbers_of_numpy_beside_pythons() -> None:
+    compiled = jt.jit(rows_of_several_classes)
+    for sign in (1, -1):
+        x = sign * np.array([0.5, -1.0, 2.0, 3.0, -2.0, 0.25])
+        k = np.array([1, 7, 9, 2, 3, 5])
+        assert repr(compiled(x, k)) == repr(rows_of_several_classes(x, k))
+    slow = jt.jit(rows_of_several_classes, backend="interpreter")
+    assert repr(slow(x, k)) == repr(rows_of_several_classes(x, k))

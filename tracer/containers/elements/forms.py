@@ -18,7 +18,7 @@ import numpy as np
 
 from ....ir.record import record
 from ....ir.types import BOOL, F64, I64
-from ...control.number_classes import ANY, FLAGS, MIXED, mixture
+from ...control.number_classes import FLAGS, LETTERS, dtype_of, mixture
 from ...core.tracers import WEAK_DTYPES, Tracer, weak_kind
 from ...data import pytree
 from ...data.exact import Exact
@@ -100,8 +100,8 @@ class Form:
         return any(weak in FLAGS for _, weak in self.leaves)
 
     def unmixed(self) -> Form:
-        """The form with floats in the place of what may be ints."""
-        plain = {MIXED: "f", ANY: None}
+        """The form with numbers of one class in the place of those of several: floats, or NumPy's."""
+        plain = {weak: None if {*"dl"} & {*weak} else "f" for weak in FLAGS}
         return Form(self.tree, tuple((d, plain.get(w, w)) for d, w in self.leaves))  # type: ignore[arg-type]
 
     @property
@@ -118,12 +118,12 @@ class Form:
     def joined(self, other: Form, are_keys: bool = False) -> Form | None:
         """The form of elements of both, or None. Kinds of containers in them become one. A bool here and
         a number there are two options of values, but may be one key."""
-        if same_tree(self.tree, other.tree) and len(self.leaves) == len(other.leaves):
-            leaves = tuple(map(_joined, self.leaves, other.leaves))
-            if None not in leaves:
-                return Form(self.tree, leaves)  # type: ignore[arg-type]
         try:
             join = _joined_of_keys if are_keys else _joined
+            if same_tree(self.tree, other.tree) and len(self.leaves) == len(other.leaves):
+                leaves = tuple(map(join, self.leaves, other.leaves))
+                if None not in leaves:
+                    return Form(self.tree, leaves)  # type: ignore[arg-type]
             both = varied.joined(self.example, other.example, join)
         except Unfit:
             return None
@@ -164,8 +164,8 @@ def _written(part: Any) -> str:
 
 
 def _name(leaf: Leaf) -> str:
-    names = {"b": "bool", "i": "int", "f": "float", MIXED: "int or float", ANY: "int or float64"}
-    return names[leaf[1]] if leaf[1] else str(leaf[0])
+    names = {"b": "bool", "i": "int", "f": "float", "d": "float64", "l": "int64"}
+    return " or ".join(names[letter] for letter in leaf[1]) if leaf[1] else str(leaf[0])
 
 
 def _leaf(x: Any) -> Leaf:
@@ -174,7 +174,7 @@ def _leaf(x: Any) -> Leaf:
             raise Unfit
         if x.dtype.kind == "f" and x.dtype.itemsize < 4:
             raise Unfit
-        return x.dtype, mixture(x)
+        return mixture(x)
     weak = weak_kind(x)
     if weak in ("b", "i", "f"):
         if isinstance(x, IntEnum):  # it would be a number afterwards
@@ -187,38 +187,24 @@ def _leaf(x: Any) -> Leaf:
     raise Unfit
 
 
-_CLASSES: dict[Leaf, set[str | None]] = {
-    (I64, "i"): {"i"},
-    (F64, "f"): {"f"},
-    (F64, None): {None},
-    (F64, MIXED): {"i", "f"},
-    (F64, ANY): {"i", "f", None},
-}
+_LETTERS: dict[Leaf, str] = {(I64, "i"): "i", (F64, "f"): "f", (F64, None): "d", (I64, None): "l"}
 
 
 def _joined(a: Leaf, b: Leaf) -> Leaf | None:
-    """What holds both: Python's numbers among NumPy's are NumPy's, where those can be any of them."""
+    """What holds both."""
     if a == b:
         return a
-    classes = _CLASSES.get(a, set()), _CLASSES.get(b, set())
-    if all(classes) and "i" in classes[0] | classes[1]:
-        return F64, ANY if None in classes[0] | classes[1] else MIXED
-    (dtype, weak), (other, other_weak) = a, b
-    if weak is not None and other_weak is not None:
-        return None if "b" in (weak, other_weak) else (WEAK_DTYPES["f"], MIXED)
-    if weak is None and other_weak is None:
-        return None
-    strong, kind = (dtype, other_weak) if weak is None else (other, weak)
-    if kind == "b":
-        return (strong, None) if strong == BOOL else None
-    if strong.kind == "f" and strong.itemsize == 8:
-        return strong, None
-    return (strong, None) if strong == I64 and kind == "i" else None
+    letters = [leaf[1] if leaf[1] in FLAGS else _LETTERS.get(leaf) for leaf in (a, b)]
+    if None not in letters:
+        weak = "".join(k for k in LETTERS if k in letters[0] + letters[1])  # type: ignore[operator]
+        return dtype_of(weak), weak
+    weaks = {a[1], b[1]}
+    return (BOOL, None) if weaks == {"b", None} and a[0] == b[0] == BOOL else None
 
 
 def _joined_of_keys(a: Leaf, b: Leaf) -> Leaf:
     leaf = _joined(a, b)
-    if leaf is None:
+    if leaf is None or ("l" in (leaf[1] or "") and leaf[0] == F64):  # float or np.int64: neither
         raise Unfit
     return leaf
 
