@@ -19,7 +19,7 @@ from ..build import Builder
 from ..graph import Graph, Op, Value
 from ..opdef import OPS
 from ..ops.control.effects import ERRORS
-from ..types import I32, I64, TOKEN, TensorType, Type, is_inexact
+from ..types import BOOL, I32, I64, TOKEN, TensorType, Type, is_inexact
 
 NONE = -1  # the number where nothing fails
 
@@ -39,8 +39,16 @@ def failures(
             yield op, IndexError if "axes" in op.attrs else np.linalg.LinAlgError
         elif op.name == "recursion":
             yield op, RecursionError
+        elif (error := exception_of(op)) is not None:
+            yield op, type(error)
         elif _is_unknown(op, labels):
             yield op, Exception
+
+
+def exception_of(op: Op) -> Exception | None:
+    """The exception that an op raises whenever it runs: a user's `raise` of a class of his own."""
+    function = op.attrs.get("function")
+    return None if function is None else function.raises
 
 
 def _is_unknown(op: Op, labels: tuple[str, ...]) -> bool:
@@ -85,7 +93,7 @@ def _last(ops: Sequence[Op], failing: Collection[Op]) -> int:
 
 
 def _changes(op: Op) -> bool:
-    if not op.definition.effect or op.name == "assert":
+    if not op.definition.effect or op.name == "assert" or exception_of(op) is not None:
         return False
     reads: Callable[[Op], bool] | None = op.definition.extra.get("reads")
     return reads is None or not reads(op)
@@ -303,6 +311,9 @@ def _fine(b: Builder, op: Op, env: dict[Value, Value]) -> Value:
     if op.name == "assert":
         env[op.results[-1]] = operands[-1]
         return operands[0]
+    if exception_of(op) is not None:
+        env[op.results[-1]] = operands[-1]
+        return b.const(np.bool_(False), BOOL)
     if "axes" not in op.attrs:
         made = b.append(op.definition, operands, {**op.attrs, "mode": "fill"})
         env.update(zip(op.results, made.results, strict=True))
@@ -334,7 +345,7 @@ def tellable(ops: Sequence[Op]) -> Iterator[Op]:
         if op.name in _TELLING:
             for region in op.regions:
                 yield from tellable(region.ops)
-        elif op.name == "assert" or op.attrs.get("mode") == "check":
+        elif op.name == "assert" or op.attrs.get("mode") == "check" or exception_of(op) is not None:
             yield op
 
 

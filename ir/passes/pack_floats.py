@@ -208,7 +208,7 @@ def _callback(b: Builder, op: Op, operands: Values) -> Sequence[Value]:
     results = tuple(_stored(t) for t in function.results)
     if results != function.results or any(dtypes):
         on_bits = _OnBits(function, dtypes)
-        function = PythonFunction(on_bits, results, function.name, function.each)
+        function = PythonFunction(on_bits, results, function.name, function.each, function.raises)
     return b.append(op.definition, operands, {"function": function}).results
 
 

@@ -430,7 +430,9 @@ def _callback(s: Splitter, op: Op, operands: list[Parts]) -> list[Parts]:
     function: PythonFunction = op.attrs["function"]
     flags = tuple(isinstance(v, tuple) for v in operands if not _is_token(v))
     results = tuple(t for t in split_types(function.results) if isinstance(t, TensorType))
-    wrapped = PythonFunction(_OnParts(function, flags), results, function.name, function.each)
+    wrapped = PythonFunction(
+        _OnParts(function, flags), results, function.name, function.each, function.raises
+    )
     new = s.b.append(op.definition, _flat(operands), {"function": wrapped})
     return _regrouped(new.results, [v.type for v in op.results])
 

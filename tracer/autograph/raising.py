@@ -129,4 +129,4 @@ class Raised:
             raise raised
 
         fail.__name__ = type(error).__name__
-        call_with(values, fail)
+        call_with(values, fail, error)

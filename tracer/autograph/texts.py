@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from ...ir.record import record, replace
 from ..arrays.table import LAZY
 from ..captures.kept import ShownLater
-from ..control.callbacks import each_time
+from ..control.callbacks import called_for_effect
 from ..control.unions import Union, with_exact
 from ..core.tracers import DESCRIBED, Tracer
 from ..data import pytree
@@ -205,8 +205,11 @@ def has_traced(x: Any) -> bool:
     return any(map(is_traced, pytree.flatten(x)[0]))
 
 
-def call_with(values: tuple[Any, ...], function: Callable[..., None]) -> None:
-    """Call a function with the values, each time that the compiled function comes here."""
+def call_with(
+    values: tuple[Any, ...], function: Callable[..., None], raises: Exception | None = None
+) -> None:
+    """Call a function with the values, each time that the compiled function comes here. It `raises`
+    this, whatever they are."""
     leaves, tree = pytree.flatten(values)
     kinds = [x.weak if isinstance(x, Tracer) else None for x in leaves]
 
@@ -215,7 +218,7 @@ def call_with(values: tuple[Any, ...], function: Callable[..., None]) -> None:
         function(*pytree.unflatten(tree, [x if k is None else _PYTHON[k](x) for x, k in pairs]))
 
     call.__name__ = call.__qualname__ = getattr(function, "__name__", "call")
-    each_time(call, *leaves)
+    called_for_effect(call, (*leaves,), {}, raises=raises)
 
 
 # What Python's own functions are in transformed code.

@@ -12,13 +12,21 @@ every call, and its handler is taken at once.
 
 from __future__ import annotations
 
+import copy
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
 from ...ir.graph import Op
-from ...ir.passes.failures import changes_before, failures, first_failure, message, tellable
+from ...ir.passes.failures import (
+    changes_before,
+    exception_of,
+    failures,
+    first_failure,
+    message,
+    tellable,
+)
 from ...ir.record import record, replace
 from ..containers.kinds import Again
 from ..core.effects import advance, order_token
@@ -29,7 +37,7 @@ from ..messages import errors
 from ..messages.errors import complain
 from .branches import Trial, branch, trial
 from .logic import truth
-from .raising import raised
+from .raising import Raised, raised
 from .users.operators import of_users
 from .variables import State, in_graph
 
@@ -49,10 +57,13 @@ class Handler:
     run: Callable[[BaseException], None]
     asks: bool
 
-    def takes(self, kind: type[BaseException]) -> bool:
-        """Whether it takes an exception of that class, or may take one of which it is a base."""
+    def takes(self, kind: type[BaseException], exactly: bool) -> bool:
+        """Whether it takes an exception of that class, or, if the class is not `exactly` that, may take
+        one of which it is a base."""
         kinds = [one for one in _flat(self.kinds()) if isinstance(one, type)]
-        return any(issubclass(kind, one) or issubclass(one, kind) for one in kinds)
+        return any(
+            issubclass(kind, one) or (issubclass(one, kind) and not exactly) for one in kinds
+        )
 
 
 def _flat(kinds: Any) -> Iterator[Any]:
@@ -72,6 +83,24 @@ class Failure:
     kind: type[BaseException]
     handler: int
     step: int = 0
+
+    @property
+    def is_told(self) -> bool:
+        """Whether it is known what the exception says."""
+        error = exception_of(self.op)
+        if error is None:
+            return message(self.op) is not None
+        return not Raised(error).values and not hasattr(error, "__notes__")
+
+    def exception(self) -> BaseException:
+        """What is raised, with what it says if that is known."""
+        error = exception_of(self.op)
+        if error is not None:
+            made = copy.copy(error)
+            made.args = made.args if self.is_told else ()
+            return made
+        text = message(self.op)
+        return self.kind() if text is None else self.kind(text)
 
 
 def try_stmt(
@@ -110,7 +139,8 @@ def try_stmt(
     ways = sorted({(f.step, f.handler) for f in found if f.handler >= 0})
     numbers = {  # behind the last that is handled nothing is asked
         f.op: ways.index((f.step, f.handler)) if f.handler >= 0 else _NOBODYS
-        for f in found[: handled + 1]
+        for k, f in enumerate(found)
+        if k <= handled or exception_of(f.op) is not None
     }
     failing = first_failure(graph, numbers)
     results = require_trace().builder.inline(failing, [*token, *one.region.captured])
@@ -129,13 +159,12 @@ def try_stmt(
                 ("another handler", "a handler"),
             )
             return
-        text = message(said[first].op)
-        kind = said[first].kind
+        failure = said[first]
         step, handler = ways[first]
         _all(steps[:step])
         try:
-            raise raised(kind() if text is None else kind(text))
-        except kind as error:
+            raise raised(failure.exception())
+        except failure.kind as error:
             handlers[handler].run(error)
 
     def whole() -> None:
@@ -159,7 +188,8 @@ def _failures(
     for place, outer in enumerate(ops):
         step = max(bisect_right(starts, place) - 1, 0)
         for op, kind in failures([outer]):
-            numbers = [k for k, handler in enumerate(handlers) if handler.takes(kind)]
+            exactly = exception_of(op) is not None
+            numbers = [k for k, handler in enumerate(handlers) if handler.takes(kind, exactly)]
             found.append(Failure(op, kind, numbers[0] if numbers else _NOBODYS, step))
     return found
 
@@ -248,7 +278,7 @@ def _check(
             continue
         if failure.op not in told:
             _refuse(failure, _UNTOLD.get(failure.op.name, "Python does it"))
-        if handlers[failure.handler].asks and message(failure.op) is None:
+        if handlers[failure.handler].asks and not failure.is_told:
             _refuse(
                 failure, "what the exception says depends on values, and the handler asks for it"
             )

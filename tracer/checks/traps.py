@@ -121,7 +121,7 @@ class CallbackLog:
             if op.name != "io_callback" or not op.attrs["function"].results:
                 return None
             own: PythonFunction = op.attrs["function"]
-            kept = PythonFunction(self._recorder(own), own.results, own.name, own.each)
+            kept = PythonFunction(self._recorder(own), own.results, own.name, own.each, own.raises)
             return b.append(op.definition, operands, {"function": kept}).results
 
         return map_regions(substituted(graph, recorded), self.recording)

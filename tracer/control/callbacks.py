@@ -92,11 +92,15 @@ def each_time(function: Function, *args: Any) -> None:
 
 
 def called_for_effect(
-    function: Function, args: tuple[Any, ...], kwargs: dict[str, Any], name: str = "debug_print"
+    function: Function,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    name: str = "debug_print",
+    raises: Exception | None = None,
 ) -> None:
     """As `each_time`, with keywords. What is called `debug_print` raises nothing that `except` waits
-    for."""
-    _callback("debug_print", function, None, args, kwargs, name=name)
+    for, but what it is said to raise always."""
+    _callback("debug_print", function, None, args, kwargs, name=name, raises=raises)
 
 
 class _Flat:
@@ -183,6 +187,7 @@ def _callback(
     kwargs: dict[str, Any],
     ordered: bool = True,
     name: str | None = None,
+    raises: Exception | None = None,
 ) -> Any:
     check_callable(function, what)
     out_leaves, out_tree = pytree.flatten(result_like)
@@ -199,9 +204,8 @@ def _callback(
     if trace is None:
         results = flat(*(np.array(x) for x in arrays))
         return pytree.unflatten(out_tree, [x.copy()[()] for x in results])
-    handle = PythonFunction(
-        flat, tuple(types), name or function_name(function), each=what in ("py_func", "debug_print")
-    )
+    called, each = name or function_name(function), what in ("py_func", "debug_print")
+    handle = PythonFunction(flat, tuple(types), called, each, raises)
     op = _append(what, handle, [as_value(x) for x in arrays], ordered)
     return pytree.unflatten(out_tree, [wrap(v) for v in op.results[: len(types)]])
 

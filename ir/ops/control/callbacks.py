@@ -28,11 +28,12 @@ class PythonFunction:
     function: takes arrays, gives a tuple of array-likes
     results:  the types of what it gives
     each:     whether many examples at once may mean one call for each, if it has effects
+    raises:   the exception that it raises whenever it is called, if that is all that it does
 
     Two are equal if their functions are, and so they are merged where nothing forbids it.
     """
 
-    __slots__ = ("function", "results", "name", "each", "serial", "__weakref__")
+    __slots__ = ("function", "results", "name", "each", "raises", "serial", "__weakref__")
 
     def __init__(
         self,
@@ -40,11 +41,13 @@ class PythonFunction:
         results: tuple[TensorType, ...],
         name: str = "",
         each: bool = False,
+        raises: Exception | None = None,
     ) -> None:
         self.function = function
         self.results = results
         self.name = name or getattr(function, "__name__", "function")
         self.each = each
+        self.raises = raises
         self.serial = next(_serial)
 
     def __eq__(self, other: object) -> bool:

@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -265,3 +266,88 @@ def test_what_fails_before_anything_is_changed():
 
     with pytest.raises(jt.errors.TransformError, match="changes arrays or objects"):
         jt.jit(counted)(xs)
+
+
+class Empty(Exception):
+    """A user's exception, with arguments of its own."""
+
+    def __init__(self, what: str, left: int) -> None:
+        super().__init__(what, left)
+        self.left = left
+
+
+class Full(Empty):
+    pass
+
+
+class Items:
+    def __init__(self) -> None:
+        self.items: list[int] = []
+
+    def push(self, x: int) -> None:
+        if len(self.items) > 3:
+            raise Full("full", 3)
+        self.items.append(x)
+
+    def pop(self) -> int:
+        if not self.items:
+            raise Empty("empty", 0)
+        return self.items.pop()
+
+
+def users_exceptions(xs: list[int]) -> Any:
+    """What a `raise` of a user's class, reached or not, is caught by."""
+    found, under, total, left = Items(), 0, 0, []
+    for x in xs:
+        try:
+            if x < 5:
+                found.push(x)
+            else:
+                total += found.pop()
+        except Full as error:
+            left.append(error.left)
+        except Empty:
+            under += 1
+    return found.items, under, total, left
+
+
+def with_values(xs: list[int]) -> int:
+    count = 0
+    for x in xs:
+        try:
+            if x == 7:
+                raise Empty("seven", x)
+            count += x
+        except ValueError:
+            count -= 100
+        except Empty:
+            count += 1000
+    return count
+
+
+def uncaught(xs: list[int]) -> int:
+    count = 0
+    for x in xs:
+        try:
+            if x == 9:
+                raise Full("nine", 9)
+            if x == 7:
+                raise Empty("seven", 7)
+            count += x
+        except Full:
+            count += 1
+    return count
+
+
+@pytest.mark.parametrize("function", [users_exceptions, with_values, uncaught])
+def test_exceptions_of_users_are_caught(function: Any) -> None:
+    compiled = jt.jit(function)
+    for seed in (0, 1, 2):
+        xs = np.random.RandomState(seed).randint(0, 10, 20 + seed).tolist()
+        if seed == 2 and function is uncaught:
+            xs = [1, 9, 2, 9]
+        if function is uncaught and 7 in xs:
+            with pytest.raises(Empty, match="seven"):
+                compiled(xs)
+        else:
+            assert compiled(xs) == function(xs)
