@@ -90,7 +90,9 @@ def _bounds(value: Value, op: Op, intervals: dict[Value, Interval], depth: int) 
         taken = range(first, stop + 1)
         return union(*(_of_branch(value, op, k, intervals, depth) for k in taken))
     if op.name in ("while", "scan"):
-        return _of_loop(op, intervals, depth).results.get(value)
+        found = _of_loop(op, intervals, depth).results
+        intervals.update({v: found.get(v, _whole(v)) for v in op.results if _is_counted(v)})
+        return found.get(value)
     if op.name == "constant":
         data = op.attrs["value"]
         return (int(data.min()), int(data.max())) if data.size else None

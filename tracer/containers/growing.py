@@ -325,8 +325,25 @@ def sorted_(items: Any, *, key: Any = None, reverse: Any = False) -> Any:
     if key is None and isinstance(reverse, bool) and _is_short(items):
         ordered = np.sort(items)
         return native_if_wanted([*(ordered[::-1] if reverse else ordered)], site)
-    ordered = _sorted(_of_array(items, site), key=key, reverse=reverse)
+    items = _of_array(items, site)
+    kinds = current()
+    if kinds is not None and (type(items) is tuple or hasattr(items, "__next__")):
+        items = [*items]
+    if _is_nobodys(items) and _compares_traced(items if key is None else [*map(key, items)]):
+        kinds = current()
+        assert kinds is not None
+        listed = List(kinds.kind_at(site))
+        listed.extend(items)
+        items = listed
+    ordered = _sorted(items, key=key, reverse=reverse)
     return native_if_wanted(ordered, site)
+
+
+def _is_nobodys(items: Any) -> bool:
+    """Whether it is a list that a library made, or that was just made here: no trace that begins anew
+    would have a native one in its place."""
+    kinds = current()
+    return kinds is not None and type(items) is list and id(items) not in kinds.births
 
 
 def _is_short(items: Any) -> bool:
@@ -342,10 +359,11 @@ def _is_short(items: Any) -> bool:
 
 
 def _of_array(items: Any, site: tuple[Any, int]) -> Any:
-    """The elements of a traced array as a native list; other items as they are."""
-    if current() is None or isinstance(items, Set) or walked(items) is None:
+    """The elements of a traced array, or what is run over by number, as a native list; other items as
+    they are."""
+    if current() is None or _is_native(items) or isinstance(items, range) or walked(items) is None:
         return items
-    return list_of(items, site) if is_traced(items) or _is_any_length(items) else items
+    return list_of(items, site)
 
 
 def list_of(items: Any, site: Site) -> List:

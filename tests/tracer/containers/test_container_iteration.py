@@ -160,3 +160,26 @@ def test_generators_that_are_read_at_once() -> None:
 
     x = np.array([1, 5, 3, 2, 8])
     assert jt.jit(chosen)(x) == chosen(x)
+
+
+def sorted_of_anything(x):
+    """What is no list of the function's own is listed before it is ordered."""
+    rows = x.tolist()
+    pairs = sorted((a, b) for a, b in rows if a > 3)
+    by_key = sorted(map(tuple, rows), key=lambda t: -t[1])[:2]
+    of_zip = sorted(zip(x[0], x[1], strict=True))
+    return (
+        sorted(map(tuple, rows)),
+        pairs,
+        by_key,
+        of_zip,
+        sorted((x[0, 0], x[1, 0])),
+        sorted(rows[0]),
+    )
+
+
+def test_what_is_run_over_once_is_sorted():
+    compiled = jt.jit(sorted_of_anything)
+    for seed in (0, 1):
+        x = np.random.RandomState(seed).randint(0, 10, (6, 2))
+        assert repr(compiled(x)) == repr(sorted_of_anything(x))
