@@ -335,7 +335,8 @@ def refuse_stores(op: Op) -> NoReturn:
     raise batching_error(
         op,
         "a list, dict, set, deque or heap that grows while compiled code runs is one container, and "
-        "vmap runs all examples at once: write a loop over the examples, or use arrays of a known size",
+        "vmap runs all examples at once: count in an array of the final size (out[n] = value; n += 1), "
+        "or call the compiled function for each example, [f(x) for x in xs]",
     )
 
 

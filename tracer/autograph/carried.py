@@ -187,7 +187,8 @@ class CarriedVariable:
             f"{shown(self.name)} changes its structure in {self.where}:\n"
             + self._both(show_tree(self.tree), show_tree(tree)),
             f"a {type(self.value).__name__} cannot grow in a loop that runs compiled: collect "
-            f"results in an array of the final size ({name}[i] = value) or in a jt.TensorArray."
+            f"results in an array of the final size ({name}[i] = value) or in a jt.TensorArray. It "
+            "grows in functions under jt.jit, not under jt.vmap, jt.grad and their kin."
             if grows
             else "keep to one structure: the same containers with the same lengths and keys, in the "
             "same order.",

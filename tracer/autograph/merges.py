@@ -11,7 +11,7 @@ from ...ir.graph import Graph, Value
 from ...ir.opdef import OPS
 from ...ir.types import BOOL, I32, TensorType
 from ..containers.elements.forms import same_tree
-from ..containers.kinds import changed, inherit
+from ..containers.kinds import changed, current, inherit
 from ..control.regions import (
     Out,
     TracedRegion,
@@ -437,6 +437,12 @@ class Merge:
         remedy = "give it the same containers, of the same lengths, in both branches."
         if parts[0].tree == parts[1].tree:
             remedy = "give its dicts their keys in the same order in both branches."
+        elif current() is None and all(isinstance(v, (list, dict, set)) for v in values):
+            remedy = (
+                f"a {type(values[0]).__name__} grows in functions under jt.jit, not under jt.vmap, "
+                "jt.grad and their kin: count in an array of the final size (out[n] = value; "
+                "n += 1), or call the compiled function for each example, [f(x) for x in xs]."
+            )
         complain(
             errors.CarryError,
             f"{self._what(label)} has another structure in each branch of the `{self.what}`:\n"

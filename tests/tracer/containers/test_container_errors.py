@@ -228,3 +228,17 @@ def test_integers_that_floats_do_not_keep_are_errors() -> None:
         assert compiled(-np.ones(2), 2) == f(-np.ones(2), 2)
         with pytest.raises(OverflowError, match="among floats"):
             compiled(np.ones(3), 3)
+
+
+def test_batched_functions_say_what_to_do_with_containers_that_grow() -> None:
+    def positive(x):
+        found = []
+        for v in x:
+            if v > 0:
+                found.append(v)
+        return len(found)
+
+    x = np.ones((2, 3))
+    for batched in (jt.vmap(positive), jt.jit(jt.vmap(positive))):
+        with pytest.raises(jt.errors.JitneyError, match=r"out\[n\] = value.*for each example"):
+            batched(x)
