@@ -24,9 +24,11 @@ from ..arrays.common import (
     axis_index,
     axis_tuple,
     build,
+    common_dtype,
     finish_written_back,
     given,
     known_array,
+    operand,
 )
 from ..arrays.creation import arange
 from ..arrays.elementwise import where
@@ -34,6 +36,7 @@ from ..arrays.movement import concatenate, moveaxis, stack
 from ..arrays.reductions import count_nonzero
 from ..arrays.table import FUNCTIONS, eagerly, function, numpy_function, refuse_option
 from ..core.tracers import Tracer, as_value, wrap
+from ..data.promotion import check_python_int
 from ..indexing.bounded import Bounded, bounded, number, refuse, rule
 from ..indexing.indexing import update
 from ..indexing.masked import Masked
@@ -485,4 +488,17 @@ def where_(
         return nonzero(condition, size=size, fill_value=fill_value)
     if not (given(x) and given(y)):
         raise ValueError("either both or neither of x and y should be given")
+    for side in (x, y):
+        if type(side) is int and not _where_wraps():
+            check_python_int(side, common_dtype(operand(x), operand(y)))
     return where(condition, x, y)
+
+
+@functools.cache
+def _where_wraps() -> bool:
+    """Whether `np.where` stores a Python int that is out of range: before NumPy 2.5."""
+    try:
+        np.where(np.ones(1, bool), np.zeros(1, np.uint8), 256)
+    except OverflowError:
+        return False
+    return True

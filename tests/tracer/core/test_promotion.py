@@ -15,6 +15,7 @@ import jitney as jt
 from jitney.ir.types import BASIC
 from jitney.tracer.arrays.lowerings import LOWERINGS
 from jitney.tracer.data.promotion import result_dtype, ufunc_dtypes
+from jitney.tracer.functions import value_shapes
 
 DTYPES = list(BASIC.values())
 UFUNCS = [getattr(np, name) for name in sorted(set(LOWERINGS) - {"erf"})]
@@ -112,7 +113,25 @@ def test_python_scalar_out_of_range() -> None:
     assert "out of bounds for uint8" in check_raises(lambda x: x + 300, x)
     check_raises(lambda x: x * -1, x)
     check_raises(lambda x: np.clip(x, 300, None), x)
-    check(lambda x: (np.where(x > 1, x, 300), np.select([x > 1], [x], -1), np.clip(x, -5, 300)), x)
+    check(lambda x: (np.select([x > 1], [x], -1), np.clip(x, -5, 300)), x)
+
+
+@pytest.mark.parametrize("wraps", [True, False])
+def test_python_ints_of_where(wraps: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NumPy before 2.5 wraps what is out of range."""
+    x = np.array([1, 2], np.uint8)
+    monkeypatch.setattr(value_shapes, "_where_wraps", lambda: wraps)
+    f = jt.jit(lambda x, c: np.where(c, x, 300), backend="interpreter")
+    if wraps:
+        np.testing.assert_array_equal(f(x, x > 1), np.array([44, 2], np.uint8))
+    else:
+        with pytest.raises(OverflowError, match="300 out of bounds for uint8"):
+            f(x, x > 1)
+    np.testing.assert_array_equal(jt.jit(lambda x: np.where(x > 1, x, 200))(x), [200, 2])
+
+
+def test_python_ints_that_are_compared() -> None:
+    x = np.array([1, 2], np.uint8)
     check(lambda x: (x < 300, x == -1, x > -5, x <= 300, x != 256), x)
 
 
