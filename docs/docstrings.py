@@ -92,9 +92,11 @@ def signature(found: Any) -> str:
     shown = []
     for p in parameters:
         default = p.default
-        if default is not p.empty and hasattr(default, "__name__"):
+        if default is p.empty:
+            pass
+        elif hasattr(default, "__name__"):
             p = p.replace(default=Shown(default.__name__))
-        elif repr(default).startswith("<"):
+        elif repr(default).startswith("<"):  # an address, or NumPy's "<no value>"
             p = p.replace(default=Shown("..."))
         shown.append(p.replace(annotation=p.empty))
     try:
