@@ -117,8 +117,9 @@ class _Branch:
                 surroundings.restore()
             values = []
             for end in self.ends:
-                of_branch = 2 if end is self.ends[0] else 1  # `result`, and the end itself
-                end.shared = seen_by_others(end.value, of_branch)
+                value = end.value
+                of_branch = 3 if end is self.ends[0] else 2  # `result`, the end itself, `value`
+                end.shared = seen_by_others(value, of_branch)
             return [*out, *(wrap(v, scalar=False) for v in self.storages.values())]
 
         self.region: TracedRegion = trace_region(run, [], _EMPTY, what)

@@ -22,16 +22,28 @@ from ..variables import Containers
 CONTAINERS = (list, dict, set, deque)
 
 
+def _references(x: Any) -> int:
+    return sys.getrefcount(x)
+
+
+def _added() -> int:
+    """What a call with a variable adds: 2, or nothing where Python lends references (3.14)."""
+    x: list[Any] = []
+    return _references(x) - 1
+
+
+_ADDED = _added()
+
+
 def seen_by_others(x: Any, own: int) -> list[Any]:
     """The lists, dicts, sets, deques and dataclasses in `x` to which there are more references than
-    `own` of the caller's to `x`, and one to each in it."""
+    `own` of the caller's to `x`, which is a variable of it, and one to each in it."""
     if type(x) is Union:
         return [c for option in x.options.values() for c in seen_by_others(option, 2)]
     is_changeable = isinstance(x, CONTAINERS) or _is_open(x)
     if not is_changeable and not isinstance(x, tuple):
         return []
-    here = 2  # the parameter, and that of getrefcount
-    found = [x] if is_changeable and sys.getrefcount(x) > own + here else []
+    found = [x] if is_changeable and sys.getrefcount(x) > own + _ADDED else []
     parts = vars(x) if is_changeable and not isinstance(x, CONTAINERS) else x
     for part in parts.values() if isinstance(parts, dict) else parts:
         found += seen_by_others(part, 2)  # the element, and the variable of the loop
