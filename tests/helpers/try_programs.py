@@ -425,6 +425,106 @@ def with_states(a, i):
         return -1
 
 
+def of_what_was_done_before(a, i):
+    done = []
+    try:
+        try:
+            done.append(1.0)
+            if i[0] > 5:
+                raise ValueError("large")
+            done.append(a[0, 0])
+        finally:
+            done.append(2.0)
+    except ValueError as error:
+        done.append(float(len(str(error))))
+    else:
+        done.append(3.0)
+    return np.array(done)
+
+
+def out_of_nested_loops(a, i):
+    n, last = 0, 0.0
+    try:
+        for k in i:
+            for v in a[0]:
+                n += 1
+                last = v * k
+                if last < 0:
+                    raise StopIteration
+                if n > 9:
+                    break
+        else:
+            n += 100
+    except StopIteration:
+        n += 1000
+    return np.array([n, last])
+
+
+def in_each_iteration(a, i):
+    n, left = 0, a[0, 0] + 3
+    for k in i:
+        try:
+            n += 1
+            if k < 0:
+                raise ValueError
+            if k > left:
+                raise KeyError("more than there is")
+            left -= k
+        except ValueError:
+            n += 10
+        except KeyError:
+            n += 100
+            continue
+        else:
+            n += 1000
+        finally:
+            n += 10000
+        n += 100000
+    return np.array([n, left])
+
+
+def before_what_may_fail(a, i):
+    n = 0
+    try:
+        if i[0] > 5:
+            raise ValueError("large")
+        n += 1
+        y = np.linalg.inv(a)
+        n += 1
+        if i[0] < 0:
+            raise IndexError("small")
+        n += int(a[i[1], 0])
+    except (ValueError, LinAlgError):
+        y, n = a + 1, n + 10
+    except IndexError:
+        y, n = a + 2, n + 20
+    return y + n
+
+
+class Short(Exception):
+    def __init__(self, by):
+        self.by = by
+
+
+def told_by_the_exception(a, i):
+    try:
+        if i[0] < 0:
+            raise Short(-i[0])
+        return a[0, 0]
+    except Short as error:
+        return error.by + 0.5
+
+
+def of_calls_in_a_branch(a, i):
+    y = -2.0
+    if i[0] >= 0:
+        try:
+            y = power(a[0, 0], i[0])
+        except ValueError:
+            y = -1.0
+    return y
+
+
 PROGRAMS = [
     value for value in list(globals().values()) if getattr(value, "__module__", "") == __name__
 ]

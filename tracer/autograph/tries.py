@@ -129,7 +129,7 @@ def try_stmt(
         _watched(lambda: _all(steps), otherwise, handlers)
         return
     _check(one, found, handlers, kept)
-    token = [order_token()] if one.effects else []
+    token = [order_token()] if any(op.name == "create_token" for op in one.ops) else []
     outputs = [None for _ in token]
     graph = one.region.close(one.region.captured, outputs, outputs, token_at=0 if token else None)
     told = set(tellable(graph.ops))

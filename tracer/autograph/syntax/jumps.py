@@ -21,6 +21,7 @@ from .nodes import assign, constant, placed
 
 RETURNED = "_jt_returned"
 RESULT = "_jt_result"
+_OF_LOOPS = {"break", "continue"}
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
@@ -48,6 +49,14 @@ class Guard(ast.If):
     skipped: set[str]
 
 
+class Leave(ast.stmt):
+    """A jump out of the body of a `try`, which says so by a flag: see `raises`."""
+
+    def __init__(self, flag: str) -> None:
+        super().__init__()
+        self.flag = flag
+
+
 def lower(body: list[ast.stmt]) -> tuple[list[ast.stmt], bool]:
     """The body of a function without jumps, and whether its result now is in `_jt_result`."""
     early = any(_escapes(s) for s in body[:-1]) or (
@@ -63,18 +72,25 @@ def lower(body: list[ast.stmt]) -> tuple[list[ast.stmt], bool]:
 
 
 def _escapes(node: ast.AST) -> set[str]:
-    """The jumps that leave `node`: a subset of return, break, continue."""
+    """The jumps that leave `node`: return, break, continue, and flags of `Leave`."""
     if isinstance(node, ast.Return):
         return {"return"}
     if isinstance(node, ast.Break):
         return {"break"}
     if isinstance(node, ast.Continue):
         return {"continue"}
+    if isinstance(node, Leave):
+        return {node.flag}
     if isinstance(node, (_FUNCTIONS, ast.expr)):
         return set()
     if isinstance(node, (ast.While, ast.For, ast.AsyncFor)):
-        return (_escape_any(node.body) & {"return"}) | _escape_any(node.orelse)
-    return _escape_any(ast.iter_child_nodes(node))
+        return (_escape_any(node.body) - _OF_LOOPS) | _escape_any(node.orelse)
+    return _escape_any(ast.iter_child_nodes(node)) - _left(node)
+
+
+def _left(node: ast.AST) -> set[str]:
+    """The flags of the jumps that end behind the body of a `try`."""
+    return getattr(node, "left", set())
 
 
 def _escape_any(nodes: object) -> set[str]:
@@ -88,19 +104,24 @@ def _skipped(left: Sequence[ast.stmt], right: Sequence[ast.stmt]) -> set[str]:
     """What one side of an `if` assigns that the other one, which returns, cannot be asked for."""
     sides = [(left, right), (right, left)]
     names = [
-        bound(other) for side, other in sides if _always(side) and _escape_any(side) == {"return"}
+        bound(other) for side, other in sides if always(side) and _escape_any(side) == {"return"}
     ]
     return set().union(*names)
 
 
-def _always(body: Sequence[ast.stmt]) -> bool:
+def always(body: Sequence[ast.stmt]) -> bool:
     """Whether control never falls out of the end of `body`, because it jumps."""
     for statement in body:
-        if isinstance(statement, (ast.Return, ast.Break, ast.Continue)):
+        if isinstance(statement, (ast.Return, ast.Break, ast.Continue, Leave)):
             return True
-        if isinstance(statement, ast.If) and _always(statement.body) and _always(statement.orelse):
+        if isinstance(statement, ast.Try) and statement.handlers and not _left(statement):
+            first = statement.body[0]
+            ends = [handler.body for handler in statement.handlers]
+            if (isinstance(first, ast.Raise) or always(statement.body)) and all(map(always, ends)):
+                return True
+        if isinstance(statement, ast.If) and always(statement.body) and always(statement.orelse):
             return True
-        if isinstance(statement, (ast.With, ast.AsyncWith)) and _always(statement.body):
+        if isinstance(statement, (ast.With, ast.AsyncWith)) and always(statement.body):
             return True
     return False
 
@@ -108,8 +129,9 @@ def _always(body: Sequence[ast.stmt]) -> bool:
 def _goes_on(statement: ast.Try) -> bool:
     """Whether only what did not fail in a `try` comes to what follows: as good as its `else`."""
     handlers = statement.handlers
-    leaves = bool(handlers) and all(_always(handler.body) for handler in handlers)
-    return leaves and not statement.finalbody and not _escape_any(statement.body)
+    leaves = bool(handlers) and all(always(handler.body) for handler in handlers)
+    jumps = _escape_any(statement.body) - _left(statement)
+    return leaves and not statement.finalbody and not jumps
 
 
 class _Loop:
@@ -131,6 +153,9 @@ class _Lowering:
                 out.append(assign(RESULT, value, statement))
                 out.append(assign(RETURNED, constant(True, statement), statement))
                 return out
+            if isinstance(statement, Leave):
+                out.append(assign(statement.flag, constant(True, statement), statement))
+                return out
             if isinstance(statement, (ast.Break, ast.Continue)):
                 assert loop is not None
                 broken = isinstance(statement, ast.Break)
@@ -143,11 +168,11 @@ class _Lowering:
             kinds = _escapes(statement)
             if isinstance(statement, ast.If) and kinds:
                 left, right = statement.body, statement.orelse
-                if _always(left) and not _always(right):
+                if always(left) and not always(right):
                     right, rest, kinds = [*right, *rest], [], set()
-                elif _always(right) and not _always(left):
+                elif always(right) and not always(left):
                     left, rest, kinds = [*left, *rest], [], set()
-                elif _always(left):
+                elif always(left):
                     rest = []
                 new = ast.If(statement.test, self.block(left, loop), self.block(right, loop))
                 new.skipped = _skipped(left, right)  # type: ignore[attr-defined]
@@ -183,7 +208,7 @@ class _Lowering:
             names.append(loop.broken)
         if loop is not None and "continue" in kinds:
             names.append(loop.continued)
-        return names
+        return names + sorted(kinds - _OF_LOOPS - {"return"})
 
     def statement(self, statement: ast.stmt, loop: _Loop | None) -> list[ast.stmt]:
         if isinstance(statement, (ast.While, ast.For)):
@@ -193,7 +218,7 @@ class _Lowering:
             statement.orelse = self.block(statement.orelse, loop)
         elif isinstance(statement, ast.Try):
             if statement.orelse:
-                kinds = _escape_any(statement.body)
+                kinds = _escape_any(statement.body) - _left(statement)
                 orelse = self.block(statement.orelse, loop)
                 if kinds:
                     orelse = [self.guard(statement.orelse, kinds, loop)]
@@ -213,7 +238,7 @@ class _Lowering:
         self.count += 1
         inner = _Loop(self.count)
         kinds = _escape_any(statement.body)
-        flags = self.flags(kinds & {"return", "break"}, inner)
+        flags = self.flags(kinds - {"continue"}, inner)
         filled = _given_at_breaks(statement) if "break" in kinds else set()
         body = self.block(statement.body, inner)
         if "continue" in kinds:
@@ -251,7 +276,7 @@ def _assigned(
 ) -> set[str] | None:
     """The variables surely assigned at the end of `body`; None if that is never reached."""
     for statement in body:
-        if isinstance(statement, (ast.Continue, ast.Return, ast.Raise)):
+        if isinstance(statement, (ast.Continue, ast.Return, ast.Raise, Leave)):
             return None
         if isinstance(statement, ast.Break):
             at_breaks.append(names)
@@ -273,4 +298,4 @@ def _endless(statement: ast.While) -> bool:
     """Whether nothing but `return` ends the loop."""
     test, kinds = statement.test, _escape_any(statement.body)
     forever = isinstance(test, ast.Constant) and bool(test.value)
-    return forever and "return" in kinds and "break" not in kinds
+    return forever and kinds - {"continue"} == {"return"}

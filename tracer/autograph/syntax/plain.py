@@ -21,6 +21,7 @@ from .lazy import bare
 from .matching import Matching
 from .names import SCOPES, bound
 from .nodes import copied, load, located, placed
+from .raises import Raises
 
 PLAIN = "_jt_plain"
 _ITEMS = "_jt_items"
@@ -31,7 +32,7 @@ def plain_loop(
 ) -> ast.FunctionDef | None:
     """The loop whose condition, or what it runs over, begins at a line, as a function of its own.
     `variables` are those of its function's, and of functions around, that it may see."""
-    root = Matching().visit(bare(copied(definition)))
+    root = Raises().visit(Matching().visit(bare(copied(definition))))
     loop = _loop([root], line)
     if loop is None or _has_private_names(loop):
         return None

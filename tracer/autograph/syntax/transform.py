@@ -35,6 +35,7 @@ from .nodes import (
     placed,
     thunk,
 )
+from .raises import Raises
 from .searches import Searches
 from .state_code import StateCode
 from .stores import Stores
@@ -56,7 +57,7 @@ class Transformer(Expressions):
     ) -> ast.FunctionDef | ast.Lambda:
         """The function itself: without decorators, defaults and annotations."""
         searches = Searches()
-        new: Any = searches.visit(Matching().visit(bare(copied(node))))
+        new: Any = searches.visit(Raises().visit(Matching().visit(bare(copied(node)))))
         if isinstance(new, ast.Lambda):
             if not searches.made:
                 return self.visit_Lambda(new)  # type: ignore[return-value]
