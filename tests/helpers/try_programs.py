@@ -528,5 +528,5 @@ def of_calls_in_a_branch(a, i):
 PROGRAMS = [
     value for value in list(globals().values()) if getattr(value, "__module__", "") == __name__
 ]
-for value in (helper, power, parsed, marked):
+for value in (helper, power, parsed, marked, Short):
     PROGRAMS.remove(value)
