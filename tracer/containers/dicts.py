@@ -18,10 +18,11 @@ from ..messages import errors
 from ..messages.errors import complain
 from .elements import varied
 from .folds import total
-from .kinds import CLASSES, Kind, kind_of
+from .kinds import CLASSES, Kind, kind_of, make_native
 from .mixed import choose
 from .sequences import List
 from .stand_ins import (
+    Container,
     element,
     enlist,
     fail,
@@ -112,6 +113,10 @@ class Dict(Table):
         if there is False:
             return default
         if default is not None:
+            make_native([default])  # the values are native ones, too
+            held = None if self.kind.value is None else self.kind.value.example
+            if isinstance(held, Container) and isinstance(default, Container):
+                held.kind.unite(default.kind)
             return choose(there, value, default, self.kind.value)
         form = self.kind.value
         assert form is not None

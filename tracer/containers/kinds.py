@@ -23,7 +23,7 @@ from typing import Any, NoReturn, TypeVar
 
 from ...ir.ops.control import python_sets
 from ...ir.record import record
-from ..control.unions import forms_of, numbering
+from ..control.unions import Union, forms_of, numbering
 from ..core.sharing import Again as Again
 from ..core.sharing import Following, following
 from ..core.trace import Trace, current_trace, require_trace
@@ -116,7 +116,10 @@ class Kind(AnyKind):
     def is_known(self) -> bool:
         """Whether an element has been seen. If not, what is asked is answered as for an empty one."""
         root = self.root
-        known = root._value is not None or root._key is not None
+        # Of a dict a key may have been seen, and its value found to be a list that is no native one.
+        known = root._value is not None or (
+            root._key is not None and not issubclass(root.cls, dict)
+        )
         root._asked |= not known
         return known
 
@@ -522,6 +525,9 @@ def _pythons(value: Any) -> Iterator[Any]:
     if isinstance(value, tuple):
         for part in value:
             yield from _pythons(part)
+    elif type(value) is Union:
+        for option in value.options.values():
+            yield from _pythons(option)
     elif type(value) in CLASSES:
         yield value
 

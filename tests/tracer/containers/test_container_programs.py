@@ -530,3 +530,47 @@ def test_lists_change_while_they_are_run_over() -> None:
     compiled = jt.jit(f)
     for n in (0, 1, 2, 7, 12):
         assert compiled(INTS[:n]) == f(INTS[:n])
+
+
+def test_a_list_that_grew_or_another_one_goes_into_a_list() -> None:
+    def digits(x):
+        found, others = [], []
+        for v in x:
+            bits = []
+            while v:
+                bits.append(v & 1)
+                v = v >> 1
+            found.append(bits or [7])
+            if not bits:
+                bits = [8, 9]
+            others.append(bits)
+        return found, others
+
+    compiled = jt.jit(digits)
+    for x in ([5, 0, 2, 12], [0, 0, 1, 8]):
+        assert compiled(np.array(x)) == digits(np.array(x))
+
+
+def test_lists_among_values_with_a_default() -> None:
+    def grouped(x):
+        places, longer, rows, total = {}, {}, {}, 0
+        for i, v in enumerate(x):
+            if v > 2:
+                places.setdefault(v, []).append(i)
+            longer[i % 3] = longer.get(i % 3, [0])
+            longer[i % 3].append(v)
+            row = rows.get(v)
+            if row is None:
+                row = rows[v] = [0, 0.0]
+            row[0] += 1
+            row[1] += i * 0.5
+        for v in x:
+            for j in places.get(v, []):
+                total += j
+        return places, longer, rows, total
+
+    compiled = jt.jit(grouped)
+    for seed in (0, 1):
+        x = np.random.RandomState(seed).randint(0, 6, 20)
+        assert repr(compiled(x)) == repr(grouped(x))
+        assert repr(compiled(x.tolist())) == repr(grouped(x.tolist()))
