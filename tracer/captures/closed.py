@@ -37,7 +37,7 @@ from ...ir.record import field, record
 from .bytecode import NameUse, accesses
 from .frozen import PROXIES
 from .paths import is_user_module
-from .purity_allow_list import PURE_MODULES, is_pure_builtin
+from .purity_allow_list import is_pure_builtin, is_pure_module
 
 _SCALARS = frozenset({int, float, complex, bool, str, bytes, range, NoneType, EllipsisType}) | {
     kind for kind in vars(np).values() if isinstance(kind, type) and issubclass(kind, np.generic)
@@ -86,7 +86,7 @@ class Uses:
             if name:
                 self.globals.add((name, attrs))
             name, attrs = (loaded if use is NameUse.GLOBAL else ""), ()
-            if use is NameUse.IMPORT and loaded not in PURE_MODULES:
+            if use is NameUse.IMPORT and not is_pure_module(loaded):
                 return False
         return all(self._scan(c) for c in code.co_consts if isinstance(c, CodeType))
 
@@ -257,7 +257,7 @@ class _Judge:
             return False
         for base in cls.__mro__:
             if not is_user_module(base.__module__):
-                if base.__module__ in PURE_MODULES:
+                if is_pure_module(base.__module__):
                     continue
                 return False
             for name, member in list(vars(base).items()):
@@ -295,15 +295,13 @@ def _is_users(x: Any) -> bool:
 def _is_pure(x: Any) -> bool:
     """Whether it is a function, class or module of Python's that has no effect."""
     if isinstance(x, ModuleType):
-        return x.__name__ in PURE_MODULES
+        return is_pure_module(x.__name__)
     if isinstance(x, BuiltinFunctionType) and not isinstance(x.__self__, ModuleType):
         return False
     module = x.__module__
     if module == "builtins":
         return is_pure_builtin(x.__name__) or x.__name__ in _ALSO_PURE
-    return isinstance(module, str) and (
-        module in PURE_MODULES or module.lstrip("_") in PURE_MODULES
-    )
+    return isinstance(module, str) and is_pure_module(module)
 
 
 def _unless_scalars(values: Any, room: int) -> Any:

@@ -50,10 +50,10 @@ from .paths import is_ours
 from .purity_allow_list import (
     IMPURE,
     LOOKING,
-    PURE_MODULES,
     Unkeyable,
     impure_names,
     is_pure_builtin,
+    is_pure_module,
     origin,
     whose_code,
 )
@@ -250,7 +250,7 @@ class Fingerprint:
 
     def _imported(self, name: str, names: tuple[str, ...]) -> None:
         top = name.partition(".")[0]
-        whose = "listed" if top in PURE_MODULES else origin(name)
+        whose = "listed" if is_pure_module(top) else origin(name)
         if whose != "listed" or name.startswith(".") or IMPURE & set(names):
             raise Unkeyable(f"import {name} while tracing")
 

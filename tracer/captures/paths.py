@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 from ...ir.record import record
+from ..messages.source import is_pythons_module
 
 ABSENT: Any = object()  # what a path leads to where there is nothing
 _OURS = __name__.partition(".")[0]
@@ -84,7 +85,7 @@ def is_user_module(name: Any) -> bool:
         return True
     if top == _OURS:
         return not _LIBRARIES.isdisjoint(name.split(".")[1:2])
-    if top in sys.stdlib_module_names or top == "numpy":
+    if top == "numpy" or is_pythons_module(name):
         return False
     file = getattr(sys.modules.get(name), "__file__", None) or ""
     return "site-packages" not in file and "dist-packages" not in file

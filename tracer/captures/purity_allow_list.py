@@ -8,7 +8,6 @@ of everybody else's, what stands here is known to be pure.
 from __future__ import annotations
 
 import builtins
-import sys
 from collections.abc import Iterable
 from types import FunctionType, ModuleType
 
@@ -51,6 +50,13 @@ def is_pure_builtin(name: str) -> bool:
     return isinstance(value, type) and issubclass(value, BaseException)
 
 
+def is_pure_module(name: str) -> bool:
+    """Whether a module is on the list, and no user's that has the name of one that is."""
+    if name not in PURE_MODULES and name.lstrip("_") not in PURE_MODULES:
+        return False
+    return not is_user_module(name)
+
+
 def origin(module: object) -> str:
     """Whose code a module holds: "user", "listed" (pure), or "unlisted"."""
     if not isinstance(module, str):
@@ -59,10 +65,8 @@ def origin(module: object) -> str:
     if top == "numpy" or is_ours(top):
         impure = any(_is_impure(module, part) for part in module.split(".")[1:])
         return "unlisted" if impure else "listed"
-    if module in PURE_MODULES or module.lstrip("_") in PURE_MODULES:
+    if is_pure_module(module):
         return "listed"
-    if top in sys.stdlib_module_names and top != "__main__":
-        return "unlisted"
     return "user" if is_user_module(module) else "unlisted"
 
 

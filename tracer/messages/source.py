@@ -58,6 +58,14 @@ def _is_pythons(file: str) -> bool:
     return bool(inside) and not inside.startswith(_PACKAGES)
 
 
+def is_pythons_module(name: str) -> bool:
+    """Whether a module is of Python's own library; a user's `wave.py` has the name of one, too."""
+    if name.partition(".")[0] not in sys.stdlib_module_names:
+        return False
+    file = getattr(sys.modules.get(name), "__file__", None) or ""
+    return not file.endswith(".py") or _is_pythons(file)
+
+
 def is_own_frame(frame: FrameType) -> bool:
     """Whether a frame is this package's, and not a user's, NumPy's or another library's."""
     module = frame.f_globals.get("__name__")

@@ -1,6 +1,7 @@
 """What is compiled in without being named: flags, names, functions, numbers that tracing asks for."""
 
 import enum
+import importlib
 import inspect
 import sys
 
@@ -9,6 +10,7 @@ import pytest
 
 import jitney as jt
 from jitney import errors
+from jitney.tracer.captures.purity_allow_list import origin
 from jitney.tracer.jit.numbers import CompiledNumbers
 
 X = np.arange(12.0)
@@ -362,3 +364,22 @@ def test_many_numbers_of_one_argument_take_few_traces(monkeypatch: pytest.Monkey
     assert len(rounds) < 10
     assert compiled(x, places, 3) == f(x, places, 3)
     assert compiled.cache_info().misses == 1  # `k` is no neighbour
+
+
+def test_a_file_of_the_users_may_have_the_name_of_a_module_of_pythons(tmp_path, monkeypatch):
+    (tmp_path / "statistics.py").write_text(
+        "import numpy as np\n"
+        "def f(x, steps):\n"
+        "    for step in range(steps):\n"
+        "        x = x + np.sin(0.5 * step)\n"
+        "    return x if x[0] > 0 else -x\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "statistics", raising=False)
+    plain = importlib.import_module("statistics").f
+    f = jt.jit(plain)
+    for steps in (3, 40):
+        np.testing.assert_allclose(f(X, steps), plain(X, steps), rtol=1e-13)
+    assert misses(f) == 1  # a loop, and `steps` is traced
+    assert origin("statistics") == "user"  # it may read files, as Python's does not
+    assert origin("fractions") == "listed"
