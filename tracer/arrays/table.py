@@ -78,7 +78,9 @@ class ArrayFunction:
         except (TypeError, ValueError, IndexError, OverflowError) as error:
             if type(error).__module__ not in ("builtins", "numpy.exceptions"):
                 raise
-            _with_line(error, self.name)
+            if hasattr(error, "jitney_line"):
+                raise
+            raise _with_line(error, self.name) from error
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if current_trace() is not None:
@@ -272,10 +274,8 @@ def holds_array(values: Iterable[Any]) -> bool:
     )
 
 
-def _with_line(error: Exception, name: str) -> NoReturn:
-    """Raise `error` again, as the same class, with the user's line in its message."""
-    if hasattr(error, "jitney_line"):
-        raise error
+def _with_line(error: Exception, name: str) -> Exception:
+    """An error like `error`, of the same class, with the user's line in its message."""
     line = user_line(2)
     # Python names the implementation, `_sum.<locals>.traced() got an unexpected keyword ...`.
     text = re.sub(r"^[\w.<>]+\(\) (?=got|takes|missing)", f"{name}() ", str(error))
@@ -288,7 +288,7 @@ def _with_line(error: Exception, name: str) -> NoReturn:
         kind = errors.AxisBoundsError
     located = kind(text)
     located.jitney_line = line  # type: ignore[attr-defined]
-    raise located from error
+    return located
 
 
 def refuse_complex(name: str, cause: Exception | None = None) -> NoReturn:

@@ -272,7 +272,10 @@ def require_found(ok: Any, value: Any, text: str) -> None:
 def fail(error: Exception) -> NoReturn:
     """What Python raises here for an empty container: in a branch it is raised at run time."""
     setattr(error, errors.RAISED, True)
-    raise error
+    try:
+        raise error
+    finally:
+        del error  # in a circle with its traceback it would keep the callers' arrays
 
 
 def for_each(length: Any, function: Callable[[Any], None]) -> None:

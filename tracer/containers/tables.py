@@ -180,8 +180,11 @@ class Table(Container):
             same, kept = self.length() == before, self._stamp() == stamp
             if self.kind.cls is OrderedDict:
                 emptied = (self.length() == 0) & kept
-                for fine, how in ((emptied ^ True, "changed size"), (same & kept, "mutated")):
-                    message = f"OrderedDict {how} during iteration"
+                mutated = "OrderedDict mutated during iteration"
+                for fine, message in (
+                    (emptied ^ True, _said_when_emptied()),
+                    (same & kept, mutated),
+                ):
                     require(as_value((i >= before) | fine), message, "RuntimeError")
                 return there
             what = "Set" if self.kind.cls is set else "dictionary"
@@ -268,3 +271,15 @@ def refuse_view(view: View) -> NoReturn:
         f"the {view.what} of a dict leave the compiled function, without the dict",
         f"make a list of them: list(d.{view.what}()).",
     )
+
+
+def _said_when_emptied() -> str:
+    """What Python says of an OrderedDict cleared while it is run over: new ones say "mutated"."""
+    one = OrderedDict(a=1)
+    items = iter(one)
+    one.clear()
+    try:
+        next(items)
+    except RuntimeError as error:
+        return str(error)
+    return "OrderedDict changed size during iteration"

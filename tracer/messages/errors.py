@@ -283,7 +283,10 @@ def complain(
         if isinstance(error, (DynamicShapeError, TracerIndexError)):
             computed = [x._computation(any(x is a for a in asks)) for x in traced]
             error.wanted = tuple([number for number in computed if number is not None])
-    raise error from cause
+    try:
+        raise error from cause
+    finally:
+        del error  # in a circle with its traceback it would keep the callers' arrays
 
 
 def naming_lines(function: F) -> F:

@@ -6,11 +6,14 @@ what happened, and ends with the line to read: where, and what to write instead.
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import gc
 import math
 import queue
 import re
 import secrets
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +24,7 @@ import pytest
 from golden_texts import Golden
 
 import jitney as jt
+from jitney.tracer.containers.stand_ins import fail
 
 pytestmark = pytest.mark.filterwarnings("ignore:the matrix subclass")
 jit = functools.partial(jt.jit, backend="interpreter")
@@ -519,6 +523,32 @@ def test_wrong_program(case: Wrong) -> None:
         assert lines[0].startswith(last.partition(" ")[0]), "so does the first"
     assert len(lines) <= 12, "it fits on a screen"
     GOLDEN.check(case.name, f"{type(info.value).__name__}: {_without_places(message)}")
+
+
+@pytest.mark.parametrize(
+    "asks",
+    [lambda y: fail(AttributeError("other")), lambda y: np.sum(y, axis=9), lambda y: bool(y)],
+)
+def test_errors_that_are_caught_keep_no_arrays(asks: Callable[[Any], Any]) -> None:
+    """In a circle with its traceback an error kept the arrays of its callers until the next collection:
+    what grown containers hold could then not be assigned into."""
+    left = []
+
+    def f(x):
+        y = x + 1
+        left.append(weakref.ref(y))
+        with contextlib.suppress(Exception):
+            asks(y)
+        del y
+        left[0] = left[0]()
+        return x
+
+    gc.disable()
+    try:
+        plain(f)(X)
+    finally:
+        gc.enable()
+    assert left[0] is None
 
 
 def _without_places(message: str) -> str:
