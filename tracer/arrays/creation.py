@@ -38,7 +38,7 @@ from .common import (
     shape_of,
     sizes,
 )
-from .movement import concatenate, expand_dims, moveaxis
+from .movement import broadcast_to, concatenate, expand_dims, moveaxis
 from .python_integers import check_stored
 from .table import function
 
@@ -66,6 +66,23 @@ def sized(shape: Any, make: Callable[[tuple[int, ...]], Tracer]) -> Any:
         if reach(n)[0] < 0:
             check_values(n >= 0, "negative dimensions are not allowed")
     return COUNTED[0](make(padded), lengths)
+
+
+@function("broadcast_to")
+def _broadcast_to(array_: Any, shape: Any, subok: bool = False) -> Any:
+    items = list(shape) if isinstance(shape, (list, tuple)) else [shape]
+    if all(bound_of(n) is None for n in items):
+        return broadcast_to(array_, shape)
+    x = array(array_)
+    for have, wanted in zip(x.shape[::-1], items[::-1], strict=False):
+        if have != 1 and bound_of(wanted) is not None:
+            complain(
+                errors.DynamicShapeError,
+                f"an axis of {have} elements is broadcast to a length that is a value",
+                "broadcast an axis of length 1.",
+                operands={"array": x},
+            )
+    return sized(items, lambda padded: broadcast_to(x, padded))
 
 
 def bound_of(n: Any) -> int | None:

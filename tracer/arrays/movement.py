@@ -198,7 +198,6 @@ def squeeze(a: Any, axis: Any = None) -> Tracer:
     return views.basic_index(x, [0 if i in axes else slice(None) for i in range(x.ndim)])
 
 
-@function("broadcast_to")
 def broadcast_to(array_: Any, shape: Any, subok: bool = False) -> Tracer:
     x = array(array_)
     new = sizes(shape, "all elements of broadcast shape must be non-negative")

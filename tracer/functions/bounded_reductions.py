@@ -213,13 +213,35 @@ def _without_nan(entry: ArrayFunction, x: Bounded, axes: Axes, **options: Any) -
 @reduction("nanmean")
 def _nanmean(entry: ArrayFunction, x: Bounded, axes: Axes, **options: Any) -> Any:
     total = RULES["nansum"](FUNCTIONS["nansum"], x, axes, **options)
-    return total / RULES["sum"](FUNCTIONS["sum"], ~apply(np.isnan, x), axes, **options)
+    count = RULES["sum"](FUNCTIONS["sum"], ~apply(np.isnan, x), axes, **options)
+    return total / count.astype(_float(total.dtype))
 
 
 @reduction("nanmax", "nanmin")
 def _nan_extremum(entry: ArrayFunction, x: Bounded, axes: Axes, **options: Any) -> Tracer:
     fill = lowest(x.dtype) if entry.name == "nanmax" else highest(x.dtype)
     return _extremum(FUNCTIONS[entry.name[3:]], _with_for_nan(x, fill), axes, **options)
+
+
+@reduction("special.logsumexp", "logsumexp")
+def _logsumexp(entry: ArrayFunction, x: Bounded, axes: Axes, b: Any = None, **options: Any) -> Any:
+    if "return_sign" in options:
+        refuse(x, "logsumexp with return_sign=")
+    x = x if x.dtype.kind == "f" else x.astype(np.float64)
+    if b is not None:
+        together = Aligned([x, b])
+        if together.counts.keys() != x.counts.keys() or together.shape != x.padded.shape:
+            refuse(x, "logsumexp with weights of another shape")
+        options["b"] = together.padded[1]
+    return entry.traced(filled(x, -math.inf, axes), axes, **options)
+
+
+@rule("special.softmax", "special.log_softmax")
+def _softmax(entry: ArrayFunction, x: Any, axis: Any = None) -> Any:
+    rows = one_of(x)
+    axes = _reduced_axes(rows, axis)
+    rows = rows if rows.dtype.kind == "f" else rows.astype(np.float64)
+    return Bounded(entry.traced(filled(rows, -math.inf, axes), axes), rows.counts)
 
 
 @reduction("ptp")

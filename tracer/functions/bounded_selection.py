@@ -3,6 +3,8 @@ averages, comparison as a whole."""
 
 from __future__ import annotations
 
+import functools
+import operator
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from ..arrays.table import FUNCTIONS, ArrayFunction
 from ..core.effects import check
 from ..core.tracers import Tracer
 from ..data.promotion import result_dtype
+from ..indexing.at import At
 from ..indexing.bounded import (
     Aligned,
     Bounded,
@@ -21,6 +24,7 @@ from ..indexing.bounded import (
     live,
     number,
     refuse,
+    require_equal,
     resized,
     rule,
 )
@@ -94,6 +98,29 @@ def _deleted(entry: ArrayFunction, arr: Any, obj: Any, axis: Any = None) -> Any:
     return x[(slice(None),) * axis + (kept,)]
 
 
+@rule("broadcast_to")
+def _broadcast_to(entry: ArrayFunction, array: Any, shape: Any, subok: bool = False) -> Any:
+    x = one_of(array)
+    sizes = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    first = len(sizes) - x.ndim
+    if first < 0:
+        refuse(x, "np.broadcast_to with fewer axes")
+    padded, counts = list(sizes), {}
+    for axis, count in x.counts.items():
+        text = "operands could not be broadcast together with remapped shapes: ({0},) -> ({1},)"
+        require_equal(count, sizes[first + axis], text)
+        padded[first + axis], counts[first + axis] = x.padded.shape[axis], count
+    spread = entry.traced(x.padded, tuple(padded))
+    if isinstance(spread, Bounded):  # new axes have lengths that are values, too
+        spread, counts = spread.padded, {**spread.counts, **counts}
+    return bounded(spread, counts)
+
+
+@rule("at")
+def _at(entry: ArrayFunction, x: Any) -> At:
+    return At(one_of(x), traced=True)
+
+
 @rule("expand_dims")
 def _expanded(entry: ArrayFunction, a: Any, axis: Any) -> Any:
     x = one_of(a)
@@ -126,7 +153,83 @@ def _trapezoid(entry: ArrayFunction, y: Any, x: Any = None, dx: Any = 1.0, axis:
     return _call("sum", steps * left / 2.0)
 
 
+@rule("take_along_axis")
+def _along(entry: ArrayFunction, arr: Any, indices: Any, axis: Any = -1) -> Any:
+    x, places = _part(arr), _part(indices)
+    if x.ndim != places.ndim:
+        raise ValueError("`indices` and `arr` must have the same number of dimensions")
+    axis = axis_index(axis, x.ndim)
+    index: list[Any] = []
+    for d, n in enumerate(x.shape):  # each other position along its own axis
+        own = places if d == axis else _call("arange", n)
+        index.append(
+            own if d == axis else own[tuple(slice(None) if k == d else None for k in range(x.ndim))]
+        )
+    return x[tuple(index)]
+
+
+# Choices
+
+
+@rule("select")
+def _select(entry: ArrayFunction, condlist: Any, choicelist: Any, default: Any = 0) -> Any:
+    conditions, k = list(condlist), len(condlist)
+    if k != len(choicelist):
+        raise ValueError("list of cases must be same length as list of conditions")
+
+    def traced(*parts: Any) -> Any:
+        return entry.traced(parts[:k], parts[k:-1], parts[-1])
+
+    return elementwise(traced, [*conditions, *choicelist, default])
+
+
+@rule("choose")
+def _choose(
+    entry: ArrayFunction, a: Any, choices: Any, out: Any = None, mode: str = "raise"
+) -> Any:
+    index = _part(a)
+    parts = list(choices) if isinstance(choices, (list, tuple)) else [_part(choices)]
+    if not isinstance(choices, (list, tuple)):
+        refuse(one_of(a if isinstance(a, Bounded) else choices), "np.choose of one array")
+    if mode == "raise":
+        fits = (index >= 0) & (index < len(parts))
+        check(_call("all", fits), "invalid entry in choice array", error="ValueError")
+        mode = "clip"
+    return finished(
+        elementwise(lambda i, *them: entry.traced(i, them, mode=mode), [index, *parts]), out
+    )
+
+
+@rule("piecewise")
+def _piecewise(
+    entry: ArrayFunction, x: Any, condlist: Any, funclist: Any, *args: Any, **options: Any
+) -> Any:
+    a = one_of(x)
+    conditions = parts_of(condlist if isinstance(condlist, (list, tuple)) else [condlist])
+    if len(funclist) not in (len(conditions), len(conditions) + 1):
+        raise ValueError(
+            f"with {len(conditions)} condition(s), either {len(conditions)} or "
+            f"{len(conditions) + 1} functions are expected"
+        )
+    if any(c.ndim != a.ndim or c.dtype != BOOL for c in conditions):
+        refuse(a, "np.piecewise with conditions of other shapes")
+    if len(funclist) > len(conditions):
+        conditions.append(~functools.reduce(operator.or_, conditions))
+    result = _call("zeros_like", a)
+    for condition, f in zip(conditions, funclist, strict=True):
+        value = _part(f(a, *args, **options) if callable(f) else f).astype(a.dtype)
+        result = _call("where", condition, value, result)
+    return result
+
+
 # Searches
+
+
+@rule("digitize")
+def _digitize(entry: ArrayFunction, x: Any, bins: Any, right: bool = False) -> Any:
+    if isinstance(bins, Bounded):
+        refuse(bins, "np.digitize with bins")
+    return elementwise(lambda v: entry.traced(v, bins, right), [x])
 
 
 @rule("searchsorted")

@@ -20,6 +20,8 @@ from ..core.trace import current_trace
 from ..core.tracers import as_value, wrap
 from ..devices.device_calls import run
 from ..devices.devices import holds_device_arrays
+from .bounded import Bounded, refuse
+from .bounded_index import combine_at
 from .index_plan import mode_of
 from .indexing import read, update, update_each
 
@@ -160,18 +162,26 @@ def _checked(
 
 
 def _get(x: Any, index: Any, *, mode: str | None, fill_value: Any) -> Any:
+    if isinstance(x, Bounded):
+        _require_no_mode(x, mode)
+        return x[index]
     return read(array(x), index, mode_of(mode), fill_value)
 
 
 def _applied(
     x: Any, index: Any, *, each: Callable[[Any], Any], mode: str | None, unique: bool
 ) -> Any:
+    if isinstance(x, Bounded):
+        refuse(x, "jt.at(x)[...].apply")
     result = wrap(as_value(array(x)), scalar=False)
     update_each(result, index, None, lambda old, _: each(old), mode_of(mode), once=unique)
     return result
 
 
 def _updated(how: str, x: Any, index: Any, value: Any, *, mode: str | None, unique: bool) -> Any:
+    if isinstance(x, Bounded):
+        _require_no_mode(x, mode)
+        return _updated_bounded(how, x, index, value)
     result, bounds = wrap(as_value(array(x)), scalar=False), mode_of(mode)
     combine = "add" if how == "subtract" else how
     if combine in _NATIVE and takes(result.dtype, combine):
@@ -189,6 +199,36 @@ def _updated(how: str, x: Any, index: Any, value: Any, *, mode: str | None, uniq
             bounds,
             once=unique,
         )
+    return result
+
+
+def _require_no_mode(x: Bounded, mode: str | None) -> None:
+    if mode_of(mode) != mode_of(None):
+        refuse(x, f"jt.at with mode={mode!r}")
+
+
+def _is_index_array(item: Any) -> bool:
+    if isinstance(item, (list, range)):
+        item = np.asarray(item)
+    return bool(getattr(item, "ndim", 0)) and item.dtype != np.bool_
+
+
+def _updated_bounded(how: str, x: Bounded, index: Any, value: Any) -> Any:
+    """The same for an array whose length is a value, by its own assignments."""
+    result: Any = x.copy()  # type: ignore[attr-defined]
+    value = value if getattr(type(value), "_jitney_lazy", False) else operand(value)
+    items = index if isinstance(index, tuple) else (index,)
+    if how == "set":
+        result[index] = value
+    elif any(_is_index_array(i) for i in items):
+        combine = "add" if how == "subtract" else how
+        if combine not in _NATIVE or not takes(result.dtype, combine):
+            refuse(x, f"jt.at(x)[indices].{how}")
+        if how == "subtract":
+            value = -value
+        combine_at(result, index, value, combine)
+    else:
+        result[index] = _UFUNCS[how](result[index], value).astype(result.dtype)
     return result
 
 
