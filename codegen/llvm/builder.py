@@ -50,6 +50,8 @@ from .values import symbol as symbol
 from .values import vector_constant as vector_constant
 from .values import zeros as zeros
 
+LIKELY = '!{!"branch_weights", i32 2000, i32 1}'  # metadata of a module
+
 
 @cache
 def _intrinsic(name: str, type: str) -> str:
@@ -148,7 +150,7 @@ class Builder(ABC):
         self, condition: Condition, then: Block, otherwise: Block, likely: bool | None = None
     ) -> None:
         """A conditional jump to blocks without parameters; the first is taken mostly if `likely`."""
-        self.fork(condition, then, (), otherwise, (), ", !prof !0" if likely else "")
+        self.fork(condition, then, (), otherwise, (), self.likely() if likely else "")
 
     def fork(
         self,
@@ -165,6 +167,10 @@ class Builder(ABC):
         otherwise.enter(self.current.label, other_values)
         labels = f"label %{then.label}, label %{otherwise.label}"
         self.line(f"br i1 {test}, {labels}{hint}")
+
+    def likely(self) -> str:
+        """The hint that a branch goes to its first block mostly: in each module `!0` is `LIKELY`."""
+        return ", !prof !0"
 
     def require(self, condition: Value, otherwise: Block) -> None:
         """Go on here if `condition` holds, mostly; else in `otherwise`."""

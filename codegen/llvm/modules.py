@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from .builder import Builder, Value, symbol
+from .builder import LIKELY, Builder, Value, symbol
 
 
 class Function(Builder):
@@ -102,4 +102,4 @@ def module_ir(
     lines += [f"@{name} = external global i8" for name in objects]
     lines += [declared[name] for name in sorted(declared)]
     lines += [function.text() for function in functions]
-    return "\n".join([*lines, '!0 = !{!"branch_weights", i32 1000, i32 1}', ""])
+    return "\n".join([*lines, f"!0 = {LIKELY}", ""])

@@ -12,7 +12,18 @@ from typing import Any, NamedTuple, Protocol
 
 from ...ir.types import BOOL
 from ..scalar import DType
-from .builder import Builder, Code, Condition, Number, Value, as_condition, lanes_of, vector, zeros
+from .builder import (
+    LIKELY,
+    Builder,
+    Code,
+    Condition,
+    Number,
+    Value,
+    as_condition,
+    lanes_of,
+    vector,
+    zeros,
+)
 from .instructions import SCALAR_TYPES, number, type_text
 
 LINE = 64  # bytes of a cache line
@@ -158,6 +169,10 @@ class TextEmitter(Builder):
     def unlikely(self) -> str:
         """The hint that a branch goes to its first block once in a while only."""
         return ", !prof " + self.define("!", '!{!"branch_weights", i32 1, i32 2000}')
+
+    def likely(self) -> str:
+        """The hint that a branch goes to its first block mostly."""
+        return ", !prof " + self.define("!", LIKELY)
 
     def spread(self, operand: Operand, dtype: DType) -> Value:
         """The operand at full width."""

@@ -17,7 +17,7 @@ from ..cpu import units
 from ..cpu.kernels import KernelEmitter
 from ..journal import Subject, note
 from ..kernels.tape import cpu_tapes as tapes
-from ..llvm.builder import Number, Value, constant
+from ..llvm.builder import LIKELY, Number, Value, constant
 from ..llvm.functions import FunctionTable
 from ..llvm.modules import Function, declarations
 from ..llvm.scalar_code.nests import NestEmitter, why_no_nest
@@ -113,7 +113,7 @@ class EntryEmitter:
         self.products: dict[Hashable, str] = {}  # names of matrix products, by what they depend on
         self.helpers: dict[str, None] = {}  # whole functions, such as sorts
         self.declarations: set[str] = set()
-        self.definitions: dict[str, str] = {}
+        self.definitions: dict[str, str] = {LIKELY: "!0"}
         self.imports: set[str] = set()
         self.elementwise = FunctionTable(target, self.declarations, self.definitions)
         self.constants: dict[Array, Value] = {}

@@ -127,7 +127,7 @@ def _integer(source: Source, params: Sequence[Value], dtype: DType) -> Value:
     low, span = _span(params)
     short, long, on = b.later("short"), b.later("long"), b.later("integer")
     (result,) = b.parameters(on, type)
-    b.fork((span - 1).ult(0xFFFFFFFE), short, (), long, hint=_mostly(b))
+    b.fork((span - 1).ult(0xFFFFFFFE), short, (), long, hint=b.likely())
     b.at(long)
     with b.scope():
         b.jump(on, _integer_called(source, params, dtype))
@@ -138,10 +138,6 @@ def _integer(source: Source, params: Sequence[Value], dtype: DType) -> Value:
         b.jump(on, (number if type == "i64" else number.trunc(type)) + start)
     b.at(on)
     return result
-
-
-def _mostly(b: TextEmitter) -> str:
-    return ", !prof " + b.define("!", '!{!"branch_weights", i32 2000, i32 1}')
 
 
 def _lemire(source: Source, span: Value) -> Value:
@@ -240,7 +236,7 @@ def _ziggurat(name: str, layer_at: int, number_at: int, sign_at: int | None) -> 
             x = turned.to("bitcast", "double")
         taken, refused, on = b.later("taken"), b.later("refused"), b.later("drawn")
         result, state = b.parameters(on, "double", after.type)
-        b.fork(number.ult(below), taken, (), refused, hint=_mostly(b))
+        b.fork(number.ult(below), taken, (), refused, hint=b.likely())
         b.at(taken)
         if not between:
             source.end((after,))

@@ -168,7 +168,7 @@ class _Twister(Source):
         fresh, old, on = b.later("fresh"), b.later("old"), b.later("on")
         (drawn,) = b.parameters(on, "i32")
         position = b.load("i32", position_at, align=4)
-        b.fork(position.ult(TWISTER_WORDS), old, (), fresh, hint=_likely(b))
+        b.fork(position.ult(TWISTER_WORDS), old, (), fresh, hint=b.likely())
         b.at(fresh)
         with b.scope():
             b.jump(on, self._first_of_next())
@@ -214,10 +214,6 @@ class PythonTwister(_Twister):
         b.line(f"call void @{twist().name}({words!r})")
         b.store(constant("i32", 1), self.place, align=4)
         return _tempered(b.load("i32", words, align=4))
-
-
-def _likely(b: TextEmitter) -> str:
-    return ", !prof " + b.define("!", '!{!"branch_weights", i32 2000, i32 1}')
 
 
 def _tempered(y: Value) -> Value:
