@@ -9,7 +9,7 @@ import numpy as np
 
 from ...ir.types import is_inexact
 from ..core.tracers import Tracer, as_value, weak_kind, wrap_like
-from ..data.foreign import borrow, is_foreign
+from ..data.foreign import borrow, is_foreign, offers
 from ..data.layout import order_of
 from ..data.promotion import DType, canonical
 from ..devices.devices import own_device, put
@@ -77,7 +77,7 @@ def _asarray(
         there = put(a, own_device(a))
         there = there if dtype is None else there.astype(dtype)
         return there.client.copy(there) if copy else there
-    if hasattr(a, "__dlpack__"):  # of a library that may know nothing of NumPy
+    if offers(a, "__dlpack__"):  # of a library that may know nothing of NumPy
         borrowed = borrow(a)
         a = a if borrowed is None else borrowed
     return np.asarray(a, dtype, order, device=device, copy=copy)

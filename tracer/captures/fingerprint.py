@@ -400,11 +400,14 @@ class Fingerprint:
         if whose == "unlisted":
             raise Unkeyable(f"an object of type {cls.__module__}.{cls.__qualname__}")
         attributes = attributes_of(value)
-        own = getattr(value, "_fingerprint", None)  # objects of ours that hold more than they mean
-        if whose == "listed" and callable(own):
+        listed = whose == "listed"  # a user's `__getattr__` is asked for nothing of ours
+        own = (
+            getattr(value, "_fingerprint", None) if listed else None
+        )  # ours hold more than they mean
+        if callable(own):
             attributes = own()
         is_container = any(base in WALKS for base in cls.__mro__)
-        if attributes is None and whose == "listed" and not is_container:
+        if attributes is None and listed and not is_container:
             raise Unkeyable(f"an object of type {cls.__qualname__}")
         self.put("object")
         self.value(cls)

@@ -47,11 +47,11 @@ def borrow(x: Any) -> Array | None:
     """
     if _is_known(x) or is_foreign(x):
         return None
-    if hasattr(x, "__array_interface__") or hasattr(x, "__array_struct__") or _has_buffer(x):
+    if offers(x, "__array_interface__") or offers(x, "__array_struct__") or _has_buffer(x):
         return np.asarray(x)
-    if hasattr(x, "__array__"):
+    if offers(x, "__array__"):
         return _asked(x)
-    if hasattr(x, "__dlpack__"):
+    if offers(x, "__dlpack__"):
         return from_capsule(x)
     return None
 
@@ -61,7 +61,7 @@ def is_borrowable(x: Any) -> bool:
     if _is_known(x) or is_foreign(x):
         return False
     names = ("__array_interface__", "__array_struct__", "__array__", "__dlpack__")
-    return any(hasattr(x, name) for name in names) or _has_buffer(x)
+    return any(offers(x, name) for name in names) or _has_buffer(x)
 
 
 def borrowed(tree: Any) -> Any:
@@ -72,6 +72,15 @@ def borrowed(tree: Any) -> Any:
         return tree
     pairs = zip(leaves, arrays, strict=True)
     return pytree.unflatten(structure, [x if array is None else array for x, array in pairs])
+
+
+def offers(x: Any, name: str) -> bool:
+    """Whether it has an attribute. A user's `__getattr__` may raise what it likes for one that it does
+    not know, of which the program never asks."""
+    try:
+        return hasattr(x, name)
+    except Exception:
+        return False
 
 
 def _has_buffer(x: Any) -> bool:

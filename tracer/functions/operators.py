@@ -28,7 +28,7 @@ from ..arrays.table import BY_NUMPY, FUNCTIONS, ArrayFunction, unsupported
 from ..control.unions import Union, one_value, only
 from ..core.tracers import Tracer, as_value, method, weak_kind, wrap
 from ..data import pytree
-from ..data.foreign import is_borrowable
+from ..data.foreign import is_borrowable, offers
 from ..data.promotion import weak_dtype
 from ..messages import errors
 from ..messages.errors import complain
@@ -45,7 +45,7 @@ def foreign(x: Any) -> bool:
         x, (Tracer, np.ndarray, DeviceArray, np.generic, bool, int, float, complex, list, tuple)
     ):
         return False
-    if not hasattr(x, "__dlpack__") and (
+    if not offers(x, "__dlpack__") and (
         hasattr(type(x), "__array_ufunc__") or hasattr(type(x), "__radd__")
     ):
         return True

@@ -326,12 +326,12 @@ def describe(operand: Any) -> str:
 
     if isinstance(operand, TracerBase):
         return operand._described()
-    if hasattr(operand, "dtype") and isinstance(getattr(operand, "shape", None), tuple):
-        name = type(operand).__name__
-        if isinstance(operand.dtype, np.dtype) and is_supported(operand.dtype):
-            return f"{name} {type_of(operand)}"
-        return f"{name} {operand.dtype}{list(operand.shape)}"
     try:
+        if hasattr(operand, "dtype") and isinstance(getattr(operand, "shape", None), tuple):
+            name = type(operand).__name__
+            if isinstance(operand.dtype, np.dtype) and is_supported(operand.dtype):
+                return f"{name} {type_of(operand)}"
+            return f"{name} {operand.dtype}{list(operand.shape)}"
         text = repr(operand)
     except Exception:  # not ours: an error must not hide behind another one
         text = "that cannot be shown"

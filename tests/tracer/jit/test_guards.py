@@ -429,3 +429,39 @@ def test_a_class_that_grows_while_it_is_looked_through() -> None:
 
     twice = functools.partial(lambda kind, x: kind()(x), Holder)
     np.testing.assert_array_equal(jt.jit(lambda x: twice(x))(np.ones(3)), 2)
+
+
+class Settings:
+    """Its `__getattr__` raises what it likes: nothing of NumPy's or ours may be asked of it."""
+
+    def __init__(self, **values: Any) -> None:
+        self.values = values
+
+    def __getattr__(self, name: str) -> Any:
+        return self.values[name]
+
+    def __rmul__(self, x: Any) -> Any:
+        return x + self.values["scale"]
+
+    __array_ufunc__ = None
+
+
+SETTINGS = Settings(scale=2.0, inner=Settings(scale=5.0))
+
+
+def test_objects_whose_getattr_raises_other_errors() -> None:
+    def f(x: Any) -> Any:
+        found = x * SETTINGS.scale + x * SETTINGS
+        for i in range(len(x)):
+            chosen = SETTINGS.inner if x[i] > 1 else SETTINGS
+            found[i] += chosen.scale
+        return found
+
+    compiled, x = jt.jit(f), np.arange(4.0)
+    np.testing.assert_array_equal(compiled(x), f(x))
+    SETTINGS.values["scale"] = 3.0
+    np.testing.assert_array_equal(compiled(x), f(x))
+    given = jt.jit(lambda x, settings: x * settings.scale)
+    np.testing.assert_array_equal(given(x, SETTINGS), x * 3)
+    with pytest.raises(KeyError, match="other"):
+        jt.jit(lambda x: x * SETTINGS.other)(x)
