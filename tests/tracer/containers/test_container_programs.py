@@ -532,7 +532,6 @@ def test_lists_change_while_they_are_run_over() -> None:
         assert compiled(INTS[:n]) == f(INTS[:n])
 
 
-<<<<<<< HEAD
 def test_a_list_that_grew_or_another_one_goes_into_a_list() -> None:
     def digits(x):
         found, others = [], []
@@ -575,7 +574,8 @@ def test_lists_among_values_with_a_default() -> None:
         x = np.random.RandomState(seed).randint(0, 6, 20)
         assert repr(compiled(x)) == repr(grouped(x))
         assert repr(compiled(x.tolist())) == repr(grouped(x.tolist()))
-=======
+
+
 def test_a_table_of_constants_does_not_take_the_place_of_a_hint():
     """Code of sets has hints, by number; a set that starts with several values has a table of them."""
 
@@ -590,4 +590,3 @@ def test_a_table_of_constants_does_not_take_the_place_of_a_hint():
 
     x = np.array([-2.0, -0.5, 1.0, 0.0])
     assert jt.jit(f)(4, x) == f(4, x)
->>>>>>> 8e796ded (Hints at likely branches name the metadata of their module: they met a table of constants, or the hint of the reverse)
