@@ -89,6 +89,8 @@ class Container:
         return type(self)(self.kind)
 
     def __repr__(self) -> str:
+        if not isinstance(self.handle, Tracer):  # the structure of a result, shown in an error
+            return f"a {self.kind} that grows"
         self._asked(
             "a text is made of", "print or format its elements, in a `for` statement over it."
         )

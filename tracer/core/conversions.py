@@ -86,9 +86,9 @@ def truth(self: Tracer) -> bool:
         errors.TracerBoolError,
         f"a traced value has no truth value yet: it {_why(self)}, but `if`, `while`, `and`, `or`, "
         "`not`, `assert` and comparisons in a chain ask for it now",
-        "write jt.where(condition, a, b) to choose by element, jt.cond(condition, then, "
-        "otherwise, *operands) or jt.while_loop to branch, & | ~ for logic; or "
-        f"{_let_autograph(self)}{_make_static(self)}.",
+        f"{_let_autograph(self)}write jt.where(condition, a, b) to choose by element, "
+        "jt.cond(condition, then, otherwise, *operands) or jt.while_loop to branch, & | ~ for logic; or "
+        f"{_make_static(self)}.",
         operands={"condition": self},
     )
 
@@ -370,14 +370,14 @@ def unreadable(code: CodeType, why: str) -> None:
 
 
 def _let_autograph(x: Tracer) -> str:
-    """The advice to have it done by autograph, where that would and does not."""
+    """The advice to have it compiled as it stands, where that could be and is not."""
     if not x._storage.trace.options.autograph:
-        return "let autograph do that for you (leave out autograph=False); or "
+        return "leave out autograph=False; or "
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         code, why = _unread.get(id(frame.f_code), (None, ""))
         if code is not None:
-            return f"let autograph do that, which could not read {code.co_name}: {why}; or "
+            return f"`if` and loops of {code.co_name} were not compiled, because {why}; or "
         frame = frame.f_back
     return ""
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 import functools
 import linecache
 import math
+import subprocess
+import sys
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -216,9 +218,26 @@ def test_source_that_cannot_be_found() -> None:
     """It is traced as it stands, and an error says what autograph would have done."""
     made: dict[str, Any] = {"np": np}
     exec("def f(x):\n    return x if x > 0 else -x\ndef g(x):\n    return x + 1", made)
-    with pytest.raises(TypeError, match=r"(?s)jt\.cond.*could not read f.*not available"):
+    with pytest.raises(
+        TypeError, match=r"(?s)loops of f were not.*not available.*a file.*jt\.cond"
+    ):
         auto(made["f"])(1.0)
     assert auto(made["g"])(1.0) == 2.0
+
+
+@pytest.mark.skipif(sys.version_info < (3, 13), reason="Python keeps what follows -c")
+def test_source_that_follows_c() -> None:
+    lines = (
+        "import jitney as jt",
+        "@jt.jit",
+        "def f(x):",
+        "    if x > 0:",
+        "        x = -x",
+        "    return x",
+    )
+    program = "\n".join((*lines, "print(f(2.0))"))
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == "-2.0\n", done.stderr
 
 
 def test_notebook_cells() -> None:

@@ -242,3 +242,18 @@ def test_batched_functions_say_what_to_do_with_containers_that_grow() -> None:
     for batched in (jt.vmap(positive), jt.jit(jt.vmap(positive))):
         with pytest.raises(jt.errors.JitneyError, match=r"out\[n\] = value.*for each example"):
             batched(x)
+
+
+def test_structures_that_differ_are_shown_with_the_lists_in_them():
+    @jt.jit
+    def f(x):
+        found = []
+        for v in x:
+            if v > 0:
+                found.append(v)
+        return jt.cond(x[0] > 0, lambda: (found, 1), lambda: 1)
+
+    with pytest.raises(
+        jt.errors.CarryError, match=r"true_fn: \(a list that grows, \*\)\n  false_fn"
+    ):
+        f(np.ones(3))

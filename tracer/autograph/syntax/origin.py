@@ -31,7 +31,14 @@ class Origin:
 
 def has_source(function: FunctionType) -> bool:
     """Whether there is a file, or a notebook's cell, in which the function may be found."""
-    return bool(linecache.getlines(function.__code__.co_filename, function.__globals__))
+    return bool(_lines(function))
+
+
+def _lines(function: FunctionType) -> Sequence[str]:
+    code = function.__code__
+    lines = linecache.getlines(code.co_filename, function.__globals__)
+    # Python 3.14 keeps what was typed at its prompt, or follows `-c`, by the code that was made of it.
+    return lines or getattr(linecache, "_getlines_from_code", lambda code: [])(code)
 
 
 class Unreadable(Exception):
@@ -41,11 +48,12 @@ class Unreadable(Exception):
 def find_origin(function: FunctionType) -> Origin:
     """Raises Unreadable when the source cannot be found, or is not that of the function."""
     code = function.__code__
-    lines = linecache.getlines(code.co_filename, function.__globals__)
+    lines = _lines(function)
     if not lines:
         raise Unreadable(
             f"its source is not available ({code.co_filename}): define it in a file or a notebook "
-            "cell (exec and the interactive prompt keep no source)"
+            "cell (of code from standard input or exec Python keeps no source, nor before 3.13 of "
+            "what follows -c or is typed at the prompt)"
         )
     nodes = _own_lines(code, lines) or _found("".join(lines), code)
     if not nodes:
