@@ -80,6 +80,25 @@ def _is_whole(x: Any) -> bool:
     return getattr(type(x), "_jitney_lazy", False)
 
 
+def map_whole(function: Callable[[Any], Any], tree: Any) -> Any:
+    """A tree with what a function gives in the place of arrays whose length is a value."""
+    return optree.tree_map(
+        lambda x: function(x) if _is_whole(x) else x, tree, is_leaf=_is_whole, namespace=NAMESPACE
+    )
+
+
+def lengths_among(tree: Any) -> set[int]:
+    """Which leaves are lengths of arrays: behind the padded array of each whose length is a value."""
+    found: set[int] = set()
+    at = 0
+    for leaf in optree.tree_leaves(tree, is_leaf=_is_whole, namespace=NAMESPACE):
+        parts = len(flatten(leaf)[0]) if _is_whole(leaf) else 1
+        if hasattr(leaf, "counts"):
+            found.update(range(at + 1, at + parts))
+        at += parts
+    return found
+
+
 def nodes(tree: Any) -> Iterator[Any]:
     """The containers in a tree, those before what is in them."""
     if not optree.tree_is_leaf(tree, namespace=NAMESPACE):

@@ -215,7 +215,7 @@ def _is_index_array(item: Any) -> bool:
 
 def _updated_bounded(how: str, x: Bounded, index: Any, value: Any) -> Any:
     """The same for an array whose length is a value, by its own assignments."""
-    result: Any = x.copy()  # type: ignore[attr-defined]
+    result: Any = x.copy()
     value = value if getattr(type(value), "_jitney_lazy", False) else operand(value)
     items = index if isinstance(index, tuple) else (index,)
     if how == "set":

@@ -25,7 +25,7 @@ Rules that hold for all of them:
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 import numpy as np
@@ -121,9 +121,11 @@ def value_and_grad(
         chosen = check_inexact_leaves(positions, args, fun, holomorphic=holomorphic)
         leaves, tree = pytree.flatten((args, kwargs))
         spans = _spans(args)
-        targets = [i for p in chosen for i in range(*spans[p])]
+        lengths = pytree.lengths_among((args, kwargs))  # which have no derivatives
+        targets = [i for p in chosen for i in range(*spans[p]) if i not in lengths]
         active = [i in set(targets) for i in range(len(leaves))]
         traced = [a or is_array(leaf) for a, leaf in zip(active, leaves, strict=True)]
+        traced = [t and i not in lengths for i, t in enumerate(traced)]
         aux = _Aux() if has_aux else None
         function = aux.split(entering) if aux else entering
         application = apply(function, leaves, tree, traced, active, what="grad", present=_loss)
@@ -136,7 +138,14 @@ def value_and_grad(
         application.adopt(backward, returned, mark_cotangents([seed]))
         pulled = application.read(backward.outputs[len(returned) :])
         remaining = iter(_present_gradients(pulled, [leaves[i] for i in targets]))
-        gradients = tuple(pytree.tree_map(lambda _: next(remaining), args[p]) for p in chosen)
+        given = [leaf if i in lengths else None for i, leaf in enumerate(leaves)]
+        gradients = tuple(
+            pytree.unflatten(
+                pytree.flatten(args[p])[1],
+                [leaf if leaf is not None else next(remaining) for leaf in given[slice(*spans[p])]],
+            )
+            for p in chosen
+        )
         value = _present_results(application, [loss])[0]
         if has_aux:
             value = (value, _present_aux(application, aux, 1))
@@ -179,8 +188,9 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     leaves, in_tree = pytree.flatten(primals)
     check_leaves(leaves, "vjp")
     floats = [is_inexact_leaf(leaf) for leaf in leaves]
+    lengths = pytree.lengths_among(primals)
     application, aux = _apply_to_primals(fun, primals, leaves, has_aux, "vjp", copy=True)
-    wrt = _float_parameters(leaves)
+    wrt = _float_parameters(leaves, lengths)
     out_tree, results = _out_tree(application, aux)
     returned = application.arrays
     pulled = application.inexact(results)
@@ -188,6 +198,7 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     ops = application.adopt(backward, returned)
     out = pytree.unflatten(out_tree, _present_results(application, results))
     side = _present_aux(application, aux, len(results))
+    ends = _lengths_in(out)
     whole, out = out, closed(out)
 
     gradients = backward.outputs[len(returned) :]
@@ -203,7 +214,7 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     def vjp_fn(cotangent: Any) -> tuple[Any, ...]:
         nonlocal unread
         cotangent = open_like(whole, cotangent)
-        cotangents = tangent_leaves(cotangent, out_tree, types, "cotangent", "result")
+        cotangents = tangent_leaves(cotangent, out_tree, types, "cotangent", "result", ends)
         here = current_trace() is application.owner
         first, unread = unread and here, unread and not here
         if not first:  # a tape is read once; the next call, or one in a loop, needs its own
@@ -213,7 +224,10 @@ def vjp(fun: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
             ops if first else [*again, *ops], dict(zip(seeds, cotangents, strict=True))
         )
         remaining = iter(_present_gradients([env[v] for v in gradients], float_leaves, fresh=False))
-        pulled = [next(remaining) if chosen else None for chosen in floats]
+        pulled = [
+            next(remaining) if chosen else leaves[i] if i in lengths else None
+            for i, chosen in enumerate(floats)
+        ]
         return closed(pytree.unflatten(in_tree, pulled))
 
     return (out, vjp_fn, side) if has_aux else (out, vjp_fn)
@@ -278,17 +292,22 @@ def jvp(
     types = [
         leaf.type if isinstance(leaf, Tracer) else type_of(np.asarray(leaf)) for leaf in leaves
     ]
-    seeds = tangent_leaves(tangents, in_tree, types, "tangent", "primal")
+    lengths = _lengths_in(primals)
+    seeds = tangent_leaves(tangents, in_tree, types, "tangent", "primal", lengths)
     application, aux = _apply_to_primals(fun, primals, leaves, has_aux, "jvp")
-    wrt = _float_parameters(leaves)
+    wrt = _float_parameters(leaves, lengths)
     out_tree, results = _out_tree(application, aux)
     returned = application.arrays
     pushed = application.inexact(results)
     forward = _derivative(jvp_graph, application.over(returned), wrt, pushed)
     application.adopt(forward, returned, seeds)
     leaves_out = application.read(forward.outputs[len(returned) :])
-    tangent_out = closed(pytree.unflatten(out_tree, present_tangents(results, pushed, leaves_out)))
-    out = closed(pytree.unflatten(out_tree, _present_results(application, results)))
+    out = pytree.unflatten(out_tree, _present_results(application, results))
+    moved = present_tangents(results, pushed, leaves_out)
+    for k, length in _lengths_in(out).items():
+        moved[k] = length
+    tangent_out = closed(pytree.unflatten(out_tree, moved))
+    out = closed(out)
     side = _present_aux(application, aux, len(results))
     return (out, tangent_out, side) if has_aux else (out, tangent_out)
 
@@ -431,7 +450,8 @@ def _apply_to_primals(
 ) -> tuple[Application, _Aux | None]:
     aux = _Aux() if has_aux else None
     tree = pytree.flatten((primals, {}))[1]
-    traced = [_is_traced(leaf) for leaf in leaves]
+    lengths = pytree.lengths_among(primals)
+    traced = [_is_traced(leaf) and i not in lengths for i, leaf in enumerate(leaves)]
     active = [is_inexact_leaf(leaf) for leaf in leaves]
     function = aux.split(fun) if aux else fun
     return apply(function, leaves, tree, traced, active, what=what, copy=copy), aux
@@ -447,9 +467,15 @@ def _is_traced(leaf: Any) -> bool:
     return is_array(leaf) or is_inexact_leaf(leaf)
 
 
-def _float_parameters(leaves: Sequence[Any]) -> list[int]:
+def _lengths_in(tree: Any) -> dict[int, Any]:
+    """The leaves of a tree that are lengths of arrays, by where they stand."""
+    leaves = pytree.flatten(tree)[0]
+    return {i: leaves[i] for i in sorted(pytree.lengths_among(tree))}
+
+
+def _float_parameters(leaves: Sequence[Any], lengths: Container[int]) -> list[int]:
     """The parameters with derivatives, among those of the traced leaves."""
-    traced = [leaf for leaf in leaves if _is_traced(leaf)]
+    traced = [leaf for i, leaf in enumerate(leaves) if _is_traced(leaf) and i not in lengths]
     return [i for i, leaf in enumerate(traced) if is_inexact_leaf(leaf)]
 
 

@@ -5,7 +5,7 @@ Each raises an error that names the leaf or the result, its dtype and shape, and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -19,6 +19,7 @@ from ..core.tracing import Result
 from ..data import pytree
 from ..data.accept import check_array, refuse
 from ..data.callables import Function, function_name, parameter_name
+from ..indexing.bounded import Bounded, filled, require_equal
 from ..messages import errors
 from ..messages.errors import complain
 from .application import Application
@@ -26,9 +27,17 @@ from .presented import Leaf
 
 
 def tangent_leaves(
-    tree: Any, definition: pytree.TreeDef, types: Sequence[Any], what: str, whose: str
+    tree: Any,
+    definition: pytree.TreeDef,
+    types: Sequence[Any],
+    what: str,
+    whose: str,
+    lengths: Mapping[int, Any] | None = None,
 ) -> list[Leaf]:
-    """The leaves of a tangent or cotangent, checked; those of integer leaves (None) left out."""
+    """The leaves of a tangent or cotangent, checked; those of integer leaves (None) left out.
+
+    `lengths` are the leaves that are lengths of arrays: the tangent's must be the same."""
+    tree = pytree.map_whole(_zeros_behind, tree) if lengths else tree
     try:
         leaves = definition.flatten_up_to(tree)
     except ValueError:
@@ -39,7 +48,10 @@ def tangent_leaves(
             f"give one array for each array of the {whose}, in the same containers.",
         )
     seeds: list[Leaf] = []
-    for leaf, type in zip(leaves, types, strict=True):
+    for k, (leaf, type) in enumerate(zip(leaves, types, strict=True)):
+        if lengths and k in lengths:
+            require_equal(lengths[k], leaf, f"the {what} has length {{1}}, the {whose} has {{0}}")
+            continue
         if not is_inexact(type.dtype):
             if leaf is not None:
                 complain(
@@ -77,6 +89,11 @@ def tangent_leaves(
         here = inside or isinstance(leaf, DeviceArray)
         seeds.append(value if here else np.asarray(leaf))
     return seeds
+
+
+def _zeros_behind(x: Any) -> Any:
+    """What is behind the length of an array has no part in a derivative."""
+    return Bounded(filled(x, 0), x.counts) if isinstance(x, Bounded) else x
 
 
 def scalar_loss(
@@ -166,7 +183,10 @@ def check_inexact_leaves(
             "name it once, and use its derivative twice.",
         )
     for position in chosen:
+        lengths = pytree.lengths_among(args[position])
         for i, leaf in enumerate(pytree.flatten(args[position])[0]):
+            if i in lengths:
+                continue
             if not is_inexact_leaf(leaf):
                 _refuse_leaf(leaf, _name(args, fun, position, i))
             complex_leaf = isinstance(leaf, complex) or is_complex(getattr(leaf, "dtype", F64))

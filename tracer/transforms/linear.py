@@ -71,7 +71,8 @@ def linearize(fun: Callable[..., R], *primals: Any) -> tuple[R, Function]:
     results = application.results
     returned = application.arrays
     pushed = application.inexact(results)
-    forward = _derivative(jvp_graph, application.over(returned), _float_parameters(leaves), pushed)
+    wrt = _float_parameters(leaves, pytree.lengths_among(primals))
+    forward = _derivative(jvp_graph, application.over(returned), wrt, pushed)
     application.adopt(application.over(returned), returned, [])
     out_tree = application.traced.out_tree
     out = closed(pytree.unflatten(out_tree, _present_results(application, results)))

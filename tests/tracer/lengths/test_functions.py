@@ -7,6 +7,7 @@ from test_lengths import rows_of, same
 
 import jitney as jt
 
+W = np.random.default_rng(5).standard_normal((6, 4)).astype(np.float32)
 SIZES = (17, 0, 1, 2, 1000)
 
 
@@ -80,6 +81,39 @@ def replaced_by_at(x):
     return y, z, jt.at(x)[x > 0].set(1.0), np.nanmean(x, axis=1)
 
 
+def slopes(x):
+    def loss(x):
+        return (np.tanh(x @ W) ** 2).sum() + (sp.softmax(x, axis=1) * x).mean()
+
+    def scaled(p):
+        return (p["x"] * p["s"]).sum()
+
+    total, by = jt.value_and_grad(scaled)({"x": x, "s": np.float32(2)})
+    return jt.grad(loss)(x), total, by["x"], by["s"]
+
+
+def slopes_of_parts(x):
+    def loss(x):
+        return ((x[1:] - x[:-1]) ** 2).sum() + np.where(x > 0, x * x, 0).sum()
+
+    return jt.grad(loss)(x), jt.grad(lambda x: x.max(axis=0).sum())(x)
+
+
+def pulled_and_pushed(x):
+    y, pull = jt.vjp(lambda x: np.tanh(x @ W), x)
+    return y, pull(np.ones((x.shape[0], 4), np.float32))[0], *jt.jvp(np.tanh, (x,), (2 * x,))
+
+
+def pulled_to_weights(x):
+    _, pull = jt.vjp(lambda w: np.tanh(x @ w), W + 0)
+    return pull(x[:, :4] + 1)[0]
+
+
+def slope_of_each(x):
+    return jt.vmap(jt.grad(lambda r: np.tanh(r @ W).sum()))(x), jt.vmap(np.tanh)(x)
+
+
+DERIVATIVES = (slopes, slopes_of_parts, pulled_and_pushed, pulled_to_weights, slope_of_each)
 CASES = (
     *(
         softmaxes,
@@ -110,3 +144,35 @@ def test_one_program_for_all_lengths(case):
     # One of no row, or of one that NumPy would broadcast, may be compiled for itself.
     assert f.cache_info().misses <= 3, f.cache_info()
     assert "no axis of any length" not in f.explain_recompile(), f.explain_recompile()
+
+
+@pytest.mark.parametrize("function", DERIVATIVES)
+def test_derivatives_by_what_has_any_length(function):
+    f, each = jt.jit(function, dynamic={"x": {0: "n"}}), jt.jit(function)
+    for n in SIZES:
+        x = rows_of(n)
+        if function is slopes_of_parts and not n:  # which has no largest element
+            for g in (f, each):
+                with pytest.raises(ValueError, match="zero-size"):
+                    g(x)
+            continue
+        same(f(x), each(x))
+        if function is slopes:
+            np.testing.assert_array_equal(f(x)[2], np.full_like(x, 2))
+    assert f.cache_info().misses <= 3, f.cache_info()
+    assert "no axis of any length" not in f.explain_recompile(), f.explain_recompile()
+
+
+def test_cotangents_of_other_lengths():
+    f = jt.jit(lambda x, ct: jt.vjp(np.sin, x)[1](ct)[0], dynamic={"x": {0: "n"}, "ct": {0: "m"}})
+    x = np.arange(5.0)
+    same(f(x, x), np.cos(x) * x)
+    with pytest.raises((ValueError, jt.errors.JitneyError)):
+        f(x, x[:3])
+
+
+def test_cotangents_end_at_lengths_that_are_values():
+    """What is behind is not summed: not with weights that all rows share."""
+    f = jt.jit(lambda x, n: jt.vjp(lambda w: x[:n] @ w, W + 0)[1]((x[:n] @ W) * 0 + 1)[0])
+    x = rows_of(9)
+    same(f(x, 4), x[:4].T @ np.ones((4, 4), np.float32))
