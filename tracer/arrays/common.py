@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from types import FrameType
 from typing import Any
 
@@ -425,6 +426,20 @@ def finish_written_back(result: Tracer, out: Any = None) -> Tracer:
             operands={"destination": out, "result": result},
         )
     return finish(result, out)
+
+
+def finish_taken(result: Tracer, out: Any = None) -> Tracer:
+    """As `finish`, where NumPy worked on such a copy before version 2.5."""
+    return finish_written_back(result, out) if _takes_write_back() else finish(result, out)
+
+
+@cache
+def _takes_write_back() -> bool:
+    try:
+        np.take(np.zeros(1, int), [0], out=np.zeros(1))
+    except TypeError:
+        return True
+    return False
 
 
 def fold(combine: Callable[[Any, Any], Any], items: Sequence[Any]) -> Any:

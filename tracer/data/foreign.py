@@ -127,7 +127,7 @@ def from_capsule(x: Any, copy: bool | None = None) -> Array:
     """
     try:
         return np.from_dlpack(x, copy=copy)
-    except RuntimeError:  # "Unsupported dtype"
+    except (RuntimeError, BufferError):  # "Unsupported dtype": of NumPy before 2.5, and later
         from ...runtime.dlpack import CPU, take
 
         if x.__dlpack_device__()[0] != CPU:

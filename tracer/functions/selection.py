@@ -18,7 +18,7 @@ from ..arrays.common import (
     build,
     check_real,
     check_values,
-    finish_written_back,
+    finish_taken,
     index_array,
     ints,
     known_array,
@@ -54,7 +54,7 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
         traced = index_array(indices, "same_kind")
         indices = traced if constant is None else constant.astype(I64)
     result = x[(slice(None),) * axis + (indices,)]
-    return finish_written_back(wrap(as_value(result), scalar=result.scalar), out)
+    return finish_taken(wrap(as_value(result), scalar=result.scalar), out)
 
 
 def _along(x: Tracer, indices: Tracer, axis: int) -> tuple[Any, ...]:

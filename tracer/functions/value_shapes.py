@@ -25,7 +25,7 @@ from ..arrays.common import (
     axis_tuple,
     build,
     common_dtype,
-    finish_written_back,
+    finish_taken,
     given,
     known_array,
     operand,
@@ -195,7 +195,7 @@ def compress(
     mask = mask[:n]
     if mask.size < x.shape[axis]:
         mask = concatenate([mask, np.zeros(x.shape[axis] - mask.size, bool)])
-    return finish_written_back(_chosen(x, mask, axis, size, fill_value), out)
+    return finish_taken(_chosen(x, mask, axis, size, fill_value), out)
 
 
 @_sized("extract", by_condition=True)
