@@ -233,10 +233,10 @@ class Executable:
         count = self.n_arguments
         if len(arrays) != count:
             raise TypeError(f"{self!r} takes {count} arrays, {len(arrays)} were given")
-        lengths = self._lengths(arrays)
+        lengths = self.lengths_of(arrays)
         layouts = zip(arrays, module.inputs[:count], module.input_strides[:count], strict=True)
         fitting = [
-            prepare(array, _shortened(type, lengths), steps) for array, type, steps in layouts
+            prepare(array, shortened(type, lengths), steps) for array, type, steps in layouts
         ]
         if any(map(operator.is_not, fitting, arrays)):
             native = is_native(self)  # this time
@@ -247,7 +247,7 @@ class Executable:
             return outputs
         return self._run_through_python(fitting, lengths)
 
-    def _lengths(self, arrays: Sequence[Array]) -> dict[int, int]:
+    def lengths_of(self, arrays: Sequence[Array]) -> dict[int, int]:
         """Of each axis that has a capacity: how long it is in these arrays; TypeError if too long."""
         lengths: dict[int, int] = {}
         for array, type in zip(arrays, self.module.inputs, strict=False):
@@ -257,11 +257,15 @@ class Executable:
                     raise TypeError(f"expected an array of at most {type}, got {length} rows")
         return lengths
 
+    def bound(self, lengths: Mapping[int, int]) -> list[Array]:
+        """The inputs behind the arguments: the lengths of axes."""
+        return [np.array(lengths[capacity], np.int64) for capacity, *_ in self.module.lengths]
+
     def _run_through_python(self, fitting: list[Array], lengths: dict[int, int]) -> list[Array]:
         module = self.module
-        types = [_shortened(type, lengths) for type in module.outputs]
+        types = [shortened(type, lengths) for type in module.outputs]
         outputs = [memory.empty(type.shape, native_dtype(type.dtype)) for type in types]
-        fitting = [*fitting, *(np.array(lengths[c], np.int64) for c, *_ in module.lengths)]
+        fitting = [*fitting, *self.bound(lengths)]
         scratch = memory.take_scratch(module.arena_bytes) if module.arena_bytes else None
         try:
             self._call_entry(fitting, outputs, scratch.address if scratch else 0)
@@ -393,7 +397,7 @@ def runtime_imports(names: set[str]) -> dict[str, int]:
     return imports
 
 
-def _shortened(type: TensorType, lengths: Mapping[int, int]) -> TensorType:
+def shortened(type: TensorType, lengths: Mapping[int, int]) -> TensorType:
     """A type with the length of a call in place of the capacity of its first axis."""
     if not lengths or type.shape[:1] == () or type.shape[0] not in lengths:
         return type

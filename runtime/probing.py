@@ -23,7 +23,7 @@ from ..ir.graph import Graph
 from ..ir.record import record, replace
 from .call.program import native_dtype, overlaps
 from .compile import Strides, compile, generate
-from .executable import Executable, prepare
+from .executable import Executable, prepare, shortened
 from .memory import arrays as memory
 from .native.engine import engine_for
 from .native.host import current_target
@@ -123,10 +123,14 @@ class _Runs:
     def __init__(self, executable: Executable, arrays: Sequence[Array]) -> None:
         module = executable.module
         self._executable = executable
-        self._given = list(arrays)
-        layouts = zip(self._given, module.inputs, module.input_strides, strict=True)
+        count = executable.n_arguments
+        lengths = executable.lengths_of(arrays[:count])
+        self._given = [*arrays[:count], *executable.bound(lengths)]
+        types = [shortened(type, lengths) for type in module.inputs]
+        layouts = zip(self._given, types, module.input_strides, strict=True)
         self._inputs = [prepare(_copy(array), type, steps) for array, type, steps in layouts]
-        self._outputs = [memory.empty(t.shape, native_dtype(t.dtype)) for t in module.outputs]
+        types = [shortened(type, lengths) for type in module.outputs]
+        self._outputs = [memory.empty(t.shape, native_dtype(t.dtype)) for t in types]
         self._scratch = memory.Scratch(module.arena_bytes)
         self._fresh = True
 

@@ -111,10 +111,11 @@ def explain(lowered: Lowered) -> Explanation:
     footprint = memory.peak + sum(t.nbytes for t in module.inputs)
     if lowered.arguments is not None:
         found = _costs(clocked, lowered.arguments, lowered.probed)
-        limits = machine_limits()
+        # Of axes of any length bytes and flops are those of the capacity: no rates come of these.
+        limits = None if module.lengths else machine_limits()
     made = Measured(found, limits, footprint)
     steps = made.steps(module.outline)
-    if made.bandwidths or made.flops:
+    if limits is not None and (made.bandwidths or made.flops):
         limits = machine_limits(moved=made.bandwidths, flops=made.flops)
         steps = Measured(found, limits, footprint).steps(module.outline)
     if limits is not None:
@@ -157,6 +158,12 @@ def _settings(lowered: Lowered, memory: MemoryCost) -> list[str]:
     lines = [f"  options: {str(lowered.options) or 'as by default'}"]
     if lowered.device == CPU and config.threads == 1:
         lines.append("  one thread: this process has no more (its cores, or JITNEY_NUM_THREADS)")
+    most = [capacity for capacity, *_ in getattr(lowered.executable.module, "lengths", ())]
+    if most:
+        each = " and ".join(map(str, most))
+        lines.append(
+            f"  for any length up to {each}: bytes and flops are of so many, times of these"
+        )
     lines += [f"  {line}" for line in memory.lines()]
     lines += _calls(lowered)
     plan = lowered.plan

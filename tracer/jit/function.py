@@ -49,7 +49,7 @@ from .defaults import Defaults
 from .dispatch import Call, StaticNames, arrange, signature_of, static_names
 from .entry import STALE, Entry, Overlap, ReadOnly, Refused, SameArrays
 from .fallback import Fallback, note_refusal
-from .inspection import Inspection
+from .inspection import Inspection, LookedAt
 from .numbers import CompiledNumbers, settled
 from .options import (
     DEFAULTS,
@@ -280,7 +280,7 @@ class JitFunction(Inspection, Generic[P, R]):
         work: Callable[[Call], T],
         args: Sequence[Any],
         kwargs: dict[str, Any],
-        looked_at: bool = False,
+        looked_at: LookedAt = False,
     ) -> T:
         """What `work` makes of the call, once it is known which numbers are compiled in."""
         return settled(self, lambda: self._analysed(args, kwargs, looked_at), work)
@@ -401,7 +401,7 @@ class JitFunction(Inspection, Generic[P, R]):
         return self._function
 
     def _analysed(
-        self, args: Sequence[Any], kwargs: dict[str, Any], looked_at: bool = False
+        self, args: Sequence[Any], kwargs: dict[str, Any], looked_at: LookedAt = False
     ) -> Call:
         try:
             return self._analyse(args, kwargs, looked_at)
@@ -410,9 +410,9 @@ class JitFunction(Inspection, Generic[P, R]):
             raise
 
     def _analyse(
-        self, args: Sequence[Any], kwargs: dict[str, Any], looked_at: bool = False
+        self, args: Sequence[Any], kwargs: dict[str, Any], looked_at: LookedAt = False
     ) -> Call:
-        """What is only looked at is for the sizes that it has."""
+        """What is only looked at is for the sizes that it has, or with "lengths" as calls are."""
         call = Call(
             args,
             kwargs,
@@ -432,8 +432,8 @@ class JitFunction(Inspection, Generic[P, R]):
                 self._lengths = lengths  # calls that follow have such axes
             if lengths is not None:
                 lengths.widen(call)
-        elif self._lengths is not None and not looked_at:
-            self._lengths.widen(call)
+        elif self._lengths is not None and looked_at is not True:
+            self._lengths.widen(call, looked_at=looked_at == "lengths")
         return call
 
     def _order(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[int] | None:
@@ -516,7 +516,7 @@ class JitFunction(Inspection, Generic[P, R]):
         work: Callable[[JitFunction, Call], T],
         args: Sequence[Any],
         kwargs: dict[str, Any],
-        looked_at: bool = True,
+        looked_at: LookedAt = True,
     ) -> T:
         """As `_settled`, for what is only looked at, or prepared for calls."""
         if ASKED.any and self._asked and not ASKED.off:

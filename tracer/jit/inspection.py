@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from ...ir.graph import Graph
 from ...ir.record import replace
 from ..messages import errors
-from ..messages.errors import complain
+from ..messages.errors import JitneyError, TraceAgain, complain
 from ..messages.tracebacks import shortened
 from .dispatch import Call
 from .specialise import alone, follow_call, lower, prepare, ptx, trace_call, watching
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ..explain.explanation import Explanation
     from ..explain.lowered import Lowered
     from ..export.cfunc import CFunction
+    from ..lengths.found import Lengths
     from ..stages.drawing import Drawing
     from ..stages.exploring import Exploration
     from ..stages.stages import Stage, Stages
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from .function import JitFunction
 
 T = TypeVar("T")
+
+# Whether a call is only looked at: for the sizes that it has, or with lengths, as the call would be.
+LookedAt = bool | Literal["lengths"]
 
 
 class Inspection:
@@ -46,9 +50,10 @@ class Inspection:
             work: Callable[[JitFunction, Call], T],
             args: Sequence[Any],
             kwargs: dict[str, Any],
-            looked_at: bool = True,
+            looked_at: LookedAt = True,
         ) -> T: ...
 
+        _lengths: Lengths | None
         _twins: dict[str, JitFunction]
         _buckets: dict[Hashable, Bucket]
         _latest: Entry | None
@@ -71,7 +76,12 @@ class Inspection:
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The compiled form of a call: `.graph`, `.kernels`, `.llvm()`, `.asm()`, `.explain()`; and
         `.compile()`, which has the function keep it."""
-        lowered = self._looked_at(lower, args, kwargs)
+        try:
+            lowered = self._looked_at(lower, args, kwargs, looked_at="lengths")
+        except (JitneyError, TraceAgain):
+            if self._lengths is None:
+                raise
+            lowered = self._looked_at(lower, args, kwargs)  # as calls are, then: for this size
         return replace(lowered, keep=partial(self.compile, (args, kwargs)))
 
     @shortened

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from copy import deepcopy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,9 +56,9 @@ class Lengths:
         self.asked: Mapping[str, str] | None = None if asked == "auto" else dict(asked)
         self._families: dict[Hashable, _Family] = {}
 
-    def widen(self, call: Call) -> None:
+    def widen(self, call: Call, looked_at: bool = False) -> None:
         """Give arrays of a call axes of any length, where that is asked for or has been found, or a
-        ShapeDtype says so."""
+        ShapeDtype says so. What is only `looked_at` counts for nothing."""
         if not call.on_cpu:
             return
         arrays = [
@@ -67,6 +68,7 @@ class Lengths:
             if isinstance(leaf, (np.ndarray, ShapeDtype))
         ]
         family = self._family(call, arrays)
+        family = deepcopy(family) if looked_at else family
         call.family = family
         if family.refused:
             call.why_static = family.refused

@@ -408,12 +408,22 @@ def test_wrong_options(dynamic, error):
     assert jt.jit(softmax, dynamic=False)(rows_of(3)).shape == (3, 6)
 
 
-def test_looking_at_a_call_shows_its_sizes():
+def test_looking_at_a_call_shows_its_program():
     f = jt.jit(softmax, dynamic="auto")
-    for n in (3, 4, 5):
+    for n in (3, 4):
+        assert f"f32[{n},6]" in str(f.lower(rows_of(n)).graph)
         f(rows_of(n))
-    assert "f32[5,6]" in str(f.lower(rows_of(5)).graph)
-    assert f.explain(rows_of(5))
+    assert "%n0: i64[]" in str(f.lower(rows_of(5)).graph)
+    assert "%n0: i64[]" in str(f.lower(rows_of(7)).graph)  # which counts as no call
+    assert "f32[3,6]" in str(f.lower(rows_of(3)).graph)
+    f(rows_of(5))
+    assert f.explain(rows_of(5)).kernels
+    assert f.cache_info()[:2] == (0, 3)
+    g = jt.jit(lambda x: np.sort(x, axis=0), dynamic={"x": {0: "n"}})
+    assert "f32[5,6]" in str(g.lower(rows_of(5)).graph)  # compiled for each size
+    h = jt.jit(softmax, dynamic={"x": {0: "n"}})
+    assert "%n: i64[]" in str(h.lower(rows_of(5)).graph)
+    assert "any length up to 8419" in str(h.explain(rows_of(5)))
 
 
 def test_ahead_of_time():
