@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.graph import Graph, Op, Value
-from ...ir.integers.intervals import Interval, interval, remembered
+from ...ir.integers.intervals import Interval, remembered
 from ...ir.types import DTYPE_NAMES, F64, I64
 from ..core.effects import check
 from ..core.trace import Trace, require_trace
@@ -160,9 +160,9 @@ def surely_fits(trace: Trace, name: str, x: Value, y: Value) -> bool:
     """Whether the operation gives no more than 64 bits, as is known of these numbers."""
     a, b = (remembered(v, trace.reaches) for v in (x, y))
     if name in ("add", "subtract"):
-        if _is_small(b) and _is_step(x, trace.steps):
+        if _is_small(b) and _is_step(x, trace.steps, trace.reaches):
             return True
-        if name == "add" and _is_small(a) and _is_step(y, trace.steps):
+        if name == "add" and _is_small(a) and _is_step(y, trace.steps, trace.reaches):
             return True
         ends = [a[0] + b[0], a[1] + b[1]] if name == "add" else [a[0] - b[1], a[1] - b[0]]
     elif name in ("multiply", "square"):
@@ -184,8 +184,11 @@ def _is_small(reach: Interval) -> bool:
     return reach[0] >= -STEP and reach[1] <= STEP
 
 
-def _is_step(value: Value, steps: Collection[Value], depth: int = DEPTH) -> bool:
-    """Whether a number is one that a loop hands on, `steps`, and a little more or less."""
+def _is_step(
+    value: Value, steps: Collection[Value], known: dict[Value, Interval], depth: int = DEPTH
+) -> bool:
+    """Whether a number is one that a loop hands on, `steps`, and a little more or less. `known` takes up
+    between which numbers others lie: loops would be looked through anew for each sum after them."""
     op = value.op
     if value in steps:
         return True
@@ -194,20 +197,31 @@ def _is_step(value: Value, steps: Collection[Value], depth: int = DEPTH) -> bool
     if op.name in ("add", "sub"):
         x, y = op.operands
         pairs = ((x, y), (y, x)) if op.name == "add" else ((x, y),)
-        return any(_is_small(interval(w)) and _is_step(v, steps, depth - 1) for v, w in pairs)
-    return op.name == "cond" and all(_ends_as_step(op, value, r, steps, depth) for r in op.regions)
+        return any(
+            _is_small(remembered(w, known)) and _is_step(v, steps, known, depth - 1)
+            for v, w in pairs
+        )
+    return op.name == "cond" and all(
+        _ends_as_step(op, value, r, steps, known, depth) for r in op.regions
+    )
 
 
 def _ends_as_step(
-    op: Op, value: Value, region: Graph, steps: Collection[Value], depth: int
+    op: Op,
+    value: Value,
+    region: Graph,
+    steps: Collection[Value],
+    known: dict[Value, Interval],
+    depth: int,
 ) -> bool:
     """Whether a branch gives a number near those of `steps`, or none that is large."""
-    out = region.outputs[value.index]
-    if interval(out)[0] >= -(1 << 62) and interval(out)[1] <= 1 << 62:
+    out, inside = region.outputs[value.index], dict[Value, Interval]()
+    least, most = remembered(out, inside)
+    if least >= -(1 << 62) and most <= 1 << 62:
         return True
     pairs = zip(region.params, op.operands[1:], strict=True)
-    own = [p for p, v in pairs if v.type == out.type and _is_step(v, steps, depth - 1)]
-    return _is_step(out, own, depth - 1)
+    own = [p for p, v in pairs if v.type == out.type and _is_step(v, steps, known, depth - 1)]
+    return _is_step(out, own, inside, depth - 1)
 
 
 def _float(x: Tracer) -> Any:

@@ -13,7 +13,6 @@ import numpy as np
 
 from ...ir.graph import Op, Value
 from ...ir.integers.interval_rules import Interval
-from ...ir.integers.intervals import interval
 from .trace import require_trace
 from .tracers import Tracer, as_value
 
@@ -98,10 +97,10 @@ def reach(x: Tracer, known: Mapping[Value, Interval] | None = None) -> Interval:
             bounds.update(known)
         for capture in trace.captures:
             if isinstance(capture.outer, Value) and capture.outer.dtype.kind in "biu":
-                found = interval(capture.outer, bounds)
+                found = remembered(capture.outer, bounds)
                 low, high = bounds.get(capture.param, found)
                 bounds[capture.param] = max(low, found[0]), min(high, found[1])
-    return interval(as_value(x), bounds)
+    return remembered(as_value(x), bounds)
 
 
 def same_value(a: Value, b: Value, depth: int = _DEPTH) -> bool:

@@ -50,3 +50,25 @@ def test_an_int_that_no_number_of_64_bits_is():
 
     with pytest.raises(OverflowError, match="keeps ints of 64 bits. Write a bound that fits"):
         jt.jit(least)(np.arange(3))
+
+
+def test_loops_are_looked_through_once_for_all_sums_after_them(monkeypatch):
+    """What a loop carries is found out by going through its body several times."""
+    from jitney.ir.integers import intervals
+
+    looked, of_loop = [], intervals._of_loop
+    monkeypatch.setattr(
+        intervals, "_of_loop", lambda *given: looked.append(given[0]) or of_loop(*given)
+    )
+
+    def f(x, n):
+        k = 0
+        while k < n:
+            k += len(x)
+        total = 0
+        for v in (3, 5, 7, 9, 11, 13, 15, 17):
+            total = total + k % v + 1
+        return total
+
+    assert jt.jit(f)(np.zeros(3), 50) == f(np.zeros(3), 50)
+    assert len(looked) < 8
