@@ -8,6 +8,7 @@ memory (`overwrite_a`) mean nothing to values.
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 from collections.abc import Callable
@@ -97,9 +98,18 @@ def _cholesky(a: Any, lower: bool = False, check_finite: bool = True) -> Any:
 
 def _cho_factor(a: Any, lower: bool = False, check_finite: bool = True) -> Any:
     a = finite(a, check_finite)
-    factor = np.linalg.cholesky(a, upper=not lower)  # the other triangle stays what it was
-    rest = np.triu(a, 1) if lower else np.tril(a, -1)
-    return factor + rest, lower
+    factor = np.linalg.cholesky(a, upper=not lower)
+    if _keeps_triangle():
+        factor = factor + (np.triu(a, 1) if lower else np.tril(a, -1))
+    return factor, lower
+
+
+@functools.cache
+def _keeps_triangle() -> bool:
+    """Whether the other triangle stays what it was: before SciPy 1.18, which makes it zeros."""
+    from scipy import linalg  # which is there: it was called
+
+    return bool(linalg.cho_factor(np.array([[2.0, 1.0], [1.0, 2.0]]))[0][1, 0])
 
 
 def _cho_solve(c_and_lower: Any, b: Any, check_finite: bool = True) -> Any:

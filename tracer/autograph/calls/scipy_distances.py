@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -52,7 +53,15 @@ def _between(metric: str) -> Formula:
 
 def _minkowski(u: Any, v: Any, p: Any = 2, w: Any = None) -> Any:
     u, v = _vectors(u, v, w)
-    return blas_norm(u - v, p)
+    return (blas_norm if _is_by_blas() else np.linalg.norm)(u - v, p)
+
+
+@functools.cache
+def _is_by_blas() -> bool:
+    """Whether SciPy's `minkowski` gives a float of Python's, as before SciPy 1.18."""
+    from scipy.spatial import distance  # which is there: it was called
+
+    return type(distance.minkowski([1.0], [0.0])) is float
 
 
 def _cosine(u: Any, v: Any, w: Any = None) -> Any:
