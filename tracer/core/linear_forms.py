@@ -13,6 +13,7 @@ import numpy as np
 
 from ...ir.graph import Op, Value
 from ...ir.integers.interval_rules import Interval
+from ...ir.integers.intervals import remembered
 from .trace import require_trace
 from .tracers import Tracer, as_value
 
