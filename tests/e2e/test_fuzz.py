@@ -12,6 +12,7 @@ SLICE = {
     "gradients": 12,
     "batches": 12,
     "lengths": 16,
+    "sizes": 6,
     "networks": 3,
     "products": 8,
     "containers": 8,

@@ -280,13 +280,14 @@ class Entry:
     def _lent(self, arrays: Sequence[Array]) -> list[Array]:
         """The arrays, with copies for those that native code is to overwrite and cannot where they
         are: in the other byte order, or at addresses or with steps that do not fit their dtype."""
-        from ...runtime.executable import Executable, prepare
+        from ...runtime.executable import Executable, prepare, shortened
 
         lent = list(arrays)
         if isinstance(self.runnable, Executable):
             module = self.runnable.module
+            lengths = self.runnable.lengths_of(arrays)
             for index in self.overwritten:
-                array, type = lent[index], module.inputs[index]
+                array, type = lent[index], shortened(module.inputs[index], lengths)
                 prepared = prepare(array, type, module.input_strides[index])
                 if prepared is not array and not np.may_share_memory(prepared, array):
                     lent[index] = prepared

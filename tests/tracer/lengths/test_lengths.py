@@ -319,6 +319,14 @@ def test_assignment_to_arguments():
     assert "assigns to an argument" in f.explain_recompile()
 
 
+def test_arguments_that_are_given_up():
+    f = jt.jit(lambda x: np.tanh(x) + 1, dynamic={"x": {0: "n"}}, donate_argnums=0)
+    for n in (3, 0, 1, 40, 3):
+        same(f(rows_of(n)), np.tanh(rows_of(n)) + 1)
+        same(f(rows_of(n)[:, ::-1]), np.tanh(rows_of(n)[:, ::-1]) + 1)
+    assert f.cache_info().misses == 1
+
+
 def test_training_in_place():
     class Counter:
         rows = 0
