@@ -18,6 +18,8 @@ the local derivative it would be 0 * inf = NaN at x = 0. The exact rule, for bot
     The product of `t` with a local derivative `p` is `select(support(t), t * p, 0)` where the
     support is known, and `t * p` where it is not.
 
+A `cond` says, as results, which branches give zeros: a `select` behind it (`control/structured.py`).
+
 So a gradient through `where(m, f(x), y)` equals that of the double-where form
 `where(m, f(where(m, x, safe)), y)`, whatever elementwise and movement ops `f` is made of, nested
 `where`s included. Products inside a contraction (`dot`) are not masked. In the product `t` stands
@@ -28,7 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..autodiff.cotangents import is_zero
+from ..autodiff.cotangents import is_zero, unspread
 from ..build import Builder
 from ..graph import Op, Value
 from ..types import I32
@@ -59,6 +61,17 @@ def support(b: Builder, t: Value) -> Value | None:
             supports[v] = _combine(b, v)
         pending.pop()
     return supports[t]
+
+
+def alive(b: Builder, t: Value) -> Value | None:
+    """A 0-d bool: where it is false, all of `t` is exactly 0. None if nothing is known."""
+    if is_zero(t):
+        return b.full((), False, bool)
+    mask = support(b, t)
+    if mask is None:
+        return None
+    mask = unspread(mask)
+    return None if mask.shape else mask
 
 
 def _unmasked(t: Value) -> Value:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ...autodiff.cotangents import is_zero
 from ...autodiff.residuals import Split, is_heavy, split
 from ...autodiff.transform import is_differentiable, jvp_graph, reach, vjp_undoing
 from ...autodiff.undo import branch_trails
@@ -24,6 +25,7 @@ from ...record import record
 from ...types import TAPE, TensorType, Type
 from ..composed import instantiated
 from ..families import Arg, DType, Example, check_dtype
+from ..masks import alive
 
 
 def listed(types: Sequence[Type]) -> str:
@@ -229,14 +231,65 @@ def _vjp_cond(
                 values += inner.op("tape_pop", tape, types=types)[1:]
         new.outputs = inner.inline(part.backward, [*values, *seeds])
         branches.append(new)
+    masked = _add_masks(branches, len(saved.wrt))
     tapes = [] if saved.tape is None else [saved.tape]
     operands = [op.operands[0], *(op.operands[i + 1] for i in free), *cts, *left]
     operands += [*saved.kept, *tapes]
     new_op = b.append(op.definition, operands, {}, branches)
     grads: list[Value | None] = [None] * len(op.operands)
-    for i, grad in zip(saved.wrt, new_op.results, strict=False):
+    last = len(new_op.results) - len(masked)
+    masks = dict(zip(masked, new_op.results[last:], strict=True))
+    given = _any_alive(b, cts)
+    for at, (i, grad) in enumerate(zip(saved.wrt, new_op.results, strict=False)):
+        mask = masks.get(at, given)
+        if mask is not None and given is not None and mask is not given:
+            mask = b.op("bitwise_and", mask, given)
+        is_number = isinstance(grad.type, TensorType) and grad.tensor.size == 1
+        if mask is not None and (at in masks or is_number):
+            everywhere = b.broadcast_to(mask, grad.shape)
+            grad = b.op("select", everywhere, grad, b.full_like(grad, 0))
         grads[i + 1] = grad
-    return [*grads, *new_op.results[len(saved.wrt) :]]
+    return [*grads, *new_op.results[len(saved.wrt) : last]]
+
+
+# What a branch makes of its elements only, out of zeros: it is not to be walked over for a mask.
+_OF_ELEMENTS = ("scatter", "pad", "concat", "update_slice", "dynamic_update_slice")
+
+
+def _add_masks(branches: Sequence[Graph], count: int) -> list[int]:
+    """Let the branches say, as results, of which of the first `count` they give exact zeros.
+
+    `s = sqrt(x)`, then `if p: s = y`: at x = 0 the zero must not become NaN further on, see `masks`.
+    Gives the places of these.
+    """
+    masked = []
+    builders = [Builder(branch) for branch in branches]
+    for at in range(count):
+        outs = [branch.outputs[at] for branch in branches]
+        if any(out.op is not None and out.op.name in _OF_ELEMENTS for out in outs):
+            continue
+        if not isinstance(outs[0].type, TensorType):
+            continue
+        found = [alive(b, out) for b, out in zip(builders, outs, strict=True)]
+        if all(mask is None for mask in found):
+            continue
+        masked.append(at)
+        for b, mask in zip(builders, found, strict=True):
+            b.graph.outputs.append(b.full((), True, bool) if mask is None else mask)
+    return masked
+
+
+def _any_alive(b: Builder, cotangents: Sequence[Value]) -> Value | None:
+    """A 0-d bool: where it is false, all of the cotangents are 0; None if that is not known."""
+    joined: Value | None = None
+    for t in cotangents:
+        if is_zero(t):
+            continue
+        mask = alive(b, t)
+        if mask is None:
+            return None
+        joined = mask if joined is None else b.op("bitwise_or", joined, mask)
+    return joined
 
 
 def _cond_examples() -> tuple[Example, ...]:

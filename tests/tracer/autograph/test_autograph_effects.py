@@ -210,6 +210,38 @@ def test_gradient_of_a_branch_is_that_of_the_one_taken() -> None:
     assert jt.jit(jt.grad(lambda x: np.log(x) if x > 0 else x), autograph=True)(0.0) == 1.0
 
 
+def test_what_a_branch_replaces_contributes_nothing() -> None:
+    """What comes before the branch may have an infinite derivative there: no 0 * inf."""
+
+    def replaced(x):
+        s = np.sqrt(x[0])
+        if x[1] > 0:
+            s = x[1]
+        return s * 2.0
+
+    def chained(x):
+        s = np.sqrt(x[0])
+        if x[1] < 0:
+            s = np.log(s)
+        elif x[1] > 0:
+            s = x[1]
+        if x[1] > 0.5:
+            t = np.log(s - s)
+            s = t if x[1] < 0 else x[1]
+        return s * 2.0
+
+    def of_arrays(x):
+        s = np.sqrt(x)
+        if x[1] > 0:
+            s = x * 2.0
+        return s.sum()
+
+    x = np.array([0.0, 1.0])
+    for f, expected in ((replaced, [0, 2]), (chained, [0, 2]), (of_arrays, [2, 2])):
+        for gradient in (jt.grad(f), jt.jit(jt.grad(f)), jt.jit(jt.jacfwd(f))):
+            np.testing.assert_array_equal(gradient(x), expected, f.__name__)
+
+
 def test_vmap_of_branches_and_loops() -> None:
     def steps(x):
         n = 0
