@@ -130,7 +130,11 @@ class AtIndex:
             if how == "set":
                 result[self.index] = value
             else:
-                _UFUNCS[how].at(result, self.index, np.asarray(value).astype(result.dtype))
+                value = np.asarray(value).astype(result.dtype)
+                chosen_shape = np.shape(result[self.index])
+                if value.ndim <= len(chosen_shape):  # NumPy reads behind a value of fewer axes
+                    value = np.broadcast_to(value, chosen_shape)
+                _UFUNCS[how].at(result, self.index, value)
             return result
         if isinstance(value, (bool, int, float, complex)) and not self.traced:
             value = np.asarray(value).astype(self.x.dtype)

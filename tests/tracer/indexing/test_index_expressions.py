@@ -113,10 +113,15 @@ def through_views(x: Any, i: Any, v: Any) -> Any:
     return y, part
 
 
+def spread(v: Any, chosen: Any) -> Any:
+    """The values for what is chosen: NumPy reads behind the end of some with fewer axes (numpy 2.4)."""
+    return np.broadcast_to(v, np.shape(chosen)) if np.ndim(v) <= np.ndim(chosen) else v
+
+
 def accumulate(ufunc: np.ufunc) -> Any:
     def f(x: Any, i: Any, v: Any) -> Any:
         y = x.copy()
-        ufunc.at(y, i, v)
+        ufunc.at(y, i, spread(v, y[i]))
         return y
 
     return f
@@ -129,7 +134,7 @@ def update(name: str, ufunc: np.ufunc | None) -> Any:
             if ufunc is None:
                 y[i] = v
             else:
-                ufunc.at(y, i, v)
+                ufunc.at(y, i, spread(v, y[i]))
             return y
         return getattr(jt.at(x)[i], name)(v)
 

@@ -452,3 +452,23 @@ def test_parts_of_lines_in_loops_copy_nothing_else() -> None:
     updates = [line for line in text if " = scatter " in line or " = update_slice " in line]
     assert updates
     assert not [u for u in updates if "f64[400,298]" in u or ("update_slice" in u and "[400," in u)]
+
+
+@pytest.mark.parametrize("index", [[[0, 0], [1, 1]], [[0, 1], [0, 1]], [[2, 2]]])
+def test_updates_by_values_of_fewer_axes_than_the_index(index):
+    """`np.add.at` itself reads what lies behind such values."""
+    x, v = np.arange(5.0), np.array([10.0, 100.0])
+    want = x.copy()
+    for row in index:
+        for k, one in zip(row, v, strict=True):
+            want[k] += one
+    for add in (lambda x: jt.at(x)[index].add(v), lambda x: jt.at(x)[np.array(index)].add(v)):
+        np.testing.assert_array_equal(add(x), want)
+        np.testing.assert_array_equal(jt.jit(add)(x), want)
+
+    def by_numpy(x, v):
+        y = x.copy()
+        np.add.at(y, np.array(index), v)
+        return y
+
+    np.testing.assert_array_equal(jt.jit(by_numpy)(x, v), want)
