@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -144,6 +146,11 @@ def cross(
     y = moveaxis(y, axis_index(axisb, y.ndim, y), -1)
     if x.shape[-1] not in (2, 3) or y.shape[-1] not in (2, 3):
         raise ValueError("incompatible dimensions for cross product\n(dimension must be 2 or 3)")
+    if x.shape[-1] + y.shape[-1] < 6 and not _crosses_planes():
+        raise ValueError(
+            "Both input arrays must be (arrays of) 3-dimensional vectors, "
+            f"but they are {x.shape[-1]} and {y.shape[-1]} dimensional instead."
+        )
     p = [x[..., i] for i in range(x.shape[-1])]
     q = [y[..., i] for i in range(y.shape[-1])]
     z = p[0] * q[1] - p[1] * q[0]
@@ -158,6 +165,18 @@ def cross(
 
     result = stack(parts, axis=-1)
     return moveaxis(result, -1, axis_index(axisc, result.ndim, result))
+
+
+@cache
+def _crosses_planes() -> bool:
+    """Whether NumPy takes vectors of two numbers: before version 2.5, with a warning."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        try:
+            np.cross([1, 0], [0, 1])
+        except ValueError:
+            return False
+    return True
 
 
 @function("linalg.cross")

@@ -46,4 +46,8 @@ def _folded(name: str) -> str:
 
 
 def _refuse(owner: str, name: str, remedy: str) -> NoReturn:
-    complain(AttributeError, f"{owner} has no {name!r}", f"write {remedy}.")
+    try:
+        complain(AttributeError, f"{owner} has no {name!r}", f"write {remedy}.")
+    except AttributeError as error:
+        error.name = name  # else Python 3.12 fills it in, and adds names that are near
+        raise
