@@ -10,11 +10,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ...ir.types import I64, is_complex, is_float
+from ...ir.types import BOOL, I64, is_complex, is_float
 from ..arrays import reductions, ufuncs
 from ..arrays.common import NO_VALUE, array, axis_index, build, given
 from ..arrays.reductions import highest, lowest
 from ..arrays.table import FUNCTIONS, ArrayFunction
+from ..arrays.whole import whole_rows
 from ..core.effects import check
 from ..core.tracers import Tracer, as_value, wrap
 from ..indexing.bounded import (
@@ -477,7 +478,11 @@ def _diff(
             refuse(x, "np.diff with a number before or after the elements of a matrix")
         before, after = ([] if e is None else [e if e.ndim else e.reshape(1)] for e in ends)
         x = one_of(joined([*before, x, *after], axis))
+    follows = axis in x.counts and x.dtype != BOOL and whole_rows(x) is not None
     for _ in range(n):
+        if follows:
+            x = one_of(x[1:] - x[:-1])  # windows follow the axis
+            continue
         steps, counts = entry.traced(x.padded, 1, axis), dict(x.counts)
         if axis in counts:
             counts[axis] = number(FUNCTIONS["maximum"].traced(counts[axis] - 1, 0))

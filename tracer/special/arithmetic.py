@@ -15,6 +15,7 @@ import numpy as np
 from ..arrays.common import broadcast_values, build
 from ..arrays.elementwise import where
 from ..control.control import while_loop
+from ..core.trace import require_trace
 from ..core.tracers import as_value, wrap
 from ..transforms.vmap import vmap
 
@@ -142,6 +143,13 @@ def each(function: Callable[..., Any], *arrays: Any) -> Any:
     """`function` of the elements of arrays of one shape; its loops are each element's own."""
     shape = arrays[0].shape
     if not shape:
+        return function(*arrays)
+    trace: Any = require_trace()
+    while trace.parent is not None:
+        trace = trace.parent
+    if trace.lengths:  # loops over an axis of any length stay apart from those within
+        for _ in shape:
+            function = vmap(function)
         return function(*arrays)
     b = build()
     flat = [wrap(b.reshape(as_value(a), shape=(a.size,))) for a in arrays]

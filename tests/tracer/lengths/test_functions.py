@@ -33,6 +33,16 @@ def errors(x):
     return sp.erf(x), sp.expit(x), sp.ndtr(x), sp.i0(x), sp.xlogy(np.abs(x), np.abs(x) + 1)
 
 
+def by_loops_of_their_own(x):
+    y = np.abs(x.astype(np.float64)) + 1
+    return sp.gammaln(y), sp.gammainc(y, 2.0), sp.digamma(y[:, 0])
+
+
+def steps_along_the_axis(x):
+    first = x[:, 0]
+    return np.diff(x, axis=0), np.diff(x, 2, axis=0), np.diff(first), np.trapezoid(first)
+
+
 def chosen(x):
     some = np.select([x > 0.5, x < -0.5], [x, 2 * x], 0)
     parts = np.piecewise(x, [x < 0, x >= 1], [lambda v: -v, 3.0, lambda v: v * v])
@@ -115,14 +125,8 @@ def slope_of_each(x):
 
 DERIVATIVES = (slopes, slopes_of_parts, pulled_and_pushed, pulled_to_weights, slope_of_each)
 CASES = (
-    *(
-        softmaxes,
-        sums_of_exponentials,
-        (softmaxes_along, softmaxes_of_nothing),
-        errors,
-        chosen,
-        chosen_by_number,
-    ),
+    *(softmaxes, sums_of_exponentials, (softmaxes_along, softmaxes_of_nothing), errors),
+    *(by_loops_of_their_own, steps_along_the_axis, chosen, chosen_by_number),
     *(along, along_the_first, spread, binned, (replaced_by_at, replaced)),
 )
 
