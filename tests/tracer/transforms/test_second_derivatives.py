@@ -281,3 +281,23 @@ def test_the_formulas_that_hide_a_point_keep_their_values() -> None:
     np.testing.assert_allclose(jt.vmap(jt.grad(jt.grad(np.sinc)))(np.zeros(3)), -(np.pi**2) / 3)
     assert jt.jit(jt.grad(jt.grad(np.sinc)))(0.0) == pytest.approx(-(np.pi**2) / 3)
     assert jt.jit(jt.grad(jt.grad(np.i0)))(0.0) == pytest.approx(0.5)
+
+
+def test_a_root_at_a_constant_zero_is_the_same_compiled_or_not():
+    """Forward mode has 0 * inf there, as JAX has; with the root inside, nothing has."""
+
+    def outside(x):
+        root = np.sqrt(np.concatenate([np.zeros(1), x]))
+        return np.sum(1 / (root[1:] + root[:-1]))
+
+    def inside(x):
+        root = np.concatenate([np.zeros(1), np.sqrt(x)])
+        return np.sum(1 / (root[1:] + root[:-1]))
+
+    x = np.array([1.0, 2.0])
+    for transform in (jt.grad, jt.jacfwd, jt.hessian):
+        for f in (outside, inside):
+            found = transform(f)(x)
+            np.testing.assert_allclose(jt.jit(transform(f))(x), found, rtol=1e-13)
+            safe = f is inside or transform is jt.grad
+            assert np.isfinite(found).all() == safe
