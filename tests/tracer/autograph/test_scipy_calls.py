@@ -243,6 +243,25 @@ def test_functions_of_any_librarys_arrays_need_no_switch() -> None:
     assert type(stats.zscore(np.ma.masked_less(x, 0.1))) is np.ma.MaskedArray  # SciPy is as it was
 
 
+def test_statistics_of_what_is_no_number_are_none() -> None:
+    """SciPy leaves NaN out of these for all arrays but NumPy's."""
+
+    def several(x: Any) -> Any:
+        trimmed = stats.tvar(x), stats.tstd(x, axis=1), stats.tsem(x, axis=None)
+        return (
+            *trimmed,
+            stats.tvar(x, (0.1, 0.9)),
+            stats.moment(x, [1, 2], axis=1),
+            stats.tvar(x[0]),
+        )
+
+    x = np.random.default_rng(0).random((3, 5))
+    x[1, 2] = np.nan
+    for got, want in zip(jt.jit(several)(x), several(x), strict=True):
+        assert type(got) is type(want)
+        np.testing.assert_allclose(got, want, rtol=1e-12)
+
+
 def test_simpsons_rule() -> None:
     def even(y: Any, x: Any) -> Any:
         return integrate.simpson(y), integrate.simpson(y, dx=0.3), integrate.simpson(y[None], x=x)

@@ -9,6 +9,7 @@ memory (`overwrite_a`) mean nothing to values.
 from __future__ import annotations
 
 import functools
+import inspect
 import math
 import sys
 from collections.abc import Callable
@@ -28,6 +29,7 @@ from .scipy_solvers import DENSITIES, SOLVERS, density, solver
 
 _MEMORY = ("overwrite_a", "overwrite_b", "overwrite_ab", "lwork", "lapack_driver", "driver")
 _SYMMETRIC = ("sym", "her", "pos", "symmetric", "hermitian", "positive definite")
+_LEAVING_NANS = ("tvar", "tstd", "tsem", "moment")
 _GENERAL = (None, "gen", "general")
 
 
@@ -77,9 +79,26 @@ def _with_arrays(function: Any, formula: Formula | None) -> Formula:
             except Unfit:
                 pass
         with any_arrays():
-            return function(*args, **kwargs)
+            result = function(*args, **kwargs)
+        return _with_nans(function, args, kwargs, result)
 
     return call
+
+
+def _with_nans(function: Any, args: Any, kwargs: Any, result: Any) -> Any:
+    """The result of a statistic that leaves NaN out of all arrays but NumPy's, with NaN where there was
+    one."""
+    name, module = getattr(function, "__name__", None), getattr(function, "__module__", "")
+    if name not in _LEAVING_NANS or not module.startswith("scipy.stats"):
+        return result
+    bound = inspect.signature(function).bind(*args, **kwargs)
+    bound.apply_defaults()
+    given = bound.arguments
+    if given.get("nan_policy", "propagate") != "propagate":
+        return result
+    keepdims = bool(given.get("keepdims", False))
+    lost = np.isnan(array(given["a"])).any(axis=given["axis"], keepdims=keepdims)
+    return np.where(lost, np.nan, result)[()]
 
 
 def _matrices(*names: str) -> dict[tuple[str, str], Formula]:
