@@ -15,7 +15,7 @@ debian_python() {
     [ -d "$work/system" ] || unpack_system
     interpreter=$(find "$work/system/usr/bin" -name 'python3.*' | grep -E 'python3\.[0-9]+$' | tail -1)
     run_by
-    [ -d "$work/site" ] || unpack_wheels
+    [ -d "$work/site-packages" ] || unpack_wheels
     write_launcher
 }
 
@@ -53,18 +53,18 @@ print("\n".join(project["dependencies"] + extra))' "$root/pyproject.toml")
     mapfile -t wanted <<<"$wanted"
     "$python" -m pip download --only-binary=:all: --implementation cp --python-version "$version" \
         --platform "manylinux2014_$platform" "${platforms[@]}" --dest "$work/wheels" "${wanted[@]}"
-    for wheel in "$work"/wheels/*.whl; do "$python" -m zipfile -e "$wheel" "$work/site"; done
+    for wheel in "$work"/wheels/*.whl; do "$python" -m zipfile -e "$wheel" "$work/site-packages"; done
 }
 
 write_launcher() {
     cat >"$work/python" <<END
 #!/usr/bin/env bash
 export LAUNCHED_AS=$work/python PYTHONHOME=$work/system/usr ${environment:-}
-export PYTHONPATH="\${PYTHONPATH:+\$PYTHONPATH:}$work/site" PYTHONPYCACHEPREFIX=$work/bytecode
+export PYTHONPATH="\${PYTHONPATH:+\$PYTHONPATH:}$work/site-packages" PYTHONPYCACHEPREFIX=$work/bytecode
 exec ${by[*]} $interpreter "\$@"
 END
     chmod +x "$work/python"
-    cat >"$work/site/sitecustomize.py" <<'END'
+    cat >"$work/site-packages/sitecustomize.py" <<'END'
 import os, sys
 
 sys.executable = sys._base_executable = os.environ["LAUNCHED_AS"]
