@@ -113,7 +113,7 @@ class EntryEmitter:
         self.products: dict[Hashable, str] = {}  # names of matrix products, by what they depend on
         self.helpers: dict[str, None] = {}  # whole functions, such as sorts
         self.declarations: set[str] = set()
-        self.definitions: dict[str, str] = {LIKELY: "!0"}
+        self.definitions: dict[str, str] = {}
         self.imports: set[str] = set()
         self.elementwise = FunctionTable(target, self.declarations, self.definitions)
         self.constants: dict[Array, Value] = {}
@@ -154,7 +154,7 @@ class EntryEmitter:
         functions = [f]
         if self.tapes is not None:
             functions.append(tapes.wrapper(f, self.name))
-        entry = "".join([g.text() for g in functions])
+        entry = "".join([self._text(g) for g in functions])
         kernels = "\n".join(
             f"define internal void @{name}{text}" for text, name in self.functions.items()
         )
@@ -495,8 +495,16 @@ class EntryEmitter:
 
     def add(self, functions: Sequence[Function]) -> None:
         """Functions that this module has, and what they call."""
-        self.helpers.update(dict.fromkeys(f.text() for f in functions))
+        self.helpers.update(dict.fromkeys(map(self._text, functions)))
         self.declarations.update(declarations(functions).values())
+
+    def _text(self, function: Function) -> str:
+        """With the number that the hint of likely branches has among what this module defines."""
+        text, hint = function.text(), function.likely()
+        if hint not in text:
+            return text
+        name = self.definitions.setdefault(LIKELY, f"!{len(self.definitions)}")
+        return text.replace(hint, f", !prof {name}")
 
     def check(self, step: Check) -> None:
         f = self.f

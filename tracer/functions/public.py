@@ -36,7 +36,6 @@ class _Special(SimpleNamespace):
         function = None if name.startswith("__") else special_function(name)
         if function is None:
             raise AttributeError(f"jitney.special has no {name!r}, nor is it a ufunc of SciPy")
-        setattr(self, name, function)
         return function
 
 
@@ -70,6 +69,7 @@ def _documentation(entry: ArrayFunction) -> str:
     return f"{text.rstrip()}\n\nRaises {', '.join(raised)}.\n" if raised else text
 
 
+@functools.cache
 def special_function(name: str) -> Callable[..., Any] | None:
     """SciPy's special function of a name that `jt.special` has no function of its own for."""
     if name == "sinc":  # NumPy's
