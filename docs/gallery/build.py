@@ -8,7 +8,7 @@ Numba's `njit`, which plain functions of the file are given too. What Numba refu
 The first run is told apart from the fastest of those that follow.
 """
 
-import importlib
+import importlib.util
 import json
 import platform
 import subprocess
@@ -24,6 +24,14 @@ PANELS |= {"shortest_path": 2, "black_scholes": 2}
 PATIENCE = {"jitney": 60, "numba": 60, "python": 10}  # seconds for a way
 
 
+def load(name):
+    """The module of a program, by its place: one of Python's may have that name, too."""
+    spec = importlib.util.spec_from_file_location(f"gallery_{name}", HERE / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 def picture(name):
     """Draw one program's picture into a file."""
     import matplotlib
@@ -33,7 +41,7 @@ def picture(name):
 
     panels = PANELS.get(name, 1)
     figure, axes = pyplot.subplots(1, panels, figsize=(min(3.2 * panels, 8) + (panels == 1), 3))
-    importlib.import_module(name).picture(axes)
+    load(name).picture(axes)
     figure.tight_layout()
     path = HERE / "pictures" / f"{name}.png"
     path.parent.mkdir(exist_ok=True)
@@ -56,7 +64,7 @@ def program(name, way):
         import jitney
 
         jitney.jit = lambda function: function
-    module = importlib.import_module(name)
+    module = load(name)
     if way == "numba":
         for key, value in vars(module).items():
             if isinstance(value, types.FunctionType) and key not in ("main", "picture"):

@@ -1,6 +1,7 @@
 """The programs of docs/gallery at tiny sizes: compiled, each gives what it gives undecorated."""
 
-import importlib.util
+import runpy
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from folders import ROOT
 import jitney as jt
 
 GALLERY = ROOT / "docs" / "gallery"
+build = SimpleNamespace(**runpy.run_path(str(GALLERY / "build.py"), run_name="build"))
 
 TINY = {
     "alignment": {"n": 12},
@@ -40,19 +42,11 @@ def test_every_program_has_a_size():
     assert sorted(TINY) == sorted(p.stem for p in GALLERY.glob("*.py") if p.stem != "build")
 
 
-def loaded(name):
-    """By its place: a module of Python's may have that name, too."""
-    spec = importlib.util.spec_from_file_location(f"gallery_{name}", GALLERY / f"{name}.py")
-    program = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(program)
-    return program
-
-
 @pytest.mark.parametrize("name", TINY)
 def test_program_is_its_undecorated_self(name):
     if name == "pagerank":
         pytest.importorskip("scipy")
-    program = loaded(name)
+    program = build.load(name)
     with jt.config(quick=True):
         compiled = program.main(**TINY[name])
     with jt.disable_jit(), np.errstate(all="ignore"):
