@@ -95,11 +95,11 @@ from .tracer.transforms.check_grads import check_grads as check_grads
 from .tracer.transforms.check_grads import compute_gradient_error as compute_gradient_error
 from .tracer.transforms.custom import custom_jvp as custom_jvp
 from .tracer.transforms.custom import custom_vjp as custom_vjp
-from .tracer.transforms.derivatives import grad as grad
 from .tracer.transforms.derivatives import jvp as jvp
 from .tracer.transforms.derivatives import stop_gradient as stop_gradient
-from .tracer.transforms.derivatives import value_and_grad as value_and_grad
 from .tracer.transforms.derivatives import vjp as vjp
+from .tracer.transforms.gradients import grad as grad
+from .tracer.transforms.gradients import value_and_grad as value_and_grad
 from .tracer.transforms.implicit import implicit as implicit
 from .tracer.transforms.jacobians import hessian as hessian
 from .tracer.transforms.jacobians import jacfwd as jacfwd

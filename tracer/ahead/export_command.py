@@ -13,7 +13,7 @@ from ...ir.types import TensorType, parse_type
 from ...runtime.portable.levels import CPUS
 from ..data.shapes import ShapeDtype
 from ..messages.errors import JitneyError
-from ..transforms.derivatives import value_and_grad
+from ..transforms.gradients import value_and_grad
 from .export import export
 
 _NUMBERS: dict[str, Any] = {"float": 1.0, "int": 1, "complex": 1j}

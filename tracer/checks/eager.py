@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ...runtime.config import config
-from ..core.trace import current_trace
+from ..core.current import current_trace
 from ..data import pytree
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from ..core.trace import current_trace
+from ..core.current import current_trace
 from ..messages.tracebacks import shortened
 from .devices import holds_device_arrays
 

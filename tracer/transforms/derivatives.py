@@ -1,4 +1,4 @@
-"""Derivatives as users call them: `grad`, `value_and_grad`, `vjp`, `jvp`, `stop_gradient`.
+"""Derivatives as users call them: `vjp`, `jvp`, `stop_gradient`, and the calls of `gradients`.
 
 Outside of jit the function runs eagerly, on values: Python may branch on them, print them and stop
 in a debugger. Inside it becomes part of what is traced. Both use the same derivative graph.
@@ -44,18 +44,17 @@ from ..data import pytree
 from ..data.callables import check_callable, function_name
 from ..data.entering import open_call
 from ..data.opened import closed, open_like, tree_map
-from ..devices.device_calls import compile_for_devices, compiled_on_devices
+from ..devices.device_calls import compiled_on_devices
 from ..devices.devices import holds_device_arrays
 from ..messages import errors
 from ..messages.errors import complain
-from ..messages.tracebacks import shorten, shortened
+from ..messages.tracebacks import shortened
 from .application import Application, apply, mark_cotangents
 from .device_transforms import run_apart
 from .differentiable import (
     Function,
     check_inexact_leaves,
     check_leaves,
-    normal_positions,
     require_tuples,
     scalar_loss,
     show,
@@ -68,91 +67,48 @@ R = TypeVar("R")
 A = TypeVar("A")
 
 
-@shortened
-def grad(
-    fun: Callable[P, Any],
-    argnums: int | Sequence[int] = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-) -> Callable[P, Any]:
-    """The gradient of a scalar function.
-
-    `grad(f)(*args, **kwargs)` has the structure of the argument `argnums` (a tuple of such for a
-    tuple of positions), with an array like it in place of each float leaf. With `has_aux` the
-    function returns `(value, aux)` and the gradient `(gradient, aux)`.
-
-    Of a real function of z = x + iy it is df/dx - i df/dy, as in JAX: 2 conj(z) of |z|**2. With
-    `holomorphic` the function maps complex numbers to complex numbers, and the gradient is its
-    complex derivative.
-
-    >>> grad(lambda x: x**3)(2.0)
-    12.0
-    """
-    both = value_and_grad(fun, argnums, has_aux, holomorphic)
-
-    @named("grad", fun)
-    def grad_fun(*args: P.args, **kwargs: P.kwargs) -> Any:
-        value, gradient = both(*args, **kwargs)
-        return (gradient, value[1]) if has_aux else gradient
-
-    return grad_fun
-
-
-@shortened
-def value_and_grad(
-    fun: Callable[P, R],
-    argnums: int | Sequence[int] = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-) -> Callable[P, tuple[R, Any]]:
-    """Like `grad`, but the function returned gives `(value, gradient)`, computed together.
-
-    With `has_aux` it gives `((value, aux), gradient)`.
-
-    >>> jt.value_and_grad(lambda x: x**3)(2.0)
-    (8.0, 12.0)
-    """
-    check_callable(fun, "grad")
-    positions = normal_positions(argnums)
-
-    @named("value_and_grad", fun)
-    def value_and_grad_fun(*args: Any, **kwargs: Any) -> Any:
-        entering, args = open_call(fun, args, positions)
-        chosen = check_inexact_leaves(positions, args, fun, holomorphic=holomorphic)
-        leaves, tree = pytree.flatten((args, kwargs))
-        spans = _spans(args)
-        lengths = pytree.lengths_among((args, kwargs))  # which have no derivatives
-        targets = [i for p in chosen for i in range(*spans[p]) if i not in lengths]
-        active = [i in set(targets) for i in range(len(leaves))]
-        traced = [a or is_array(leaf) for a, leaf in zip(active, leaves, strict=True)]
-        traced = [t and i not in lengths for i, t in enumerate(traced)]
-        aux = _Aux() if has_aux else None
-        function = aux.split(entering) if aux else entering
-        application = apply(function, leaves, tree, traced, active, what="grad", present=_loss)
-        out_tree, results = _out_tree(application, aux)
-        loss = scalar_loss(application, out_tree, results, fun, holomorphic)
-        wrt = [sum(traced[:i]) for i in targets]
-        returned = application.arrays
-        backward = _derivative(vjp_graph, application.over(returned), wrt, [returned.index(loss)])
-        seed = _ones(application.output(loss))
-        application.adopt(backward, returned, mark_cotangents([seed]))
-        pulled = application.read(backward.outputs[len(returned) :])
-        remaining = iter(_present_gradients(pulled, [leaves[i] for i in targets]))
-        given = [leaf if i in lengths else None for i, leaf in enumerate(leaves)]
-        gradients = tuple(
-            pytree.unflatten(
-                pytree.flatten(args[p])[1],
-                [leaf if leaf is not None else next(remaining) for leaf in given[slice(*spans[p])]],
-            )
-            for p in chosen
+def gradient_of_call(
+    fun: Function,
+    positions: tuple[int, ...],
+    has_aux: bool,
+    holomorphic: bool,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> tuple[Any, tuple[Any, ...]]:
+    """What `value_and_grad(fun, positions, ...)(*args, **kwargs)` gives."""
+    entering, args = open_call(fun, args, positions)
+    chosen = check_inexact_leaves(positions, args, fun, holomorphic=holomorphic)
+    leaves, tree = pytree.flatten((args, kwargs))
+    spans = _spans(args)
+    lengths = pytree.lengths_among((args, kwargs))  # which have no derivatives
+    targets = [i for p in chosen for i in range(*spans[p]) if i not in lengths]
+    active = [i in set(targets) for i in range(len(leaves))]
+    traced = [a or is_array(leaf) for a, leaf in zip(active, leaves, strict=True)]
+    traced = [t and i not in lengths for i, t in enumerate(traced)]
+    aux = _Aux() if has_aux else None
+    function = aux.split(entering) if aux else entering
+    application = apply(function, leaves, tree, traced, active, what="grad", present=_loss)
+    out_tree, results = _out_tree(application, aux)
+    loss = scalar_loss(application, out_tree, results, fun, holomorphic)
+    wrt = [sum(traced[:i]) for i in targets]
+    returned = application.arrays
+    backward = _derivative(vjp_graph, application.over(returned), wrt, [returned.index(loss)])
+    seed = _ones(application.output(loss))
+    application.adopt(backward, returned, mark_cotangents([seed]))
+    pulled = application.read(backward.outputs[len(returned) :])
+    remaining = iter(_present_gradients(pulled, [leaves[i] for i in targets]))
+    given = [leaf if i in lengths else None for i, leaf in enumerate(leaves)]
+    gradients = tuple(
+        pytree.unflatten(
+            pytree.flatten(args[p])[1],
+            [leaf if leaf is not None else next(remaining) for leaf in given[slice(*spans[p])]],
         )
-        value = _present_results(application, [loss])[0]
-        if has_aux:
-            value = (value, _present_aux(application, aux, 1))
-        gradients = closed(gradients)
-        return value, gradients[0] if isinstance(argnums, int) else gradients
-
-    return value_and_grad_fun
+        for p in chosen
+    )
+    value = _present_results(application, [loss])[0]
+    if has_aux:
+        value = (value, _present_aux(application, aux, 1))
+    return value, closed(gradients)
 
 
 @overload
@@ -518,31 +474,3 @@ def _present_gradients(
         presented.append(present(gradient, weak_kind(primal), scalar, fresh=private))
         seen.add(id(gradient))
     return presented
-
-
-def named(what: str, fun: Function) -> Callable[[Function], Function]:
-    """Like functools.wraps, with the transformation in the name. What is called with DeviceArrays
-    outside of tracing is compiled, and runs where they are."""
-
-    def decorate(wrapper: Function) -> Function:
-        wrapper = functools.wraps(fun, updated=())(wrapper)  # autograph finds its way by that
-        watched = watched_outside(wrapper)
-        compiled: dict[Function, Function] = {}  # autograph's twin shares it
-
-        def call(*args: Any, **kwargs: Any) -> Any:
-            try:
-                if current_trace() is None and holds_device_arrays((args, kwargs)):
-                    if wrapper not in compiled:
-                        compiled[wrapper] = compile_for_devices(wrapper)
-                    return compiled[wrapper](*args, **kwargs)
-                return watched(*args, **kwargs)
-            except Exception as error:
-                shorten(error)
-                raise
-
-        call = functools.wraps(fun, updated=())(call)
-        call.__name__ = f"{what}({function_name(fun)})"
-        call.__qualname__ = call.__name__
-        return call
-
-    return decorate

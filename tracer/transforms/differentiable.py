@@ -254,14 +254,6 @@ def require_tuples(name: str, tangent: str, **entries: Any) -> None:
             )
 
 
-def normal_positions(argnums: int | Sequence[int]) -> tuple[int, ...]:
-    """`argnums` as a tuple."""
-    positions = (argnums,) if isinstance(argnums, int) else argnums
-    if not isinstance(positions, (tuple, list)) or not all(type(p) is int for p in positions):
-        raise TypeError(f"argnums must be an int or a tuple of ints, not {argnums!r}")
-    return tuple(positions)
-
-
 def show(out: Any) -> str:
     """A result, as text for messages."""
     return "None" if out is None else f"a {type(out).__name__}, {out!r:.60}"

@@ -28,11 +28,12 @@ from ..data.opened import leaves as leaves_of
 from ..messages import errors
 from ..messages.errors import complain
 from ..messages.tracebacks import shortened
-from .derivatives import jvp, named, vjp
-from .differentiable import check_inexact_leaves, check_result, normal_positions
+from .derivatives import jvp, vjp
+from .differentiable import check_inexact_leaves, check_result
 from .linear import linearize
 from .outer_state import changes_state
 from .vmap import vmap
+from .wrapping import named, normal_positions
 
 P = ParamSpec("P")
 

@@ -33,7 +33,6 @@ from .derivatives import (
     _derivative,
     _float_parameters,
     _present_results,
-    grad,
     jvp,
     present_tangents,
     refuse_effects,
@@ -41,6 +40,7 @@ from .derivatives import (
 )
 from .device_transforms import run_apart
 from .differentiable import check_leaves, require_tuples, tangent_leaves
+from .gradients import grad
 from .presented import Leaf, present
 
 R = TypeVar("R")

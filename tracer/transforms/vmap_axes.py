@@ -15,7 +15,7 @@ from ..data import pytree
 from ..data.accept import check_array
 from ..data.callables import Function, function_name, parameter_name
 from ..messages import errors
-from ..messages.errors import complain, describe
+from ..messages.errors import complain
 
 Axis = int | None
 
@@ -34,17 +34,6 @@ class Argument:
     leaf: Any
     name: str
     axis: Axis
-
-
-def check_axes(axes: Any, what: str) -> None:
-    """TransformError unless the tree's entries are ints."""
-    for entry in pytree.flatten(axes)[0]:
-        if type(entry) is not int:
-            complain(
-                errors.TransformError,
-                f"an entry of {what} is an axis, an int, or None; not {describe(entry)}",
-                f"write {what}=0, or one entry per argument: {what}=(0, None).",
-            )
 
 
 def arguments(
