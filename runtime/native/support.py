@@ -80,10 +80,11 @@ def load_support(
     if name in _provided:
         with suppress(NativeError):  # of another making: build it here
             return load_code(_provided[name], exports, imports)
-    code = _draft(text(), meanwhile)
+    llvm = text()  # kept for the end: to write it anew takes a sixth of the time there
+    code = _draft(llvm, meanwhile)
     library = load_code(code, exports, imports)
     cache.put(draft, dump_code(code))
-    atexit.register(_finish, cache, key, draft, text)
+    atexit.register(_finish, cache, key, draft, lambda: llvm)
     return library
 
 
