@@ -142,7 +142,7 @@ def _different(items: list[Any]) -> list[Any]:
         return [min(items), max(items)] if cls is int else items[:1]
     if cls is tuple and len(set(map(len, items))) == 1:
         columns = [_different([*column]) for column in zip(*items, strict=True)]
-        if all(type(column[0]) in _NUMBERS for column in columns):
+        if all(len({*map(type, c)}) == 1 and type(c[0]) in _NUMBERS for c in columns):
             return [tuple(c[0] for c in columns), tuple(c[-1] for c in columns)]
     return items
 

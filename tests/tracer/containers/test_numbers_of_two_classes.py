@@ -220,3 +220,14 @@ def test_numbers_of_numpy_beside_pythons() -> None:
         assert repr(compiled(x, k)) == repr(rows_of_several_classes(x, k))
     slow = jt.jit(rows_of_several_classes, backend="interpreter")
     assert repr(slow(x, k)) == repr(rows_of_several_classes(x, k))
+
+
+@pytest.mark.parametrize("rows", [[(0, 0), (1, 0.5), (2, 1)], [(1.0, True), (3, 2), (2, 7)]])
+@pytest.mark.parametrize("backend", ["native", "interpreter"])
+def test_rows_of_two_classes_in_a_column_that_are_given_back(rows, backend) -> None:
+    def f(rows):
+        return sorted(rows, key=lambda row: -row[0]), rows[0]
+
+    compiled = jt.jit(f, backend=backend)
+    for _ in range(2):
+        assert repr(compiled(list(rows))) == repr(f(rows))
