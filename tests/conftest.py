@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, Phase, settings
 _tests = Path(__file__).resolve().parent
 sys.path.insert(0, str(_tests / "helpers"))
 sys.path += sorted({str(test.parent) for test in _tests.rglob("test_*.py")})
+from older_numpy import otherwise  # noqa: E402
 from samples import chosen, code_changed, sampled, thinned  # noqa: E402
 
 # Examples compile code, so a single one may be slow; a failing one prints how to run it again. On CI
@@ -52,6 +53,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 os.environ["JITNEY_VERIFY"] = "1"  # in processes that tests start
+
+
+_LLVM_IS_OLD = tuple(map(int, version("llvmlite").split(".")[:2])) < (0, 48)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -91,7 +95,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.option.gpu == "sample":
         items[:], left_out = sampled(items)
         config.hook.pytest_deselected(items=left_out)
-    if tuple(map(int, version("llvmlite").split(".")[:2])) < (0, 48):
+    for item in items:
+        if why := otherwise(item.nodeid):
+            item.add_marker(pytest.mark.skip(reason=why))
+    if _LLVM_IS_OLD:
         for item in items:
             if "gpu" in item.path.relative_to(_tests).parts:
                 item.add_marker(pytest.mark.skip(reason="programs for GPUs need LLVM 22"))
@@ -195,6 +202,17 @@ def gpu() -> Iterator[None]:
     real = os.environ.get("JITNEY_TEST_CUDA") == "on"
     with config(cuda=config.cuda if real else "emulate"):
         yield
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Iterator[None]:
+    """Where LLVM is too old for programs of GPUs, tests that come to one have nothing to say."""
+    try:
+        yield
+    except Exception as error:
+        if "programs for GPUs need llvmlite" in str(error) and _LLVM_IS_OLD:
+            pytest.skip(str(error))
+        raise
 
 
 @pytest.fixture

@@ -119,7 +119,7 @@ def like(x: Tracer, value: Value, order: Any = "K") -> Tracer:
     return wrap_like(value, models, scalar=False, order=order, copy=True)
 
 
-def _constant(name: str, value: int) -> None:
+def _constant(name: str, value: int) -> Callable[..., Tracer]:
     def traced(
         shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
     ) -> Tracer:
@@ -141,12 +141,27 @@ def _constant(name: str, value: int) -> None:
         return like(x, build().full(new, value, _dtype(dtype, x.dtype)), order)
 
     function(name, creates=True)(traced)
-    function(f"{name}_like")(traced_like)
+    if name != "empty":
+        function(f"{name}_like")(traced_like)
+    return traced_like
 
 
 _constant("zeros", 0)
 _constant("ones", 1)
-_constant("empty", 0)
+_empty_like = _constant("empty", 0)
+
+
+@function("empty_like")
+def empty_like(
+    prototype: Any,  # so NumPy calls it here, and takes it by that name before 2.4
+    dtype: Any = None,
+    order: str = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+) -> Tracer:
+    return _empty_like(prototype, dtype, order, subok, shape, device=device)
 
 
 @function("full", creates=True)

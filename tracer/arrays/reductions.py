@@ -376,7 +376,12 @@ def average(
 
 @function("count_nonzero")
 def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
-    return sum_(array(a).astype(bool), axis=axis, dtype=np.int64, keepdims=keepdims)
+    count = sum_(array(a).astype(bool), axis=axis, dtype=np.int64, keepdims=keepdims)
+    plain = axis is None and not keepdims and COUNTS_ARE_INTS
+    return wrap(as_value(count), "i") if plain else count
+
+
+COUNTS_ARE_INTS = type(np.count_nonzero([1])) is int  # of Python's, before NumPy 2.3
 
 
 @function(

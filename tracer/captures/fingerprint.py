@@ -167,7 +167,7 @@ class Fingerprint:
             self._class(value)
         elif isinstance(value, _BUILTIN_KINDS):
             self._builtin(value)
-        elif cls.__module__.partition(".")[0] == "numpy":
+        elif str(cls.__module__).partition(".")[0] == "numpy":
             self._numpys(value)
         else:
             self._instance(value, cls)

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...ir.types import F64, I64
 from ..arrays.common import array
+from ..arrays.reductions import COUNTS_ARE_INTS
 from ..control.control import cond, fori_loop
 from ..core.tracers import Tracer, as_value, wrap
 from .arrays import (
@@ -323,8 +324,9 @@ def _flatnonzero(x: Any) -> GrownArray:
 def _count_nonzero(x: Any) -> Any:
     found = _whole(x)
     if found.numbers is None:
-        return np.int64(0)
-    return _number(elementwise(np.not_equal, found, 0).folded("sum"))
+        return np.count_nonzero(())
+    count = _number(elementwise(np.not_equal, found, 0).folded("sum"))
+    return wrap(as_value(count), "i") if COUNTS_ARE_INTS else count
 
 
 @_for(np.bincount)

@@ -292,7 +292,7 @@ for _cls in (CSR, CSC):
 
 
 def _is_scipy(x: Any) -> bool:
-    return type(x).__module__.startswith("scipy.sparse")
+    return str(type(x).__module__).startswith("scipy.sparse")
 
 
 def from_scipy(matrix: Any) -> Any:

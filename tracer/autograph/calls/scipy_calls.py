@@ -48,7 +48,7 @@ def replaced_scipy(function: Any) -> Formula | None:
                 _lies(m, function.__name__, function) for m in (place, module)
             )
             return _with_arrays(function, formula if known else None)
-    elif kind is MethodType and type(function.__self__).__module__.startswith("scipy.stats"):
+    elif kind is MethodType and str(type(function.__self__).__module__).startswith("scipy.stats"):
         formula = _NORMAL.get(function.__name__)
         if formula is not None and _lies("scipy.stats", "norm", function.__self__):
             return _with_arrays(function, formula)
