@@ -381,7 +381,7 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     return wrap(as_value(count), "i") if plain else count
 
 
-COUNTS_ARE_INTS = type(np.count_nonzero([1])) is int  # of Python's, before NumPy 2.3
+COUNTS_ARE_INTS = not isinstance(np.count_nonzero([1]), np.generic)  # of Python's, before NumPy 2.3
 
 
 @function(
