@@ -377,11 +377,17 @@ def average(
 @function("count_nonzero")
 def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     count = sum_(array(a).astype(bool), axis=axis, dtype=np.int64, keepdims=keepdims)
-    plain = axis is None and not keepdims and COUNTS_ARE_INTS
-    return wrap(as_value(count), "i") if plain else count
+    return as_count(count) if axis is None and not keepdims else count
 
 
-COUNTS_ARE_INTS = not isinstance(np.count_nonzero([1]), np.generic)  # of Python's, before NumPy 2.3
+_COUNTS_ARE_INTS = not isinstance(
+    np.count_nonzero([1]), np.generic
+)  # of Python's, before NumPy 2.3
+
+
+def as_count(count: Tracer) -> Tracer:
+    """A count of all that is in an array, of the class that NumPy gives it."""
+    return wrap(as_value(count), "i") if _COUNTS_ARE_INTS else count
 
 
 @function(

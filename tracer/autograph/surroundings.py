@@ -149,7 +149,7 @@ class Surroundings:
             self.complete = False
             return []
         if not is_user_module(type(x).__module__):
-            self.complete &= type(x).__module__.partition(".")[0] in _KNOWN
+            self.complete &= str(type(x).__module__).partition(".")[0] in _KNOWN
             return []
         content = dict(_attributes(x))
         self.saved.append(("attributes", x, content, name))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import os
 import sys
 from typing import Any
 
@@ -88,7 +90,26 @@ def is_user_module(name: Any) -> bool:
     if top == "numpy" or is_pythons_module(name):
         return False
     file = getattr(sys.modules.get(name), "__file__", None) or ""
-    return "site-packages" not in file and "dist-packages" not in file
+    if "site-packages" in file or "dist-packages" in file:
+        return False
+    within = name.count(".") + os.path.basename(file).startswith("__init__.")
+    folder = functools.reduce(lambda path, _: os.path.dirname(path), range(within + 1), file)
+    return top not in _installed_in(folder)
+
+
+@functools.cache
+def _installed_in(folder: str) -> frozenset[str]:
+    """The packages that `pip install --target` put into a folder: their lists of files say so."""
+    found = set()
+    try:
+        for name in os.listdir(folder or "."):
+            record = os.path.join(folder, name, "RECORD")
+            if name.endswith(".dist-info") and os.path.exists(record):
+                with open(record, encoding="utf-8") as lines:
+                    found.update(line.partition(",")[0].partition("/")[0] for line in lines)
+    except OSError:
+        return frozenset()
+    return frozenset(name.removesuffix(".py") for name in found)
 
 
 def is_ours(module: Any) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...ir.types import F64, I64
 from ..arrays.common import array
-from ..arrays.reductions import COUNTS_ARE_INTS
+from ..arrays.reductions import as_count
 from ..control.control import cond, fori_loop
 from ..core.tracers import Tracer, as_value, wrap
 from .arrays import (
@@ -325,8 +325,7 @@ def _count_nonzero(x: Any) -> Any:
     found = _whole(x)
     if found.numbers is None:
         return np.count_nonzero(())
-    count = _number(elementwise(np.not_equal, found, 0).folded("sum"))
-    return wrap(as_value(count), "i") if COUNTS_ARE_INTS else count
+    return as_count(_number(elementwise(np.not_equal, found, 0).folded("sum")))
 
 
 @_for(np.bincount)

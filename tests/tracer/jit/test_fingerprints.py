@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import cmath
+import importlib
 import math
 import os
 import sys
@@ -16,6 +17,7 @@ import pytest
 
 import jitney as jt
 from jitney.tracer.captures.fingerprint import Fingerprint
+from jitney.tracer.captures.paths import is_user_module
 from jitney.tracer.captures.purity_allow_list import Unkeyable
 
 
@@ -122,3 +124,51 @@ def test_jitted_functions_are_followed() -> None:
 
     assert key_of(made(1)) != key_of(made(2))
     assert key_of(jt.jit(abs)) != key_of(jt.jit(abs, fastmath=True))
+
+
+class Nameless:
+    """Its module is no text, which code of Cython's has, and whoever writes such a property."""
+
+    __module__ = property(lambda self: 3)  # type: ignore[assignment]
+
+    def __init__(self) -> None:
+        self.count = 2.0
+
+
+def test_objects_whose_module_is_no_text() -> None:
+    counter = Nameless()
+
+    def grown(x: Any) -> Any:
+        for i in range(3):
+            if x[i] > 0:
+                counter.count += 1
+        return sorted(x)[0] * counter.count
+
+    x = np.array([-1.0, 0.0, 1.0])
+    assert jt.jit(grown)(x) == -3 and counter.count == 3
+    assert jt.jit(grown)(x) == -4 and counter.count == 4
+
+
+def test_packages_in_a_folder_of_their_own_are_no_users_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `pip install --target` lays them: their lists of files lie beside them."""
+    (tmp_path / "apackage" / "inner").mkdir(parents=True)
+    files = [
+        "apackage/__init__.py",
+        "apackage/inner/__init__.py",
+        "apackage/inner/part.py",
+        "one.py",
+    ]
+    for name in [*files, "users.py"]:
+        (tmp_path / name).write_text("")
+    (tmp_path / "apackage-1.0.dist-info").mkdir()
+    record = tmp_path / "apackage-1.0.dist-info" / "RECORD"
+    record.write_text("".join(f"{name},sha256=x,0\n" for name in files))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    names = "apackage apackage.inner apackage.inner.part one".split()
+    for name in [*names, "users"]:
+        importlib.import_module(name)
+    assert [is_user_module(name) for name in names] == [False] * 4 and is_user_module("users")
+    for name in [*names, "users"]:
+        del sys.modules[name]
