@@ -10,9 +10,11 @@ The first run is told apart from the fastest of those that follow.
 
 import importlib.util
 import json
+import os
 import platform
 import subprocess
 import sys
+import tempfile
 import time
 import types
 from pathlib import Path
@@ -88,11 +90,18 @@ def measure(name, way):
 def measured(name, way):
     """What a process measures; text if it fails or takes too long."""
     command = [sys.executable, __file__, "measure", name, way]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE[way])
-    except subprocess.TimeoutExpired:
-        return [PATIENCE[way]] * 2
-    return json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else "refused"
+    with tempfile.TemporaryDirectory() as cache:  # a first run finds nothing on disk
+        environment = os.environ | {"JITNEY_CACHE_DIR": cache}
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=PATIENCE[way], env=environment
+            )
+        except subprocess.TimeoutExpired:
+            return [PATIENCE[way]] * 2
+    if done.returncode:
+        print(f"{name}, {way}: {done.stderr[-400:]}", file=sys.stderr)
+        return "refused"
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def cpu():
@@ -123,7 +132,8 @@ def times(names):
         f"{cpu()}, {platform.system()}; Python {platform.python_version()}, numpy {numpy.__version__}, "
         f"numba {numba.__version__}. How many times the compiled run's time the same file takes "
         "undecorated (with what it calls of NumPy, and of jitney for gradients), and with Numba's njit. "
-        "`refused`: Numba does not take the file, with its classes, gradients or containers.\n\n"
+        "`>`: it was not through after ten seconds. `refused`: Numba does not take the file as it "
+        "stands, with its classes, gradients, generators or containers.\n\n"
         "| program | first run | later runs | Python, times | Numba, times | Numba's first run |\n"
         "|---|---|---|---|---|---|\n"
     )
