@@ -26,7 +26,7 @@ LOOKING = frozenset({"getattr", "hasattr"})
 PURE_MODULES = frozenset(
     "math cmath functools itertools operator typing collections dataclasses enum numbers abc types "
     "fractions string copy bisect heapq statistics contextlib re __future__ typing_extensions "
-    "collections.abc builtins".split()
+    "collections.abc builtins reprlib".split()
 )
 
 # What reads files or settings, draws random numbers, or looks into any object.
