@@ -8,6 +8,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from types import CodeType
 
+# Whether the empty place of a call lies before what is called, or after it.
+_NULL_FIRST = sys.version_info < (3, 13)
+
 
 @functools.lru_cache(256)
 def instructions_of(code: CodeType) -> tuple[dis.Instruction, ...]:
@@ -38,7 +41,7 @@ def attributes(ops: Sequence[dis.Instruction], position: int) -> tuple[list[str]
         return [], False, False
     op = ops[position]
     called = op.opname == "LOAD_GLOBAL" and bool((op.arg or 0) & 1)
-    if position and ops[position - 1].opname == "PUSH_NULL":
+    if _NULL_FIRST and position and ops[position - 1].opname == "PUSH_NULL":
         called = True
     attrs: list[str] = []
     i = position + 1

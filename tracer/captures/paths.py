@@ -100,7 +100,7 @@ def is_user_module(name: Any) -> bool:
 @functools.cache
 def _installed_in(folder: str) -> frozenset[str]:
     """The packages that `pip install --target` put into a folder: their lists of files say so."""
-    found = set()
+    found: set[str] = set()
     try:
         for name in os.listdir(folder or "."):
             record = os.path.join(folder, name, "RECORD")
