@@ -1,4 +1,5 @@
-"""Where CPython counts changes: the version of a dict, and of a class with its bases.
+"""Where CPython counts changes: the version of a dict, and of a class with its bases; and where it keeps
+what no count covers, the names of classes and functions and the dict of an object.
 
 A version is a number that no later state has again, so one comparison tells that nothing was assigned
 to any name since it was read. The offsets are CPython's own; they are verified on live objects, and None
@@ -11,15 +12,18 @@ import ctypes
 from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
+from types import FunctionType
 from typing import Any
 
 _DICT_VERSION = object.__basicsize__ + 8  # after `ma_used`
+_DICT_VALUES = object.__basicsize__ + 24  # `ma_values`: of an object's dict only
 _CLASS_VERSION = object.__basicsize__ + 8 + 45 * 8  # `tp_version_tag`, 0: it has none now
 
 
-def dict_version(module: dict[str, Any]) -> int | None:
+def dict_version(names: dict[str, Any]) -> int | None:
     """The address of the 64-bit version of a dict."""
-    return id(module) + _DICT_VERSION if _dicts_count() else None
+    counts = _dicts_count() and (_attributes_count() or not _word(id(names) + _DICT_VALUES))
+    return id(names) + _DICT_VERSION if counts else None
 
 
 def class_version(cls: type) -> tuple[int, int] | None:
@@ -28,6 +32,42 @@ def class_version(cls: type) -> tuple[int, int] | None:
         return None
     version = _read_class(cls)
     return (id(cls) + _CLASS_VERSION, version) if version else None
+
+
+def name_places(value: type | FunctionType) -> list[tuple[int, Any]] | None:
+    """The addresses where a user's class, or a function, keeps its names, and what they are."""
+    kind = type if isinstance(value, type) else FunctionType
+    places = _names_of(kind)
+    if places is None:
+        return None
+    return [(id(value) + offset, getattr(value, name)) for name, offset in places]
+
+
+def dict_place(value: Any) -> int | None:
+    """The address where an object keeps its dict; None where it keeps it elsewhere than most do."""
+    place = id(value) - 24  # before the header of the garbage collector
+    return place if _word(place) == id(vars(value)) else None
+
+
+def _word(address: int) -> int:
+    return ctypes.c_uint64.from_address(address).value
+
+
+@lru_cache(maxsize=2)
+def _names_of(kind: type) -> list[tuple[str, int]] | None:
+    """Where objects of a kind keep their names: found in one that has others than any other object."""
+    names = ["__name__", "__qualname__"]
+    probe: Any = type("Probe", (), {})
+    if kind is FunctionType:
+        names += "__doc__", "__module__"
+        probe = eval("lambda: None")
+    for name in names:
+        setattr(probe, name, f"{name} of a probe")
+    words = [_word(id(probe) + offset) for offset in range(0, kind.__basicsize__, 8)]
+    found = [id(getattr(probe, name)) for name in names]
+    if any(words.count(name) != 1 for name in found):
+        return None
+    return [(name, 8 * words.index(word)) for name, word in zip(names, found, strict=True)]
 
 
 def _read_class(cls: type) -> int:
@@ -51,8 +91,8 @@ def _all_new(read: Callable[[], int], changes: list[Callable[[], Any]]) -> bool:
 @lru_cache(maxsize=1)
 def _dicts_count() -> bool:
     probe: dict[str, Any] = {"a": 1}
-    return _all_new(
-        lambda: ctypes.c_uint64.from_address(id(probe) + _DICT_VERSION).value,
+    return not _word(id(probe) + _DICT_VALUES) and _all_new(
+        lambda: _word(id(probe) + _DICT_VERSION),
         [
             lambda: probe.__setitem__("a", 2),
             lambda: probe.__setitem__("b", 3),
@@ -63,6 +103,22 @@ def _dicts_count() -> bool:
             lambda: exec("a = 7", probe),
             lambda: probe.clear(),
         ],
+    )
+
+
+@lru_cache(maxsize=1)
+def _attributes_count() -> bool:
+    """Whether assignments to attributes of an object count as changes of its dict: not on 3.13."""
+
+    class Probe:
+        a = 1
+
+    probe = Probe()
+    probe.a = 2
+    attributes = vars(probe)
+    return _all_new(
+        lambda: _word(id(attributes) + _DICT_VERSION),
+        [lambda: setattr(probe, "a", 3), lambda: delattr(probe, "a")],
     )
 
 

@@ -322,6 +322,12 @@ def _class(f: Interpreter) -> None:
     f.go(3)
 
 
+@opcode(Opcode.WORD)
+def _word(f: Interpreter) -> None:
+    f.check(f.load("i64", f.pointer(1)).eq(f.word(2)))
+    f.go(3)
+
+
 @opcode(Opcode.FUNCTION)
 def _function(f: Interpreter) -> None:
     """Attributes are a dict that is there from the first of them on."""

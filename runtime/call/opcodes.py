@@ -102,3 +102,4 @@ class Opcode:
     # and whether behind the handles is one of what was there before the call
     LEAVE = 73
     ARE_STRINGS = 76  # src of the first of n, n, strings...
+    WORD = 77  # address, word: it is there

@@ -30,7 +30,7 @@ from ...codegen.module import STATUS_WORDS
 from ...ir.types import DTYPE_NAMES, TensorType, contiguous_strides, dtype_name, is_extended
 from ..handlers import CAPSULE_NAME, functions_of
 from ..native.layout import ALIGNED, C_CONTIGUOUS, WRITEABLE, current_handler
-from ..versions import class_version, dict_version
+from ..versions import class_version, dict_place, dict_version, name_places
 from .opcodes import HEADER as HEADER
 from .opcodes import HITS as HITS
 from .opcodes import Opcode as Opcode
@@ -313,10 +313,33 @@ class CallProgram:
     def unchanged_class(self, cls: type) -> bool:
         """Nothing was assigned to a class or its bases; False if there is no way to know."""
         version = class_version(cls)
-        if version is not None:
-            self.references.append(cls)
-            self.emit(Opcode.CLASS, *version)
-        return version is not None
+        if version is None or not self.same_names(cls):
+            return False
+        self.references.append(cls)
+        self.emit(Opcode.CLASS, *version)
+        return True
+
+    def same_names(self, value: Any) -> bool:
+        """A class or function has the names that it has; False if there is no way to know."""
+        places = name_places(value)
+        for place, name in places or ():
+            self._stays(place, name)
+        return places is not None
+
+    def same_dict(self, src: Word, value: Any) -> None:
+        """`src`, which is `value`, has the dict that it has."""
+        place = dict_place(value)
+        if place is not None:
+            self._stays(place, vars(value))
+            return
+        own = self.own()
+        self.attribute(own, src, "__dict__")
+        self.identity(own, vars(value))
+
+    def _stays(self, place: int, value: Any) -> None:
+        """A pointer at an address stays what it is, which is `value`, or NULL for None."""
+        self.references.append(value)
+        self.emit(Opcode.WORD, place, ctypes.c_int64.from_address(place).value)
 
     def function(self, src: Word, function: Any) -> None:
         """A Python function with this code, these very defaults and attributes."""

@@ -162,7 +162,7 @@ class Fingerprint:
             self.put("input", cls.__name__)
         elif isinstance(value, enum.Enum):
             self.value(cls)
-            self.put(value.name)
+            self._member(value)  # flags together have no name at times
         elif isinstance(value, type):
             self._class(value)
         elif isinstance(value, _BUILTIN_KINDS):
@@ -193,6 +193,7 @@ class Fingerprint:
             place = value.__code__  # lambdas of one function have one name
             self.put(str(place.co_firstlineno), place.co_linetable)
             return
+        self.value(value.__doc__)
         self.value(value.__defaults__)
         self.value(value.__kwdefaults__)
         for name, attribute in list(value.__dict__.items()):
@@ -361,7 +362,8 @@ class Fingerprint:
         whose = origin(cls.__module__)
         if cls.__module__ == "builtins" and not is_pure_builtin(cls.__name__):
             whose = "listed" if cls.__name__ in ("NoneType", "function", "method") else "unlisted"
-        self.put("class", cls.__module__ if whose == "listed" else "", cls.__qualname__)
+        names = cls.__name__, cls.__qualname__
+        self.put("class", cls.__module__ if whose == "listed" else "", *names)
         if whose == "listed" and cls.__name__ not in IMPURE:
             return
         if whose != "user":
@@ -391,7 +393,7 @@ class Fingerprint:
 
     def _member(self, member: enum.Enum) -> None:
         for name, attribute in list(vars(member).items()):
-            if name not in ("__objclass__", "_sort_order_"):
+            if name not in ("__objclass__", "_sort_order_", "_inverted_"):
                 self.put(name)
                 self.value(attribute)
 

@@ -351,8 +351,9 @@ class _Finder:
     def member(self, what: Any, path: Path, attr: str, value: Any, free: bool, how: str) -> None:
         """A property, or a method: what it is now, and what its code reads."""
         member = path.get(attr)
-        of_class = member if isinstance(value, type) else path.get("__class__").get(attr)
-        owner = None if isinstance(value, type) else path
+        in_class = isinstance(value, type) and _found_in(value, attr) is what  # not in a metaclass
+        of_class = member if in_class else path.get("__class__").get(attr)
+        owner = None if in_class else path
         if isinstance(what, property):
             self.record(of_class, what, True, "is")
             if isinstance(what.fget, FunctionType):
@@ -364,7 +365,7 @@ class _Finder:
             return
         function = what if isinstance(what, FunctionType) else what.__func__
         if isinstance(what, classmethod):
-            owner = path if isinstance(value, type) else path.get("__class__")
+            owner = path if in_class else path.get("__class__")
         elif isinstance(what, staticmethod):
             owner = None
         self.record(member if owner is None else member.get("__func__"), function, True, how)

@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data.closures import closure_key
+from ..data.closures import closure_key, names_of
 from .paths import is_user_module
 
 Content = tuple[Any, Iterable[Any]]
@@ -255,7 +255,8 @@ def _function(value: FunctionType) -> Content:
         name: attribute for name, attribute in list(value.__dict__.items()) if name != "__wrapped__"
     }
     parts = value.__defaults__, value.__kwdefaults__, own
-    return _Identities((value, value.__code__)), [part for part in parts if part]
+    same = _Identities((value, value.__code__))
+    return (same, names_of(value)), [part for part in parts if part]
 
 
 def _method(value: Any) -> Content:
@@ -289,17 +290,19 @@ def _cache(value: Any) -> Content:
 
 
 def _class(cls: type) -> Content:
-    """What the namespaces of a user's class and of its bases hold: by identity, and by content what
-    can change inside."""
+    """What the namespaces of a user's class, of its bases and its metaclass hold: by identity, and by
+    content what can change inside."""
     own: list[Any] = [cls]
     names: list[str] = []
     for base in cls.__mro__:
         if is_user_module(base.__module__):
             content = {k: v for k, v in list(vars(base).items()) if k not in _NAMESPACE_NOISE}
-            own += base, *content.values()
+            own += base, base.__name__, base.__qualname__, vars(base).get("__doc__")
+            own += content.values()
             names += content
             own += (v.__code__ for v in content.values() if type(v) is FunctionType)
-    return (_Identities(own), names), [member for _, member in data_of(cls)]
+    meta = [type(cls)] if is_user_module(type(cls).__module__) else []
+    return (_Identities(own), names), [*(member for _, member in data_of(cls)), *meta]
 
 
 def data_of(cls: type) -> Iterator[tuple[str, Any]]:

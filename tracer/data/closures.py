@@ -58,8 +58,14 @@ def _function(function: FunctionType, around: list[FunctionType]) -> Hashable:
         raise _Changes from None
     parts = [*held, function.__defaults__, vars(function).get("__wrapped__")]
     named = sorted((function.__kwdefaults__ or {}).items())
-    names = function.__name__, function.__qualname__
+    names = names_of(function)
     return (Held(code), Held(function.__globals__), names, _all([*parts, *named], inside))
+
+
+def names_of(function: FunctionType) -> Hashable:
+    """What a function is called, and what is said of it."""
+    said = Held(function.__module__), Held(function.__doc__)
+    return function.__name__, function.__qualname__, *said
 
 
 @functools.lru_cache(4096)

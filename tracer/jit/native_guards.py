@@ -69,6 +69,8 @@ class GuardWriter:
             self.program.identity(word, value)
             if is_user_function(value):
                 self.program.function(word, value)
+                if not self.program.same_names(value):
+                    raise NotNative
                 for part in (value.__defaults__, value.__kwdefaults__, value.__dict__):
                     if part:
                         self.frozen(self.program.constant_result(part), part)
@@ -78,6 +80,7 @@ class GuardWriter:
         elif isinstance(value, enum.Enum) and is_user_module(type(value).__module__):
             self.program.identity(word, value)
             self._class(type(value))
+            self.program.same_dict(word, value)
             attributes = vars(value)
             with self.program.unless_changed(attributes):
                 words = self.program.values(
@@ -96,6 +99,8 @@ class GuardWriter:
         self._classes.add(cls)
         if not self.program.unchanged_class(cls):
             raise NotNative
+        if is_user_module(type(cls).__module__):
+            self._class(type(cls))
         for _, member in data_of(cls):
             self.frozen(self.program.constant_result(member), member)
 

@@ -255,6 +255,51 @@ CASES: dict[str, tuple[Callable[[], Any], Callable[[Any], Any], Callable[[Any], 
         lambda x: x * state[0],
         lambda s: s.__setitem__(0, 5.0),
     ),
+    "the value of a member of an enumeration": (
+        lambda: [enum.Enum("Kind", "one two")(1)],
+        lambda x: x * state[0].value,
+        lambda s: setattr(s[0], "_value_", 5.0),
+    ),
+    "the dict of a member of an enumeration": (
+        lambda: [enum.Enum("Kind", "one two")(1)],
+        lambda x: x * state[0].value,
+        lambda s: setattr(s[0], "__dict__", {**vars(s[0]), "_value_": 5.0}),
+    ),
+    "the name of a class": (
+        lambda: [type("C", (Scale,), {})],
+        lambda x: x * len(state[0].__name__),
+        lambda s: setattr(s[0], "__name__", "Longer"),
+    ),
+    "the name of a function": (
+        lambda: [lambda x: x],
+        lambda x: x * len(state[0].__name__),
+        lambda s: setattr(s[0], "__name__", "longer"),
+    ),
+    "what is said of a function": (
+        lambda: [lambda x: x],
+        lambda x: x * len(state[0].__doc__ or ""),
+        lambda s: setattr(s[0], "__doc__", "of something"),
+    ),
+    "the module of a function that holds a list": (
+        lambda: [lambda x, held=[]: x],
+        lambda x: x * len(state[0].__module__),
+        lambda s: setattr(s[0], "__module__", "another"),
+    ),
+    "an operator of a metaclass": (
+        lambda: type("Meta", (type,), {"__len__": lambda cls: 2})("C", (), {}),
+        lambda x: x * len(state),
+        lambda s: setattr(type(s), "__len__", lambda cls: 5),
+    ),
+    "a property of a metaclass": (
+        lambda: type("Meta", (type,), {"k": property(lambda cls: 2.0)})("C", (), {}),
+        lambda x: x * state.k,
+        lambda s: setattr(type(s), "k", property(lambda cls: 5.0)),
+    ),
+    "a method of a metaclass": (
+        lambda: type("Meta", (type,), {"of": lambda cls, x: x * 2})("C", (), {}),
+        lambda x: state.of(x),
+        lambda s: setattr(type(s), "of", lambda cls, x: x * 5),
+    ),
 }
 TOLD: list[int] = []
 
@@ -273,6 +318,7 @@ def test_a_change_is_seen(name: str, native: bool, monkeypatch: pytest.MonkeyPat
         f = jt.jit(read)
         for _ in range(3):
             np.testing.assert_array_equal(f(X), read(X))
+        assert misses(f) == 1 or name in ("a cache", "an iterator")
         change(state if state is not None else with_default.__defaults__)
         want = read(X)
         for _ in range(3):

@@ -11,7 +11,7 @@ import pytest
 import warm
 
 PRELUDE = """
-import collections, types
+import collections, enum, types
 import sys, time, random, os, functools, math, operator
 import numpy as np
 import jitney as jt
@@ -347,6 +347,23 @@ CHANGES = {
         "class C:\n    'abc'\nf = jt.jit(lambda x: x * len(C.__doc__))\nresult = f(x)",
         "'abc'",
         "'abcd'",
+    ),
+    "function_documentation": (
+        "def g(): pass\ng.__doc__ = 'abc'\nf = jt.jit(lambda x: x * len(g.__doc__))\nresult = f(x)",
+        "'abc'",
+        "'abcd'",
+    ),
+    "class_name": (
+        "class C: pass\nC.__name__ = 'abc'\n"
+        "f = jt.jit(lambda x: x * len(type(C()).__name__))\nresult = f(x)",
+        "'abc'",
+        "'abcd'",
+    ),
+    "flags_without_a_name": (
+        "flag = enum.IntFlag('Flags', 'one two')(8)\nf = jt.jit(lambda x: x * int(flag))\n"
+        "result = f(x)",
+        "(8)",
+        "(16)",
     ),
     "a_module_passed_on": (
         f"{MODULE}\nm.scale = 2\ndef helper(module, x): return x * module.scale\n"
