@@ -28,9 +28,7 @@ class NestEmitter:
     def nest(self, nest: Nest, loops: Loops) -> None:
         """One nest at this outer point: loops around its stages, then the ends of its reductions."""
         self.indices.env.update(loops.env)
-        vector = self.b.width > 1 and (
-            self.plan.mode == "outer" or (bool(loops.vars) and _vectorises(nest))
-        )
+        vector = self.b.width > 1 and (self.plan.mode == "outer" or bool(loops.vars))
         if loops.vars:
             self.stages.hoist(nest)
         reductions = [self.stages.reduction(s, nest, vector) for s in nest.stages]
@@ -70,7 +68,7 @@ class NestEmitter:
         def vectors(var: Var, carried: Values, inside: Body) -> Values:
             return self.loops.vector(var, 0, self.stages.extent(nest, var), inside, carried)
 
-        wide = self.plan.mode == "inner" and self.b.width > 1 and _vectorises(nest)
+        wide = self.plan.mode == "inner" and self.b.width > 1
         return self.stages.walk(loops, nest, values, body, vectors if wide else None)
 
     def _fetch_ahead(self, nest: Nest) -> None:
@@ -91,8 +89,3 @@ class NestEmitter:
         self.indices.positions[row] = here
         for line in range(0, self.b.width * dtype.itemsize, LINE):
             self.b.prefetch(self.b.offset(first, line), 1)
-
-
-def _vectorises(nest: Nest) -> bool:
-    """An ordered update runs its last loop in vectors only if that loop is not part of its order."""
-    return all(s.action != "update" or len(s.dims) > s.outer for s in nest.stages)

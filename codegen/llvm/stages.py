@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..loop_ir.index import Var, of_var
+from ..loop_ir.index import Index, Var, of_var
 from ..loop_ir.kernel import Array, Kernel, Nest, Stage
 from ..math import EXPANSIONS
 from ..math.combiners import COMBINE
-from ..schedule.survey import accesses, invariants
+from ..schedule.survey import accesses, invariants, updates_neighbours
 from .accesses import AccessEmitter
 from .builder import Value
 from .loops import LoopEmitter, Values
 from .reductions import Reduction, apply, reduction
+from .scalars import ScalarEmitter
 from .text import Operand
 
 Body = Callable[[Values], Values]
@@ -114,14 +115,37 @@ class StageEmitter:
     def _update(self, stage: Stage) -> None:
         base, flat = self.memory.locate(stage.array, stage.index)
         value = self.exprs.operand(stage.value)
+        if self.b.width > 1 and not updates_neighbours(stage):
+            self._update_by_lane(stage, base, flat, value)
+            return
         if stage.op != "set":
-            dtype = stage.array.dtype
-            old = self.memory.read(dtype, base, flat, None)
-            function = EXPANSIONS[COMBINE[stage.op]]
-            (value,) = apply(
-                self.exprs, lambda a, b: [function(a, b)], [old, value], [dtype, dtype]
-            )
+            old = self.memory.read(stage.array.dtype, base, flat, None)
+            value = _combined(self.exprs, stage, old, value)
         self.memory.write(stage.array.dtype, base, flat, value)
+
+    def _update_by_lane(self, stage: Stage, base: Value, flat: Index, value: Operand) -> None:
+        """What is written, and where, for all lanes at once; then the updates, one lane after the
+        other: their places may meet."""
+        dtype, mask = stage.array.dtype, self.b.mask
+        places = self.indices.vector(flat.substitute(self.indices.env))
+        one = self.exprs.narrower(1)
+        for lane in range(self.b.width):
+            on = None if mask is None else self.b.extract(mask, lane)
+            with self.b.where(on), one.b.scope():
+                address = self.b.element_at(dtype, base, self.b.extract(places, lane))
+                new = value.value if value.uniform else self.b.extract(value.value, lane)
+                if stage.op != "set":
+                    old = one.b.load_elements(dtype, address, 1)
+                    operands = Operand(old, True), Operand(new, True)
+                    new = _combined(one, stage, *operands).value
+                one.b.store_elements(dtype, new, address)
+
+
+def _combined(exprs: ScalarEmitter, stage: Stage, old: Operand, new: Operand) -> Operand:
+    """What an update makes of an element."""
+    function, dtype = EXPANSIONS[COMBINE[stage.op]], stage.array.dtype
+    (value,) = apply(exprs, lambda a, b: [function(a, b)], [old, new], [dtype, dtype])
+    return value
 
 
 def _replaced(kernel: Kernel) -> set[Array]:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from ...ir.cost import STORED, wants_memory
+from ...ir.cost import MOST_INLINED, STORED, wants_memory
 from ...ir.graph import Graph, Op, Value
 from ...ir.types import BOOL, I64, TOKEN, TensorType
 from ..loop_ir.index import Index, Var, contiguous_strides, linear, of_var
@@ -32,6 +32,7 @@ from ..schedule.in_place import dead_after, read_now, reads_first
 from ..schedule.survey import survey
 from .context import Context
 from .fills import without_dead_fills
+from .meeting import met_in_update
 from .pointwise import FEW, Pointwise, checked, index_value, reshaped
 
 SHORT_ROW = 16  # columns of a table that loops run down rather than along
@@ -104,6 +105,7 @@ class Lowering:
         self.taken: set[Array] = set()  # parameters that an output was computed over
         self.inlined: dict[Value, int] = {}  # ops inlined into a value that has no array
         self.cost: dict[Value, int] = {}
+        self.met: set[Value] = set()  # see `met_in_update`
         self.copies: list[CopySite] = []  # of arrays that could not be updated where they are
         self.packed: dict[Any, Any] = {}  # operands of contractions that are packed already
         self.partial_sums: dict[tuple[Value, tuple[int, ...]], Any] = {}  # see `lower_chunks`
@@ -329,9 +331,18 @@ class Lowering:
             self.arrays[value] = array
 
     def _wants_memory(self, value: Value) -> bool:
-        return value in self.outputs or wants_memory(
-            value, self.users[value], self.cost[value], self.inlined[value], self.arrays
-        )
+        if value in self.outputs:
+            return True
+        cost, inlined = self.cost[value], self.inlined[value]
+        if value in self.met or not wants_memory(
+            value, self.users[value], cost, inlined, self.arrays
+        ):
+            return False
+        met = None
+        if inlined <= MOST_INLINED and not self.checks_apart:
+            met = met_in_update(value, self.users, self.outputs)
+        self.met.update(met or ())
+        return met is None
 
     def check_indices(self, op: Op) -> None:
         """Check the indices of a gather or scatter by stages that do nothing else."""

@@ -30,9 +30,10 @@ from ..target import Target
 from .cache_lines import align, fetch_ahead
 from .fusion import vector_mode
 from .knobs import done, knobs_of, refused
-from .survey import Survey, crossing, invariants, loads, loops_work, survey
+from .survey import Survey, crossing, invariants, loads, loops_work, survey, updates_neighbours
 
 WIDEST = 64  # lanes: more, of single bytes, gain little, and a gather has code for each
+BY_LANE = 16  # the same where each lane has its own update
 PAGE_BYTES = 1 << 12  # a tile narrower than a page is hard on the prefetcher
 NOTABLE = 1 << 10  # points from which it is worth saying why there are no vectors
 NOTABLE_NS = 1000.0  # and why one thread does it
@@ -267,6 +268,8 @@ def _width(kernel: Kernel, plan: Schedule, target: Target) -> int:
             for nest, loops in zip(kernel.nests, plan.inner, strict=True)
             if loops.vars
         ]
+    if kernel.stages[0].action == "update" and not updates_neighbours(kernel.stages[0]):
+        width = min(width, BY_LANE)
     longest = max([n for n, _ in sizes], default=1)
     if longest < lanes and math.prod(kernel.extents) * longest >= NOTABLE:
         note("lanes", kernel.subject, SHORT)
@@ -323,11 +326,20 @@ def _retile(kernel: Kernel, plan: Schedule, knobs: Knobs) -> None:
 
 def _in_order(kernel: Kernel, plan: Schedule) -> Refusal | None:
     """Why points have to come one after the other, if they have to."""
-    if kernel.stages[0].action == "update" and not _vector_update(kernel):
-        return UPDATES
+    first = kernel.stages[0]
+    if first.action == "update" and not updates_neighbours(first):
+        note("lanes", kernel.subject, UPDATES)
+        if not _reckons(first, plan):
+            return UPDATES
     if plan.mode == "inner" and any(s.action == "scan" for s in kernel.stages):
         return SCANS
     return None
+
+
+def _reckons(stage: Stage, plan: Schedule) -> bool:
+    """Whether lanes may reckon what an update writes and where, before each writes its own."""
+    own = any(read.array is stage.array for read in stage.reads)
+    return not (own or plan.surveys[stage].loops)
 
 
 def _padded(sizes: Sequence[tuple[int, int]], width: int) -> int:
@@ -340,14 +352,6 @@ def _in_flight(nodes: int) -> int:
     time: 4 vectors hide that (1.6 times faster on Black-Scholes than 1), until registers and the time
     to compile speak against it."""
     return 4 if nodes <= 160 else 2 if nodes <= 400 else 1
-
-
-def _vector_update(kernel: Kernel) -> bool:
-    """Whether the update's last loop runs over adjacent elements, so that its order is free."""
-    (stage,) = kernel.stages
-    if len(stage.dims) == stage.outer:
-        return False
-    return stage.write.flat.stride(stage.dims[-1]) in (1, -1)
 
 
 def _stream(kernel: Kernel, plan: Schedule, target: Target) -> None:

@@ -72,6 +72,13 @@ def survey(stage: Stage) -> Survey:
     return Survey(indices, size, loops, checks, calls, results)
 
 
+def updates_neighbours(stage: Stage) -> bool:
+    """Whether an update's last loop runs over adjacent elements, so that its order is free."""
+    if len(stage.dims) == stage.outer:
+        return False
+    return stage.write.flat.stride(stage.dims[-1]) in (1, -1)
+
+
 def results_read(surveys: Iterable[Survey]) -> dict[Expr, set[int]]:
     """The loops whose results a kernel's stages read, and which of them."""
     read: dict[Expr, set[int]] = {}

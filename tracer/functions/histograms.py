@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.types import BOOL, F64, I64, is_float, is_inexact
+from ...ir.types import BOOL, F64, I32, I64, is_float, is_inexact
 from ..arrays import ufuncs
 from ..arrays.common import (
     array,
@@ -71,14 +71,19 @@ class _Bins:
         if self.count is not None:
             at = x.astype(edges.dtype)
             guess = ((at - edges[0]) / (edges[-1] - edges[0])) * count
-            number = clip(where(inside, guess, 0).astype(I64), 0, count - 1)
-            number = number - where((at < edges[number]) & (number > 0), 1, 0)
-            number = clip(number, 0, count - 1)
-            number = number + where((at >= edges[number + 1]) & (number < count - 1), 1, 0)
+            number = clip(where(inside, guess, 0).astype(_integers(count)), 0, count - 1)
+            below, above = at < edges[number], at >= edges[number + 1]
+            number = number - below.astype(number.dtype)
+            number = number + (above & (number < count - 1)).astype(number.dtype)
         else:
             number = searchsorted(edges, x, "right") - 1
             number = where(x == self.ends[1], count - 1, number)
         return clip(number, 0, max(count - 1, 0)), inside
+
+
+def _integers(count: int) -> Any:
+    """The dtype of bins' numbers: short ones, where they do, go in wide vectors."""
+    return I32 if count < 1 << 30 else I64
 
 
 def _outer_ends(x: Tracer, span: Any) -> tuple[Any, Any]:

@@ -129,3 +129,41 @@ def test_rows_are_added_in_parts():
     f = jt.jit(lambda i, u: jt.at(jt.ones((50, 5)))[i].add(u))
     np.testing.assert_allclose(f(i, u), want, atol=1e-10)
     assert "parallel" in f.explain(i, u)
+
+
+@pytest.mark.parametrize("combine", ["set", "add", "multiply", "min", "max"])
+@pytest.mark.parametrize("dtype", ["f2", "f8"])
+def test_lanes_whose_places_meet_come_one_after_the_other(combine, dtype):
+    def f(x, i, u):
+        return getattr(jt.at(x)[i % 7 - 3], combine)(u * 2 - 1)
+
+    rng = np.random.default_rng(5)
+    compiled, law = jt.jit(f), jt.jit(f, backend="interpreter")
+    for n in (37, 64):
+        x, u = (rng.integers(-2, 3, m).astype(dtype) for m in (7, n))
+        i = rng.integers(0, 100, n)
+        np.testing.assert_array_equal(compiled(x, i, u), law(x, i, u))
+
+
+def test_the_first_wrong_index_of_a_vector_is_told():
+    x, i, u = np.zeros(9), np.arange(50) % 9, np.ones(50)
+    i[[21, 22]] = 9, -10
+
+    @jt.jit
+    def f(x, i, u):
+        np.add.at(x, i, np.exp(u))
+        return x
+
+    with pytest.raises(IndexError, match="index 9 is out of bounds"):
+        f(x, i, u)
+
+
+def test_what_an_update_uses_several_times_has_no_memory():
+    def f(x):
+        place = np.sqrt(np.abs(x) * 50).astype(int) % 90
+        place = np.where(np.sin(place) < 0, place, 90 - place)
+        return jt.at(jt.zeros(91))[place].add(np.cos(place))
+
+    x = np.random.default_rng(0).standard_normal(1003)
+    np.testing.assert_allclose(jt.jit(f)(x), jt.jit(f, backend="interpreter")(x))
+    assert kernels(jt.jit(f), x) == 2  # zeros, the update
