@@ -29,10 +29,11 @@ from ..loop_ir.steps import Program
 from ..math.combiners import FOLDS
 from ..module import CopySite
 from ..schedule.in_place import dead_after, read_now, reads_first
+from ..schedule.meeting import meeting
 from ..schedule.survey import survey
 from .context import Context
 from .fills import without_dead_fills
-from .meeting import met_in_update
+from .one_hot import one_hot_axis
 from .pointwise import FEW, Pointwise, checked, index_value, reshaped
 
 SHORT_ROW = 16  # columns of a table that loops run down rather than along
@@ -105,7 +106,7 @@ class Lowering:
         self.taken: set[Array] = set()  # parameters that an output was computed over
         self.inlined: dict[Value, int] = {}  # ops inlined into a value that has no array
         self.cost: dict[Value, int] = {}
-        self.met: set[Value] = set()  # see `met_in_update`
+        self.met: set[Value] = set()  # see `meeting`
         self.copies: list[CopySite] = []  # of arrays that could not be updated where they are
         self.packed: dict[Any, Any] = {}  # operands of contractions that are packed already
         self.partial_sums: dict[tuple[Value, tuple[int, ...]], Any] = {}  # see `lower_chunks`
@@ -340,9 +341,11 @@ class Lowering:
             return False
         met = None
         if inlined <= MOST_INLINED and not self.checks_apart:
-            met = met_in_update(value, self.users, self.outputs)
-        self.met.update(met or ())
-        return met is None
+            met = meeting(value, self.users, self.outputs)
+        if met is None or one_hot_axis(met.update) is not None:
+            return True
+        self.met |= met.values
+        return False
 
     def check_indices(self, op: Op) -> None:
         """Check the indices of a gather or scatter by stages that do nothing else."""

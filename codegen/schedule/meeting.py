@@ -9,18 +9,25 @@ again. Each of its points computes `number` once, however often the expression h
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 
 from ...ir.graph import Op, Value
-from .one_hot import one_hot_axis
 
 MOST_BETWEEN = 32  # ops between a value and the update
 
 
-def met_in_update(
+class Meeting(NamedTuple):
+    """An update, and the values that only lead to it."""
+
+    values: set[Value]
+    update: Op
+
+
+def meeting(
     value: Value, users: Mapping[Value, Sequence[Op]], outputs: Collection[Value]
-) -> set[Value] | None:
-    """The values by which all uses of `value` come to the same update of single elements, itself
-    included; None if they do not."""
+) -> Meeting | None:
+    """The update of single elements to which all uses of `value` come, and the values by which they do,
+    `value` included; None if there is no such update."""
     met = {value}
     pending = [value]
     updates: set[Op] = set()
@@ -40,13 +47,13 @@ def met_in_update(
                 pending.append(op.result)
         if len(met) > MOST_BETWEEN:
             return None
-    return met if updates else None
+    return Meeting(met, updates.pop()) if updates else None
 
 
 def _takes_elements(op: Op, value: Value) -> bool:
     """Whether a scatter reads the value once for each element that it updates."""
     base, update, *_ = op.operands
-    return base is not value and update.shape == value.shape and one_hot_axis(op) is None
+    return base is not value and update.shape == value.shape
 
 
 def _stays_in_place(op: Op, value: Value) -> bool:
