@@ -205,8 +205,8 @@ class NativeModule:
     # not among `outputs`.
     in_place: list[tuple[int, int]] = field(default_factory=list)
     # Of axes whose length is bound at the call (`sizes`): the capacity, the input that is the length,
-    # and the least that it may be.
-    lengths: tuple[tuple[int, int, int], ...] = ()
+    # the least that it may be, and the most.
+    lengths: tuple[tuple[int, int, int, int], ...] = ()
     # Scalar operations per call, None if unknown (loops): short calls keep the GIL.
     work: int | None = None
     # It touches what belongs to Python, such as generators of random numbers.

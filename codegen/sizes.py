@@ -1,6 +1,6 @@
 """Axes whose length is bound at the call: what is emitted for them runs to a number that code reads.
 
-    with sized([(8419, 2, 0)]): ...    parameter 2 is the length, at most 8419 and at least 0: a loop
+    with sized([(8419, 2, 0, 8419)]): ...   parameter 2 is the length, from 0 to 8419: a loop
                                        over 8419 is one to that number, over 8419 * 4 to 4 times it
 
 In types such an axis has its *capacity*, a prime that no other axis has, so that strides, plans of
@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 
 
 class Size:
-    """A length: its capacity, the parameter of the graph whose value it is, and where that lies."""
+    """A length: its capacity, the parameter of the graph whose value it is, between which numbers it
+    is, and where it lies."""
 
-    __slots__ = ("array", "capacity", "least", "param")
+    __slots__ = ("array", "capacity", "least", "most", "param")
 
-    def __init__(self, capacity: int, param: int, least: int = 0) -> None:
-        self.capacity, self.param, self.least = capacity, param, least
+    def __init__(self, capacity: int, param: int, least: int, most: int) -> None:
+        self.capacity, self.param, self.least, self.most = capacity, param, least, most
         self.array: Array | None = None
 
 
@@ -44,9 +45,9 @@ def sizes() -> tuple[Size, ...]:
 
 
 @contextmanager
-def sized(to: Sequence[tuple[int, int, int]]) -> Iterator[None]:
-    """What is compiled inside has axes of these capacities, whose lengths are these parameters, and
-    never less than the third numbers."""
+def sized(to: Sequence[tuple[int, int, int, int]]) -> Iterator[None]:
+    """What is compiled inside has axes of these capacities, whose lengths are these parameters, never
+    less than the third numbers, and at most the fourth."""
     token = _current.set(tuple(Size(*length) for length in to))
     try:
         yield

@@ -132,7 +132,7 @@ def generate(
             raise NotSized("the number of elements is computed with")
 
         # Last, as it is right only for code whose loops end at lengths.
-        lengths = {params[param]: capacity for capacity, param, _ in options.lengths}
+        lengths = {params[param]: capacity for capacity, param, *_ in options.lengths}
         graph = within_lengths(graph, lengths)
     optimised = time.perf_counter()
     free = replace(target, fastmath=options.fastmath, threads=options.threads)

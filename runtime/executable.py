@@ -130,19 +130,21 @@ class Executable:
     ) -> None:
         """Guard the array of an input in a program."""
         type, steps = self.module.inputs[number], self.module.input_strides[number]
-        least = self._least(type)
-        if least is not None:
-            program.sized_array(array, block, type, least)
+        ends = self._ends(type)
+        if ends is not None:
+            program.sized_array(array, block, type, *ends)
         else:
             program.array(array, block, type, steps, writeable)
 
     def is_sized(self, type: TensorType) -> bool:
         """Whether the first axis of an input or output has a length that is bound at the call."""
-        return self._least(type) is not None
+        return self._ends(type) is not None
 
-    def _least(self, type: TensorType) -> int | None:
+    def _ends(self, type: TensorType) -> tuple[int, int] | None:
+        """Between which numbers the length of the first axis of an input or output is."""
         leads = type.shape[:1]
-        return next((least for n, _, least in self.module.lengths if leads == (n,)), None)
+        ends = ((least, most) for n, _, least, most in self.module.lengths if leads == (n,))
+        return next(ends, None)
 
     @property
     def block_words(self) -> int:
@@ -177,7 +179,7 @@ class Executable:
         is not released. Whoever runs the program keeps `self`.
         """
         first = block + len(self.module.inputs)
-        for capacity, number, _ in self.module.lengths:
+        for capacity, number, *_ in self.module.lengths:
             program.length(block + number, capacity)
         arrays: list[Owned] = []
         values: dict[int, int] = {}
@@ -253,8 +255,9 @@ class Executable:
         for array, type in zip(arrays, self.module.inputs, strict=False):
             if self.is_sized(type) and np.ndim(array):
                 length = lengths.setdefault(type.shape[0], len(array))
-                if length > type.shape[0]:
-                    raise TypeError(f"expected an array of at most {type}, got {length} rows")
+                _, most = self._ends(type) or (0, 0)
+                if length > most:
+                    raise TypeError(f"expected {type} of at most {most} rows, got {length}")
         return lengths
 
     def bound(self, lengths: Mapping[int, int]) -> list[Array]:

@@ -24,7 +24,7 @@ class CompileOptions:
     donations       inputs that may be overwritten
     threads         how many share a kernel at most, on a CPU; 0: as many as there are
     lengths         of axes whose length is bound at the call: the capacity, the input that is it, the
-                    least that it may be
+                    least that it may be, and the most
     """
 
     fastmath: bool = False
@@ -32,7 +32,7 @@ class CompileOptions:
     autotune: bool | None = None
     donations: tuple[Donation, ...] = ()
     threads: int = 0
-    lengths: tuple[tuple[int, int, int], ...] = ()
+    lengths: tuple[tuple[int, int, int, int], ...] = ()
 
     def key(self) -> str:
         return repr(self)

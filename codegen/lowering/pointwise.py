@@ -462,7 +462,9 @@ def _bounded_slice(p: Pointwise, op: Op, index: IndexTuple, mask: Expr | None) -
         if not p.is_below(index[axis], ends[len(ends) // 2 + k]):
             inside = _and(inside, folded(compare("lt", index_value(index[axis]), count)))
         n = source.shape[axis]
-        within = None if step == 1 and start.op == "const" else n  # x[:k] starts where x does
+        # x[:k] starts where x does; a loop over a part of x is none over x.
+        whole = index[axis].range()[1] == n - 1
+        within = None if step == 1 and start.op == "const" and whole else n
         new[axis] = index[axis] * step + as_index(start, 0, n - 1, within)
     if inside is None or (inside.op == "const" and inside.attr):
         return p.at(source, tuple(new), mask)

@@ -58,7 +58,7 @@ def compile_graph(
     signature: tuple[Sequence[Type], Sequence[Type]] | None = None,
     donations: Sequence[Donation] = (),
     verify: bool = False,
-    lengths: Sequence[tuple[int, int, int]] = (),
+    lengths: Sequence[tuple[int, int, int, int]] = (),
 ) -> NativeModule:
     """Native code for `graph` on `target`.
 
@@ -79,7 +79,7 @@ def emitted(
     signature: tuple[Sequence[Type], Sequence[Type]] | None = None,
     donations: Sequence[Donation] = (),
     verify: bool = False,
-    lengths: Sequence[tuple[int, int, int]] = (),
+    lengths: Sequence[tuple[int, int, int, int]] = (),
 ) -> tuple[NativeModule, LoweredProgram]:
     """What `compile_graph` gives, and the program that it was emitted from."""
     with (
@@ -133,7 +133,7 @@ def _module(low: LoweredProgram, entry: EntryEmitter, text: str) -> NativeModule
         identity=probes.identity if isinstance(probes, Events) else 0,
         work=None if unknown else flops,
         keeps_gil=entry.keeps_gil,
-        lengths=tuple((s.capacity, s.param, s.least) for s in sizes()),
+        lengths=tuple((s.capacity, s.param, s.least, s.most) for s in sizes()),
     )
 
 

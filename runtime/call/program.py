@@ -171,9 +171,9 @@ class CallProgram:
         descr = self.ref(native_dtype(type.dtype))
         self.emit(op, src, block, descr, type.rank, flags, *layout)
 
-    def sized_array(self, src: Word, block: Word, type: TensorType, least: int) -> None:
-        """A C-contiguous ndarray of this type, but for the length of its first axis: at most as long as
-        there, and at least so long. What has the same capacity has the same length."""
+    def sized_array(self, src: Word, block: Word, type: TensorType, least: int, most: int) -> None:
+        """A C-contiguous ndarray of this type, but for the length of its first axis, which is between
+        two numbers. What has the same capacity has the same length."""
         capacity, *dims = type.shape
         bind = capacity not in self.lengths
         if bind:
@@ -183,7 +183,7 @@ class CallProgram:
         flags = ALIGNED | C_CONTIGUOUS
         self.emit(
             *(Opcode.SIZED_ARRAY, src, block, descr, type.rank, flags),
-            *(where, int(bind), least, capacity, *dims),
+            *(where, int(bind), least, most, *dims),
         )
 
     def length(self, block: Word, capacity: int) -> None:

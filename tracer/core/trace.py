@@ -183,6 +183,8 @@ class Trace:
         self.casts: list[Cast] = [] if parent is None else parent.casts
         # Of arrays whose first axis has a length that each call binds: these, by name (see `lengths`).
         self.lengths: dict[str, Tracer] = {}
+        # Of what is traced in their place, them or copies with more rows: the arrays.
+        self.sized: dict[Storage, Tracer] = {}
         self.unasked = False  # what is read is no program's wish
         # They wrap here, since what is checked would be checked in one order for all examples.
         self.wraps: bool = parent is not None and parent.wraps

@@ -86,9 +86,10 @@ def _read(storage: Storage) -> None:
 
 
 class ViewStep:
-    """How a view reads its base and writes to it. See `views.view`."""
+    """How a view reads its base and writes to it. See `views.view`. `subscript` is what makes it
+    of an array whatever the lengths of that are, and which array that is."""
 
-    __slots__ = ("base", "forward", "inverse", "numpy", "version", "value")
+    __slots__ = ("base", "forward", "inverse", "numpy", "subscript", "version", "value")
 
     def __init__(
         self,
@@ -99,6 +100,7 @@ class ViewStep:
         value: Value,
     ) -> None:
         self.base = base
+        self.subscript: tuple[Callable[[Array], Array], Tracer] | None = None
         self.forward = forward
         self.inverse = inverse
         self.numpy = numpy

@@ -394,15 +394,17 @@ def _argument_itself(x: Tracer) -> Result | None:
     return Result(argument=parameter, views=steps, weak=x.weak, scalar=x.scalar)
 
 
-def numpy_views(x: Tracer) -> tuple[Callable[[Array], Array], ...] | None:
-    """What NumPy does to make `x` of the array that it is a view of; None if it cannot."""
+def numpy_views(x: Tracer, any_length: bool = False) -> tuple[Callable[[Array], Array], ...] | None:
+    """What NumPy does to make `x` of the array that it is a view of; None if it cannot. With
+    `any_length` that holds where axes have other lengths when the program runs."""
     steps = []
     view = x._view
     while view is not None:
-        if view.numpy is None:
+        step = (view.numpy, view.base) if not any_length else view.subscript
+        if step is None or step[0] is None:
             return None
-        steps.append(view.numpy)
-        view = view.base._view
+        steps.append(step[0])
+        view = step[1]._view
     return tuple(reversed(steps))
 
 

@@ -40,12 +40,14 @@ def view(
     *,
     strides: tuple[int, ...] | None = None,
     numpy: Callable[[Array], Array] | None = None,
+    any_length: bool = False,
 ) -> Tracer:
     """A tracer that shares its storage with `base`.
 
     `forward(b, base_value)` computes the view's value. `inverse(b, base_value, new)` computes the
     base's value after the view was overwritten with `new`; None makes the view read-only. `numpy`
-    makes the same view of an ndarray. `strides` count elements; default C order.
+    makes the same view of an ndarray, with `any_length` of one whose axes have other lengths, too.
+    `strides` count elements; default C order.
 
     NumPy's scalars cannot change: an array that is made of one has memory of its own.
     """
@@ -58,6 +60,8 @@ def view(
     with trace.builder.at(user_line(2)):
         value = forward(trace.builder, base.value)
     step = ViewStep(_as_it_is(base), forward, inverse, numpy, value)
+    if any_length and numpy is not None:
+        step.subscript = numpy, step.base
     return Tracer(base._storage, value.tensor, base.weak, False, step, strides)
 
 
@@ -148,6 +152,7 @@ def transpose(x: Tracer, perm: Sequence[int]) -> Tracer:
         lambda b, v, new: b.transpose(new, perm=back),
         strides=tuple(strides[i] for i in perm),
         numpy=lambda a: a.transpose(perm),
+        any_length=True,
     )
 
 
@@ -174,6 +179,7 @@ def part(x: Tracer, name: str) -> Tracer:
         inverse,
         strides=tuple(2 * s for s in x.element_strides),
         numpy=lambda a: getattr(a, name),
+        any_length=True,
     )
 
 

@@ -158,7 +158,7 @@ def _settings(lowered: Lowered, memory: MemoryCost) -> list[str]:
     lines = [f"  options: {str(lowered.options) or 'as by default'}"]
     if lowered.device == CPU and config.threads == 1:
         lines.append("  one thread: this process has no more (its cores, or JITNEY_NUM_THREADS)")
-    most = [capacity for capacity, *_ in getattr(lowered.executable.module, "lengths", ())]
+    most = [most for *_, most in getattr(lowered.executable.module, "lengths", ())]
     if most:
         each = " and ".join(map(str, most))
         lines.append(

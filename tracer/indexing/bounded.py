@@ -96,6 +96,13 @@ class Bounded:
 
     __array__ = __iter__ = materialise
 
+    def refuse_kept(self) -> None:
+        """Called when a container or object keeps it behind the call: one that an argument's memory is
+        of would have to be the argument, or a view of it."""
+        trace = require_trace()
+        if self.padded._storage in trace.sized:
+            refuse(self, "keeping a view")
+
     def walked(self) -> tuple[Any, Callable[[Any], Any]]:
         """How many rows there are, and what gives one: for lists that are made of them."""
         return self.shape[0], self.__getitem__

@@ -28,11 +28,11 @@ from .bounded import (
     filled,
     live_in,
     refuse,
-    require_equal,
     resized,
     rule,
 )
 from .cuts import Window, cut, has_traced_step, is_cut, same_index, strided, window
+from .index_plan import Subscript
 from .indexing import getitem, setitem, update
 from .masked import Masked
 
@@ -41,10 +41,20 @@ from .masked import Masked
 def read(entry: Any, x: Any, index: Any) -> Any:
     """`x[index]`: a view where NumPy has one."""
     items = _expanded(x, index)
-    part = _read(x, items)
+    part = _read(x, items, any(i is ... for i in (index if isinstance(index, tuple) else (index,))))
     if isinstance(part, Bounded):
         part.origin = (x, items, _version(x))
+    own, base = _padded(part), _padded(x)
+    seen = isinstance(own, Tracer) and own._storage is base._storage and not own.scalar
+    if seen and own._view is not None and all(map(_is_basic, items)):
+        own._view.subscript = Subscript(tuple(items)), base
     return part
+
+
+def _is_basic(item: Any) -> bool:
+    """Whether an item of an index says where without any traced number."""
+    parts = (item.start, item.stop, item.step) if isinstance(item, slice) else (item,)
+    return all(part is None or type(part) is int for part in parts)
 
 
 @bounded_method("__getitem__")
@@ -82,13 +92,13 @@ def _axes(item: Any) -> int:
     return int(item.ndim) if getattr(item, "dtype", None) == BOOL else 1
 
 
-def _read(x: Any, items: Sequence[Any]) -> Any:
+def _read(x: Any, items: Sequence[Any], dots: bool = False) -> Any:
     if any(_is_array(i) and i.dtype == BOOL for i in items):
         return _masked(x, _padded(x), _counts(x), items)
     padded = _padded(x)
     static, windows, left = _apart(x, items)
     plain = all(isinstance(i, slice) and i == slice(None) for i in static)
-    base = padded if plain else getitem(padded, static)
+    base = padded if plain else getitem(padded, (*static, ...) if dots else static)
     if not windows:
         return bounded(base, left) if left else base
     return cut(base, windows, left)
@@ -327,11 +337,11 @@ def _write_at(
 ) -> None:
     """`x[index arrays] = value`, `x[mask] = value`; what is not indexed are whole axes at the end."""
     padded, counts = _padded(x), _counts(x)
-    if len(arrays) == 1 and len(items) == 1:
-        item = arrays[0]
-        if item.dtype == BOOL and item.ndim == x.ndim:
-            _write_masked(x, item, value)
-            return
+    rest = [i for i in items if not _is_array(i)]
+    whole = all(isinstance(i, slice) and i == slice(None) for i in rest)
+    if whole and len(arrays) == 1 and arrays[0] is items[0] and arrays[0].dtype == BOOL:
+        _write_masked(x, items, value)
+        return
     items = _together(padded, items)
     rest = [i for i in items if not _is_array(i)]
     chosen = items[: len(items) - len(rest)]  # what follows are whole axes
@@ -366,30 +376,45 @@ def _write_at(
     update(padded, tuple(indices), value, combine, "fill")
 
 
-def _write_masked(x: Any, mask: Any, value: Any) -> None:
-    """`x[mask] = values`: one value after the other where the mask is true."""
-    chosen = _masked(x, _padded(x), _counts(x), [mask])
+def _write_masked(x: Any, items: Sequence[Any], value: Any) -> None:
+    """`x[mask] = values`: one value after the other where the mask is true. Axes behind those of the
+    mask are whole."""
+    mask, *rest = items
+    first = x[(..., *(0 for _ in rest))] if rest else x
+    chosen = _masked(first, _padded(first), _counts(first), [mask])
     assert isinstance(chosen, Masked)
     flags, padded = chosen.mask, _padded(x)
     for axis, size in enumerate(flags.shape):
         padded = resized(padded, axis, size)
-    if len(shape_of(_padded(value))):
-        total = chosen.size
-        if isinstance(value, Bounded):
-            require_equal(value.counts[0], total, _MASK_MISMATCH)
-        elif shape_of(value)[0] != 1:
-            require_equal(shape_of(value)[0], total, _MASK_MISMATCH)
+    if len(shape_of(_padded(value))) > len(rest):
         position = FUNCTIONS["cumsum"].trace((flags.astype(np.int64).ravel(),), {}) - 1
         position = position.reshape(flags.shape)
+        if isinstance(value, Bounded) and 0 in value.counts:
+            position = _all_or_one(value.counts[0], chosen.size, position)
+        elif shape_of(_padded(value))[0] != 1:
+            _all_or_one(shape_of(_padded(value))[0], chosen.size, position)
         source = array(_padded(value))
         if source.shape[0] == 0:
             return
         if source.shape[0] == 1 and not isinstance(value, Bounded):
             value = source[0]
         else:
-            value = FUNCTIONS["take"].trace((source, position), {"mode": "clip"})
+            value = FUNCTIONS["take"].trace((source, position, 0), {"mode": "clip"})
+    flags = flags[(..., *(None for _ in rest))]
     new = FUNCTIONS["where"].trace((flags, value, padded), {}).astype(padded.dtype)
     setitem(padded, ..., new)
+
+
+def _all_or_one(count: Any, total: Any, position: Tracer) -> Tracer:
+    """Which of `count` values `total` elements get, in turn: of one all get it."""
+    b, number_of, wanted = build(), as_value(count, I64), as_value(total, I64)
+    one = b.eq(number_of, b.const(1, I64))
+    fits = b.eq(number_of, wanted)
+    enough = fits if isinstance(count, int) else b.bitwise_or(one, fits)
+    check(wrap(enough), _MASK_MISMATCH, wrap(number_of), wrap(wanted), error="ValueError")
+    if isinstance(count, int):
+        return position
+    return FUNCTIONS["where"].trace((wrap(one), 0, position), {})
 
 
 _MASK_MISMATCH = (

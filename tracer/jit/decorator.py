@@ -176,10 +176,11 @@ def jit(
         Which first axes may have any length, with one program for all of them (on the CPU):
         `{"x": {0: "batch"}}`, by the names of arguments, or "auto", which compiles the first two sizes
         of an axis for themselves and then one program for all others. Axes of one name have one length.
-        In the function such an array is one whose length is a value: `x.shape[0]` is a traced int. What
-        cannot be compiled so (views of arguments that are returned, assignment to arguments, a sort
-        along the axis, ...) is compiled for each size, and `cache_info()` says why. False or None: each
-        size is compiled for itself.
+        In the function such an array is one whose length is a value: `x.shape[0]` is a traced int. Where
+        loops cannot end at such a length (a sort, a loop over scalars, `x @ x.T`), there is a program
+        for up to 64 rows, 256, 1024, 2048, ..., which works on a copy. What cannot be compiled so
+        (assignment to arguments, functions that need the length, ...) is compiled for each size, and
+        `cache_info()` says why. False or None: each size is compiled for itself.
 
     What the function returns. Fresh arrays, except: an argument or closed-over array that is returned
     itself comes back as the same object, and a view of it as a view of the caller's array, as in

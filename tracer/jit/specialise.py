@@ -104,10 +104,6 @@ def make_entry(function: JitFunction, call: Call, reason: str) -> Entry:
         donated = frozenset(_donated(function, call))
         return Entry(call, traced, captured, runnable, reason, seconds, donated)
     traced, captured = trace_call(function, call, captured)
-    if call.lengths:
-        from ..lengths.sized import refuse_changes
-
-        refuse_changes(traced, call.specs)
     if captured.heap is not None:
         captured.heap.interpreted = function._options.backend == "interpreter"
     if "trace" in function._options.check:
@@ -214,18 +210,21 @@ def _compile_graph(
 _PLACES = ("gather", "bounded_slice", "bounded_update_slice")
 
 
-def _lengths(traced: Traced, call: Call) -> tuple[tuple[int, int, int], ...]:
-    """The lengths that a call binds: capacities, parameters, and the least. Where lengths are compared,
-    one of 1 could have to be broadcast: that is compiled for itself."""
+def _lengths(traced: Traced, call: Call) -> tuple[tuple[int, int, int, int], ...]:
+    """The lengths that a call binds: capacities, parameters, the least and the most. Where lengths are
+    compared, one of 1 could have to be broadcast: that is compiled for itself."""
     if not traced.lengths:
         return ()
-    capacities = {length.name: length.capacity for length in call.lengths}
+    lengths = {length.name: length for length in call.lengths}
     first = len(traced.graph.params) - len(traced.lengths)
     names = {op.name for op in traced.graph.walk()}
     # Where positions are moved into an axis there has to be one.
     least = 2 if "assert" in names else int(not names.isdisjoint(_PLACES))
     call.family.least = least
-    return tuple((capacities[n], first + k, least) for k, n in enumerate(traced.lengths))
+    return tuple(
+        (lengths[n].capacity, first + k, least, lengths[n].most)
+        for k, n in enumerate(traced.lengths)
+    )
 
 
 def watching(function: JitFunction, graph: Graph) -> Graph | None:

@@ -389,7 +389,7 @@ def _trace_once(
         if here.lengths:
             from ..lengths.sized import whole_results
 
-            return whole_results(result, here)
+            return whole_results(result, here, {n.name: n.capacity for n in call.lengths})
         return result
 
     # Static leaves of hidden containers are handed on as they are.

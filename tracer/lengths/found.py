@@ -31,10 +31,15 @@ Sizes = tuple[int, ...]  # of the first axes of a call's arrays
 
 
 class Length(NamedTuple):
-    """A length of a call: its name, and its capacity."""
+    """A length of a call: its name, its capacity, and the rows that a copy has (0: there is none)."""
 
     name: str
     capacity: int
+    padded: int = 0
+
+    @property
+    def most(self) -> int:
+        return self.padded or self.capacity
 
 
 class _Family:
@@ -45,6 +50,7 @@ class _Family:
             Sizes
         ] = []  # the first ones, each compiled for itself, and one for each change
         self.static: dict[Sizes, None] = {}
+        self.padded = ""  # why loops cannot end at lengths, and arguments are copied
         self.refused = ""
         self.least = 2  # until a program says otherwise
 
@@ -94,7 +100,10 @@ class Lengths:
         if call.why_static:
             return f"{why}; {call.why_static}"
         if call.lengths and self.asked is None:
-            return f"{why}: the third size, from which it may have any"
+            why = f"{why}: the third size, from which it may have any"
+        if call.lengths and call.family.padded:
+            most = " and ".join(str(length.most) for length in call.lengths)
+            why += f"; for any size up to {most}, in a copy: {call.family.padded}"
         return why
 
     def _give(
@@ -104,16 +113,18 @@ class Lengths:
         lengths: dict[str, Length] = {}
         for name, size in by_name.items():
             used = {*taken, *(length.capacity for length in lengths.values())}
-            capacity = _capacity(size, used)
+            padded = _rows(size) if call.family.padded else 0
+            capacity = _capacity(padded or size, used)
             if capacity is None:
                 return
-            lengths[name] = Length(name, capacity)
+            lengths[name] = Length(name, capacity, padded)
         for k, name in zip(arrays, names, strict=True):
             spec = call.specs[k]
             if name and isinstance(spec, Spec):
                 shape = (lengths[name].capacity, *spec.type.shape[1:])
                 type = TensorType(shape, spec.type.dtype)
-                call.specs[k] = replace(spec, type=type, strides=None, holder=Sized(name))
+                holder = Sized(name, lengths[name].padded)
+                call.specs[k] = replace(spec, type=type, strides=None, holder=holder)
         call.lengths = tuple(lengths.values())
 
     def _named(self, call: Call, arrays: Sequence[int]) -> list[str]:
@@ -161,9 +172,15 @@ def opened(call: Call, known: Lengths | None) -> Lengths | None:
 
 
 def refuse(call: Call, error: Exception) -> None:
-    """Calls like this one are compiled for each size from now on."""
+    """Calls like this one are compiled in another way from now on: for copies of the arguments if only
+    loops cannot end at lengths, else for each size."""
+    from ...codegen.sizes import NotSized  # with a code generator
+
     why = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-    call.family.refused = f"no axis of any length: {why}"
+    if isinstance(error, NotSized) and not call.family.padded and not _opened(call):
+        call.family.padded = why
+    else:
+        call.family.refused = f"no axis of any length: {why}"
 
 
 def _found(family: _Family, sizes: Sizes) -> list[str]:
@@ -199,6 +216,11 @@ def _capacity(size: int, used: set[int]) -> int | None:
             if size <= capacity and capacity not in used:
                 return capacity
     return None
+
+
+def _rows(size: int) -> int:
+    """How many rows a copy of so many has: steps are smaller where work may grow as a power of them."""
+    return next((n for n in (64, 256) if size <= n), 1 << max(size - 1, 512).bit_length())
 
 
 def _is_of(leaf: str, root: str) -> bool:

@@ -282,14 +282,11 @@ def test_axes_that_change_together_share_a_length():
 @pytest.mark.parametrize(
     ("function", "why"),
     [
-        (lambda x: x[:, 0], "view"),
-        (lambda x: np.concatenate([x, x]), ""),
+        (lambda x: x.reshape(x.shape[0], 2, 3), "view"),
         (lambda x: x - x[:1], "length of 1"),
         (lambda x: x[1:3] + x[-1:], "length of 1"),
         (lambda x: x.reshape(-1, 3) + 1, ""),
-        (lambda x: np.sort(x, axis=0), ""),
-        (lambda x: np.linalg.norm(x @ x.T), ""),
-        (lambda x: np.cumsum(x, axis=0), ""),
+        (lambda x: np.linalg.inv(x @ x.T + np.eye(len(x))), ""),
     ],
 )
 def test_what_cannot_be_is_compiled_for_each_size(function, why):

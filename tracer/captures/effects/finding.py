@@ -90,6 +90,8 @@ class _Finder:
         containers = (list, tuple, deque, set, *DICTS)
         if cls not in containers and not hasattr(cls, "_fields") and not is_object(value):
             self.kept.refuse(value)
+            if hasattr(cls, "refuse_kept"):
+                value.refuse_kept()
             leaves, tree = pytree.flatten(value)
             if tree.is_leaf():
                 return self._leaf(value)
