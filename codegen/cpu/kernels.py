@@ -59,6 +59,8 @@ class KernelEmitter:
         exprs.read_results = results_read(surveys)
         self.indices = IndexEmitter(exprs)
         self.memory = AccessEmitter(self.indices, self.pointers, signature.origins)
+        written = {s.array for s in kernel.stages}
+        self.memory.lasting = {p for a, p in self.pointers.items() if a not in written}
         exprs.leaves = KernelLeaves(self.memory, CheckEmitter(exprs, StatusBlock(b, self.status)))
         start = self._line_start if plan.aligned is not None else None
         self.loops = LoopEmitter(self.indices, plan.grain, kernel.idempotent, start)

@@ -8,7 +8,7 @@ scatter.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from ...ir.types import BOOL
 from ..loop_ir.index import Index, linear
@@ -32,6 +32,9 @@ class AccessEmitter:
         self.buffers: Buffers = {}  # pointers, and strides in elements
         self.pointers = pointers
         self.origins = origins  # the elements that the pointers point at
+        self.lasting: Collection[
+            Value
+        ] = ()  # pointers to what nothing changes while the function runs
         # Loads of what has been brought elsewhere, and what gives their values.
         self.brought: dict[Expr, Callable[[], Operand]] = {}
         self.b.scoped.append(self._scoped)
@@ -79,21 +82,22 @@ class AccessEmitter:
                 on = self.exprs.any_lane(guard)
                 offset = self.b.select(on, offset, 0)
             return Operand(self.one(dtype, base, self.b.element_at(dtype, base, offset)), True)
-        mask = self._lanes_on(guard)
+        mask, stays = self._lanes_on(guard), base in self.lasting
         lane = self.indices.lane
         assert lane is not None
         if flat.coeff(lane) == 1 and self.indices.rest_is_uniform(flat):
             pointer = self.b.element_at(dtype, base, self.indices.value(flat))
-            return Operand(self.b.load_elements(dtype, pointer, self.b.width, mask=mask), False)
+            loaded = self.b.load_elements(dtype, pointer, self.b.width, mask=mask, stays=stays)
+            return Operand(loaded, False)
         if self._is_interleaved(dtype, flat):
             pointer = self.b.element_at(dtype, base, self.indices.value(flat))
-            return Operand(self._load_interleaved(dtype, pointer, mask), False)
+            return Operand(self._load_interleaved(dtype, pointer, mask, stays), False)
         pointers = self.b.element_at(dtype, base, self.indices.vector(flat))
-        return Operand(self._gather(dtype, pointers, mask), False)
+        return Operand(self._gather(dtype, pointers, mask, stays), False)
 
     def one(self, dtype: DType, base: Value, address: Value) -> Value:
         """One element of what begins at `base`."""
-        return self.b.load_elements(dtype, address, 1)
+        return self.b.load_elements(dtype, address, 1, stays=base in self.lasting)
 
     def write(self, dtype: DType, base: Value, flat: Index, value: Operand) -> None:
         flat = flat.substitute(self.indices.env)
@@ -121,8 +125,11 @@ class AccessEmitter:
         assert lane is not None
         return dtype.itemsize >= 4 and flat.coeff(lane) == 2 and self.indices.rest_is_uniform(flat)
 
-    def _load_interleaved(self, dtype: DType, pointer: Value, mask: Value | None) -> Value:
-        wide = self.b.load_elements(dtype, pointer, 2 * self.b.width, mask=self._every_other(mask))
+    def _load_interleaved(
+        self, dtype: DType, pointer: Value, mask: Value | None, stays: bool
+    ) -> Value:
+        lanes, mask = 2 * self.b.width, self._every_other(mask)
+        wide = self.b.load_elements(dtype, pointer, lanes, mask=mask, stays=stays)
         return self.b.shuffle(wide, poison(wide.type), range(0, 2 * self.b.width, 2))
 
     def _store_interleaved(self, dtype: DType, value: Value, pointer: Value) -> None:
@@ -145,9 +152,9 @@ class AccessEmitter:
         on = self.b.spread(guard, BOOL)
         return on if self.b.mask is None else on & self.b.mask
 
-    def _gather(self, dtype: DType, addresses: Value, mask: Value | None) -> Value:
+    def _gather(self, dtype: DType, addresses: Value, mask: Value | None, stays: bool) -> Value:
         memory = zeros(vector(self.b.width, element_type(dtype)))
-        values = self.b.gather(addresses, self._all_or(mask), memory, dtype.itemsize)
+        values = self.b.gather(addresses, self._all_or(mask), memory, dtype.itemsize, stays)
         return values.ne(0) if dtype == BOOL else values
 
     def _scatter(self, dtype: DType, value: Value, addresses: Value) -> None:

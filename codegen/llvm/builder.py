@@ -480,21 +480,26 @@ class Builder(ABC):
         """For another thread to read."""
         self.line(f"store volatile {value!r}, {address!r}, align {bytes_of(value.type)}")
 
-    def load_masked(self, address: Value, mask: Value, rest: Value, align: int) -> Value:
-        """The lanes of the mask from memory, the others from `rest`."""
+    def load_masked(
+        self, address: Value, mask: Value, rest: Value, align: int, stays: bool = False
+    ) -> Value:
+        """The lanes of the mask from memory, the others from `rest`. What `stays` is not read twice."""
         type, name = rest.type, f"llvm.masked.load.{suffix(rest.type)}.p0"
         self.declare(name, f"declare {type} @{name}(ptr, {mask.type}, {type})")
         check_mask(type, mask)
         arguments = f"ptr align {align} {address.text}, {mask!r}, {rest!r}"
-        return self.fresh(type, f"call {type} @{name}({arguments})")
+        return (self.op if stays else self.fresh)(type, f"call {type} @{name}({arguments})")
 
-    def gather(self, addresses: Value, mask: Value, rest: Value, align: int) -> Value:
-        """The lanes of the mask from where each lane's address says, the others from `rest`."""
+    def gather(
+        self, addresses: Value, mask: Value, rest: Value, align: int, stays: bool = False
+    ) -> Value:
+        """The lanes of the mask from where each lane's address says, the others from `rest`. What
+        `stays` is not read twice."""
         type, name = rest.type, f"llvm.masked.gather.{suffix(rest.type)}.{suffix(addresses.type)}"
         self.declare(name, f"declare {type} @{name}({addresses.type}, {mask.type}, {type})")
         check_mask(type, mask)
         arguments = f"{addresses.type} align {align} {addresses.text}, {mask!r}, {rest!r}"
-        return self.fresh(type, f"call {type} @{name}({arguments})")
+        return (self.op if stays else self.fresh)(type, f"call {type} @{name}({arguments})")
 
     def scatter(self, value: Value, addresses: Value, mask: Value, align: int) -> None:
         """The lanes of the mask to where each lane's address says."""

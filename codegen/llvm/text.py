@@ -211,7 +211,7 @@ class TextEmitter(Builder):
         memory = _memory_type(dtype, lanes)
         if mask is not None:
             on = as_condition(mask, lanes)
-            value = self.load_masked(source, on, zeros(memory), dtype.itemsize)
+            value = self.load_masked(source, on, zeros(memory), dtype.itemsize, stays)
         else:
             load = self.load_once if stays else self.load
             value = load(memory, source, align=dtype.itemsize)

@@ -111,6 +111,7 @@ class _Triangle(NamedTuple):
 
     rows: Rows
     right: Rows
+    reciprocals: list[Term] | None  # of the pivots
 
     @property
     def pivots(self) -> list[Term]:
@@ -133,13 +134,19 @@ class _Triangle(NamedTuple):
                 x = self.right[i][k]
                 for j in range(i + 1, n):
                     x = x - row[j] * solution[j][k]
-                solution[i].append(x / row[i])
+                solution[i].append(self._over_pivot(x, i))
         return solution
 
+    def _over_pivot(self, x: Term, i: int) -> Term:
+        return x / self.rows[i][i] if self.reciprocals is None else x * self.reciprocals[i]
 
-def _eliminated(a: Rows, right: Rows) -> _Triangle:
+
+def _eliminated(a: Rows, right: Rows, reciprocal: bool = False) -> _Triangle:
+    """`reciprocal`: multiply with those of the pivots. They overflow where an inverse does, too, but for
+    a factor of 4: if a pivot is subnormal."""
     n = len(a)
     rows = [[*x, *y] for x, y in zip(a, right, strict=True)]
+    reciprocals = []
     for c in range(n):
         for r in range(c + 1, n):
             other = _size(rows[r][c]) > _size(rows[c][c])
@@ -148,11 +155,14 @@ def _eliminated(a: Rows, right: Rows) -> _Triangle:
                 rows[c][j], rows[r][j] = where(other, y, x), where(other, -x, y)
         pivot = rows[c][c]
         divisor = where(pivot.eq(0.0), 1.0, pivot)  # then there are zeros below it, too
+        if reciprocal:
+            reciprocals.append(1.0 / divisor)
         for r in range(c + 1, n):
-            factor = rows[r][c] / divisor
+            factor = rows[r][c] * reciprocals[c] if reciprocal else rows[r][c] / divisor
             for j in range(c + 1, len(rows[c])):
                 rows[r][j] = rows[r][j] - factor * rows[c][j]
-    return _Triangle([row[:n] for row in rows], [row[n:] for row in rows])
+    left, right = [row[:n] for row in rows], [row[n:] for row in rows]
+    return _Triangle(left, right, reciprocals if reciprocal else None)
 
 
 def _unit(a: Rows) -> Rows:
@@ -168,7 +178,7 @@ def _solve(b: Builder, op: Op, a: Value, right: Value) -> list[Value]:
 
 def _inv(b: Builder, op: Op, a: Value) -> list[Value]:
     rows = _elements(b, a)
-    triangle = _eliminated(rows, _unit(rows))
+    triangle = _eliminated(rows, _unit(rows), reciprocal=not is_complex(a.dtype))
     fine = _checked(op, triangle.regular)
     return [_assembled(_or_nan(fine, triangle.solution()), a.shape[:-2])]
 

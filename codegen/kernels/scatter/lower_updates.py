@@ -26,19 +26,17 @@ FOLDS = {"add": "sum", "multiply": "prod", "min": "min", "max": "max"}
 
 @lowering("concat")
 def _concat(low: Lowering, op: Op) -> None:
-    array = low.array_for(op.result)
+    array, whole, position = low.destination(op.result)
     axis, start = op.attrs["axis"], 0
     for operand in op.operands:
         dims = variables(operand.shape)
         p = low.point()
         expr = p.at(operand, indices(dims))
-        at = list(indices(dims))
-        at[axis] = at[axis] + start
-        low.emit(
-            p, Stage(array, dims, expr, index=tuple(at), ops=["concat"], loc=op.loc, whole=False)
-        )
+        at = dict(zip(whole, indices(dims), strict=True))
+        at[whole[axis]] = at[whole[axis]] + start
+        index = tuple(i.substitute(at) for i in position)
+        low.emit(p, Stage(array, dims, expr, index=index, ops=["concat"], loc=op.loc, whole=False))
         start += operand.shape[axis]
-    low.arrays[op.result] = array
 
 
 @lowering("update_slice")

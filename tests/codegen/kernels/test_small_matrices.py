@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -143,7 +144,7 @@ def test_failures(n: int) -> None:
 
 
 def test_no_call_of_a_library() -> None:
-    """A loop that carries small matrices is scalar code, and a batch is one kernel and its copy."""
+    """A loop that carries small matrices is scalar code, and a batch is one kernel."""
 
     def riccati(p: Any) -> Any:
         eye = np.eye(2)
@@ -160,6 +161,16 @@ def test_no_call_of_a_library() -> None:
     stack = numbers((100, 4, 4))
     inv(stack)
     assert "umath" not in str(inv.explain(stack))
+
+
+def test_elements_are_read_once_and_written_where_they_belong() -> None:
+    inv = jt.jit(lambda a: L.inv(a))
+    stack = numbers((1000, 3, 3))
+    np.testing.assert_allclose(inv(stack), L.inv(stack))
+    lowered = inv.lower(stack)
+    assert len(lowered.kernels) == 1
+    reads = re.findall(r"= (?:load|call) <\d+ x double>.*(?:load|gather)", lowered.llvm())
+    assert len(reads) == 9
 
 
 def test_results_do_not_depend_on_threads() -> None:
