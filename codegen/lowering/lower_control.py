@@ -5,6 +5,7 @@ where the op's results are.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from ...ir.graph import Graph, Op, Value
 from ..loop_ir.kernel import Array
@@ -44,8 +45,18 @@ def _branch(
     program, ends = lower(region, arrays, targets, low.context, stay, gifts)
     for here, end in zip(stay, ends, strict=True):
         if here is not None and end is not None and end is not here:
-            program.steps.append(Copy(end, here))
+            program.steps += _copied(low, end, here)
     return program
+
+
+def _copied(low: Lowering, source: Array, target: Array) -> list[Any]:
+    """Steps that copy a whole array, into the memory of an argument with strides of its own perhaps."""
+    if target.contiguous:
+        return [Copy(source, target)]
+    before, low.items = low.items, []
+    low.copy(source, target)
+    own, low.items = low.items, before
+    return low.context.arrange(own, {target})
 
 
 @lowering("assert")

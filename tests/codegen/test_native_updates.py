@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from programs import build, check, laid_out, loop, region
 from updates import UPDATING, part, put, scaled_half
 
+import jitney as jt
 from jitney.ir.passes import optimise
 from jitney.ir.types import I32, I64
 
@@ -119,3 +120,21 @@ def test_scatter_of_rows(combine, dtype):
 
     arrays = [x, rows, columns, index]
     check(build(program, *arrays), arrays, exact=dtype[0] != "f")
+
+
+@pytest.mark.parametrize("step", [2, -1])
+def test_branches_leave_strided_arguments_what_lies_between(step):
+    """A loop of a branch computes a small array in variables; they go back by the argument's strides."""
+
+    def fill(x, b):
+        if x[0] > -100.0:
+            for _, v in zip(b, b):  # noqa: B905
+                x[-2:] = 7.0
+                b[0] = v + 1
+        return x.max()
+
+    want, got = np.arange(24.0), np.arange(24.0)
+    compiled = jt.jit(fill)
+    at = slice(6, 18, step) if step > 0 else slice(17, 11, step)
+    assert compiled(got[at], np.arange(5)) == fill(want[at], np.arange(5))
+    np.testing.assert_array_equal(got, want)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from fuzz import kind_of
 from fuzz.compare import Case, judge
@@ -18,7 +19,7 @@ SLICE = {
     "containers": 8,
     "ordinary": 6,
 }
-BAD = ("wrong", "crashed", "hung")
+BAD = ("wrong", "kind", "crashed", "hung")
 
 
 @pytest.mark.parametrize("kind", SLICE)
@@ -34,6 +35,23 @@ def test_what_is_wrong_is_found() -> None:
     assert judge(case).kind == "right"
     assert judge(case._replace(compiled=lambda *a: [r + 1 for r in case.plain(*a)])).kind == "wrong"
     assert judge(case._replace(compiled=lambda *a: 1 // 0)).kind == "wrong"
+
+
+@pytest.mark.parametrize(
+    ("want", "got"),
+    [
+        (0, np.int64(0)),
+        (0.5, np.float64(0.5)),
+        (True, np.True_),
+        (np.float64(1), np.array(1.0)),
+        ([1, 2], (1, 2)),
+        ({1: 2, 3: 4}, {3: 4, 1: 2}),
+        ({1, 2}, {np.int64(1), 2}),
+    ],
+)
+def test_classes_and_orders_are_compared(want: object, got: object) -> None:
+    assert judge(Case(lambda: want, lambda: want, [], "")).kind == "right"
+    assert judge(Case(lambda: want, lambda: got, [], "")).kind == "wrong"
 
 
 def test_what_rounding_decides_is_not_called_wrong() -> None:

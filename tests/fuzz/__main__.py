@@ -40,11 +40,11 @@ def main() -> int:
         asked.kind, range(asked.seed, asked.seed + asked.count), asked.jobs
     ):
         found.append(finding)
-        loud = ("wrong", "crashed", "hung", *(("refused",) if asked.refusals else ()))
+        loud = ("wrong", "kind", "crashed", "hung", *(("refused",) if asked.refusals else ()))
         if finding.kind in loud:
             print(f"{asked.kind} {finding.seed}: {finding.kind}: {finding.detail}", flush=True)
     print(f"{asked.kind}: {runner.summary(found)} in {time.monotonic() - start:.0f} s")
-    return int(any(f.kind in ("wrong", "crashed", "hung") for f in found))
+    return int(any(f.kind in ("wrong", "kind", "crashed", "hung") for f in found))
 
 
 sys.exit(main())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -68,15 +69,19 @@ def copied(argument: Any) -> Any:
 
 
 def difference(want: Any, got: Any, case: Case) -> str:
-    """What differs first; empty if nothing does."""
+    """What differs first, classes and orders of keys included; empty if nothing does."""
     if isinstance(want, str):
         lines = zip(want.split("\n"), got.split("\n"), strict=True)
         return next((f"{g} instead of {w}" for w, g in lines if w != g), "")
-    if isinstance(want, (tuple, list, dict)):
-        if isinstance(want, dict):
-            want, got = list(want.values()), list(got.values())
-        if not isinstance(got, (tuple, list)) or len(want) != len(got):
-            return f"structure: {type(got).__name__} of other length"
+    if type(want) is not type(got):
+        return f"{_kind(got)} {got!r} instead of {_kind(want)} {want!r}"
+    if isinstance(want, dict):  # in order
+        return difference(list(want.items()), list(got.items()), case)
+    if isinstance(want, (set, frozenset)):
+        return difference(_ordered(want), _ordered(got), case)
+    if isinstance(want, (tuple, list, deque)):
+        if len(want) != len(got):
+            return f"{len(got)} elements instead of {len(want)}"
         flaws = (
             f"{k}: {flaw}"
             for k, (w, g) in enumerate(zip(want, got, strict=True))
@@ -93,6 +98,15 @@ def difference(want: Any, got: Any, case: Case) -> str:
         return ""
     place = tuple(int(i) for i in np.argwhere(bad)[0])
     return f"{g[place]!r} instead of {w[place]!r} at {place}, {int(bad.sum())} of {w.size}"
+
+
+def _kind(value: Any) -> str:
+    return f"{type(value).__module__}.{type(value).__name__}"
+
+
+def _ordered(values: Any) -> list[Any]:
+    """Elements of a set, whose order says nothing."""
+    return sorted(values, key=lambda v: (repr(v), _kind(v)))
 
 
 def _apart(w: np.ndarray, g: np.ndarray, case: Case) -> np.ndarray:

@@ -483,13 +483,19 @@ def programs(seed: int) -> Case:
 
 
 def gradients(seed: int) -> Case:
-    """Derivatives of floats, compiled against op by op."""
+    """Derivatives of floats, compiled against op by op; a number may be an array without axes."""
     maker, text = _made(seed, smooth=True)
     f = function_of(text, seed)
     arguments = [np.array(a) if isinstance(a, np.ndarray) else a for a in maker.arguments]
     slope = jt.grad(f, tuple(range(len(arguments))))
     compiled = jt.jit(lambda *a: slope(*a), autograph=True)
-    return Case(slope, compiled, arguments, described(maker, text), 1e-8, maker.scale)
+
+    def as_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *args: [np.asarray(each) for each in function(*args)]
+
+    return Case(
+        as_arrays(slope), as_arrays(compiled), arguments, described(maker, text), 1e-8, maker.scale
+    )
 
 
 def batches(seed: int) -> Case:

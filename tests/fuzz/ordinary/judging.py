@@ -139,8 +139,8 @@ class _Walk:
             yield path, f"{type(value).__name__} of {len(value)}"
             yield from self.all(value, path)
         elif isinstance(value, dict):
-            yield path, f"dict of {sorted(map(str, value))}"
-            yield from self.all([value[k] for k in sorted(value, key=str)], path)
+            yield path, f"{type(value).__name__} of {len(value)}"
+            yield from self.all([part for item in value.items() for part in item], path)
         elif isinstance(value, np.random.Generator):
             yield path, str(value.bit_generator.state)
         else:
