@@ -8,16 +8,22 @@ copied.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 from ...ir.graph import Op, Value
-from ...ir.ops.libraries.library import loop_of
+from ...ir.ops.libraries.library import LibraryLoop, loop_of
 from ..loop_ir.index import Index
 from ..loop_ir.kernel import Array, Stage
-from ..schedule.tiled import LibraryCall
+from ..schedule.fourier_plan import lanes
+from ..schedule.tiled import Fourier, LibraryCall
+from ..sizes import has_size
 from .lower import HOMES, Lowering, indices, lowering, variables
 from .lower_control import contiguous
+
+FOURIER = "numpy.fft._pocketfft_umath"
+KINDS = {"fft": "fft", "ifft": "ifft", "rfft_n_even": "rfft", "irfft": "irfft"}
 
 
 class _Argument(NamedTuple):
@@ -96,10 +102,43 @@ def _library(low: Lowering, op: Op) -> None:
     written = [array for a in made for array in a.arrays]
     if loop.in_place:
         read, written = [operands[0], *read], [operands[0], *arguments[0].parts, *written]
+    own = _fourier(low, loop, arguments, made, read, written) if loop.module == FOURIER else None
+    if own is not None:
+        own.loc = op.loc
+        low.items.append(own)
+        return
     site = low.context.site("linalg", loop.failure, op) if loop.failure else 0
     low.items.append(
         LibraryCall(loop, operands, results, batch, tuple(steps), read, written, site, loc=op.loc)
     )
+
+
+def _fourier(
+    low: Lowering,
+    loop: LibraryLoop,
+    arguments: Sequence[_Argument],
+    made: Sequence[_Argument],
+    read: list[Array],
+    written: list[Array],
+) -> Fourier | None:
+    """The step that does a loop of `numpy.fft`, if native code has one."""
+    (source,), (target,) = arguments, made
+    kind = KINDS.get(loop.name)
+    rows, size = math.prod(source.array.shape[: source.lead]), source.array.dtype.itemsize
+    if kind is None or has_size((*source.array.shape, *target.array.shape)) or size not in (4, 8):
+        return None
+    n = max(math.prod(loop.cores[0]), math.prod(loop.cores[-1]))
+    if kind in ("rfft", "irfft"):
+        if n % 2 or loop.cores[0 if kind == "irfft" else -1] != (n // 2 + 1,):
+            return None
+        n //= 2
+    width = lanes(n, rows, size, low.context.target)
+    adjacent = all(a.walked[-1] == (2 if a.paired else 1) * size for a in (source, target))
+    if not width or not adjacent or target.item_step is None or source.item_step is None:
+        return None
+    steps = source.item_step // size, target.item_step // size
+    (factor,) = loop.constants
+    return Fourier(kind, source.array, target.array, rows, n, width, *steps, factor, read, written)
 
 
 def _interleaved(low: Lowering, re: Value, im: Value, lead: int) -> _Argument:

@@ -55,6 +55,7 @@ from ..schedule.tiled import (
     AttentionGrad,
     Convolution,
     Factorisation,
+    Fourier,
     LibraryCall,
     LongConvolution,
 )
@@ -457,6 +458,15 @@ class EntryEmitter:
         checks = bool(step.site)
         self.calls.append(Call(step.name, pointers, step.units, self._grain(step.grain), checks))
 
+    def fourier(self, step: Fourier) -> None:
+        from ..kernels.fourier.cpu_fourier import fourier
+
+        text, declarations = fourier(step, self.target, self.data)
+        self.declarations |= declarations
+        step.name = self.function(text, step.kind)
+        pointers = ((step.source, 0), (step.target, 0))
+        self.calls.append(Call(step.name, pointers, step.units, self._grain(step.grain), False))
+
     def factorisation(self, step: Factorisation) -> None:
         from ..kernels.factor.cpu_units import factorisation
 
@@ -542,7 +552,7 @@ def readable(ops: Sequence[str]) -> str:
 # Steps that add to `calls`.
 CALLS = (
     *(Kernel, ScalarCode, Matmul, RowBlocks, Convolution, LongConvolution),
-    *(LibraryCall, Factorisation),
+    *(LibraryCall, Fourier, Factorisation),
 )
 EMITTERS: dict[type, Callable[[EntryEmitter, Any], None]] = {
     Kernel: EntryEmitter.kernel,
@@ -554,6 +564,7 @@ EMITTERS: dict[type, Callable[[EntryEmitter, Any], None]] = {
     LongConvolution: EntryEmitter.convolution,
     LibraryCall: EntryEmitter.library_call,
     Factorisation: EntryEmitter.factorisation,
+    Fourier: EntryEmitter.fourier,
     Sort: EntryEmitter.sort,
     TrueIndices: EntryEmitter.true_indices,
     Check: EntryEmitter.check,

@@ -291,6 +291,47 @@ class LibraryCall(Tiled):
 
 
 @record(frozen=False, eq=False)
+class Fourier(Tiled):
+    """Transforms of `batch` rows by n complex numbers, times `factor` (see `fourier_plan`).
+
+    "fft", "ifft":  n complex numbers to as many
+    "rfft":         2 n real numbers to n + 1 complex ones
+    "irfft":        n + 1 complex numbers to 2 n real ones
+
+    Elements of a row, and parts of a complex number, lie side by side; rows are `source_step` and
+    `target_step` elements apart, a unit has `lanes` of them. `read` and `written` are the arrays as
+    other steps know them, as in `LibraryCall`.
+    """
+
+    kind: str
+    source: Array
+    target: Array
+    batch: int
+    n: int
+    lanes: int
+    source_step: int
+    target_step: int
+    factor: float
+    read: list[Array]
+    written: list[Array]
+    rate: ClassVar[str] = "blocks"
+
+    @property
+    def units(self) -> int:
+        return -(-self.batch // self.lanes)
+
+    @property
+    def flops(self) -> int:
+        return int(5 * self.batch * self.n * math.log2(max(self.n, 2)))
+
+    reads = LibraryCall.reads
+    writes = LibraryCall.writes
+
+    def __str__(self) -> str:
+        return f"{self.lanes} rows side by side, {self.n} complex numbers each"
+
+
+@record(frozen=False, eq=False)
 class Factorisation(Tiled):
     """What is done to `batch` matrices of n x n in `work`, whose rows are `pitch` elements apart.
 
